@@ -3,8 +3,8 @@
 #   make demo     its own environment, the build, the digits example, one replayed trace
 #   make test     the same environment and build, then the tests
 #
-# A second run reuses what is there: the environment while its requirements are unchanged, the
-# extensions while their sources are. `make help` lists the rest.
+# A second run reuses the environment while its requirements are unchanged, and the extensions while
+# their sources are unchanged. `make help` lists the other commands.
 #
 # PYTHON=...   the Python to make the environment with (default: python3)
 # CUDA=...     the extra to install beside the tests: cuda12, cuda13 or nothing; default: cuda12
@@ -27,7 +27,7 @@ GPU_JOBS ?= 14
 BUILD_NEEDS := "setuptools>=77" "wheel" "cython>=3.0.10"
 LINT_NEEDS := "ruff>=0.6" "cython-lint>=0.16" "mypy>=1.10" "codespell>=2.3"
 
-# What an earlier shell left behind must not decide what is built and imported here.
+# Variables left over in the shell must not affect what is built and imported here.
 unexport PYTHONHOME PYTHONSTARTUP PIP_TARGET PIP_PREFIX PIP_USER PIP_REQUIRE_VIRTUALENV
 unexport GPUTENSOR_BUILD_ONLY GPUTENSOR_BUILD_DEBUG GPUTENSOR_SANITIZE
 export GPUTENSOR_BUILD_JOBS := $(JOBS)
@@ -50,9 +50,9 @@ help:
 	@echo "make demo         build, run the digits example, replay a recorded trace"
 	@echo "make test         build, run the tests (no GPU needed)"
 	@echo "make test-fast    the fast tests of tests/unit and tests/project, in about a minute"
-	@echo "make test-gpu     the tests that need a GPU; fails where there is none"
+	@echo "make test-gpu     the tests that need a GPU; fails if there is none"
 	@echo "make bench        the benchmarks; JSON goes to benchmarks/results/"
-	@echo "make import-time  what 'import gputensor' costs beside 'import numpy'"
+	@echo "make import-time  the time of 'import gputensor' compared with 'import numpy'"
 	@echo "make lint         ruff, cython-lint, mypy, codespell"
 	@echo "make check-asan   driver, allocator, streams and tensors under AddressSanitizer"
 	@echo "make check-tsan   driver, allocator and streams under ThreadSanitizer"
@@ -60,7 +60,7 @@ help:
 	@echo "make check-threads  random programs of threads on each kind of device; PROGRAMS=10000"
 	@echo "make campaign     random programs, state machine and fault sweep for HOURS=1, with coverage"
 	@echo "make check-kernels  every variant of every kernel, compiled for every architecture"
-	@echo "make check-models  the networks of the onnx package that make test leaves out"
+	@echo "make check-models  the networks of the onnx package that make test skips"
 	@echo "make wheel        a wheel in dist/, installed into a clean environment that runs the demo"
 	@echo "make clean        remove the environment and everything built"
 
@@ -68,10 +68,10 @@ demo: build
 	$(PY) examples/digits.py
 	$(PY) -m gputensor.cli.main memory replay $(TRACE)
 
-# In parallel where pytest-xdist is installed. A group shares one process with a simulated GPU.
+# Tests run in parallel if pytest-xdist is installed. A group shares a process with a simulated GPU.
 parallel = $$($(PY) -c 'import xdist' 2>/dev/null && echo "-n $(1) --dist loadgroup")
 
-# NumPy's threads wait by spinning, which takes the cores from the tests beside them.
+# NumPy's threads spin while they wait, which takes the cores from tests that run at the same time.
 test test-fast: export OPENBLAS_NUM_THREADS = 1
 
 test: build
@@ -81,7 +81,7 @@ test-fast: build
 	$(PY) -m pytest $(PYTEST_FLAGS) $(call parallel,$(JOBS)) -m "not slow and not sweep" \
 	  tests/unit tests/project
 
-# Those that need the card for themselves run afterwards, one after the other.
+# Tests that need the GPU for themselves run afterwards, one after the other.
 test-gpu: build
 	@$(PY) -c "import sys; from gputensor._driver.registry import cuda_device_count; \
 	n = cuda_device_count(); \
@@ -90,7 +90,7 @@ test-gpu: build
 	  -m "not alone and not sweep" tests/conformance tests/gpu
 	GPUTENSOR_REQUIRE_GPU=1 $(PY) -m pytest $(PYTEST_FLAGS) -rs -m alone tests/gpu
 
-# Each program that is no module of the others; those that need a GPU say so and are passed over.
+# Runs each benchmark that is a program; one that needs a GPU says so and exits if there is none.
 bench: build
 	@for program in $$(grep -l '^if __name__ == "__main__":' benchmarks/*.py benchmarks/models/*.py); do \
 	  case $$program in */tables.py|*/known_ways.py) continue;; esac; \
@@ -110,14 +110,14 @@ lint: lint-environment
 	$(PY) -m mypy gputensor
 	$(PY) -m codespell_lib gputensor tests benchmarks examples docs *.md setup.py Makefile
 
-# The default tests compile a few variants of each kernel; this takes long.
+# The default tests compile only a few variants of each kernel; this compiles all and takes long.
 check-kernels: build
 	$(PY) -m pytest $(PYTEST_FLAGS) --timeout=0 -m sweep tests/unit/kernels/test_compilation.py
 
 check-models: build
 	$(PY) -m pytest $(PYTEST_FLAGS) -m "sweep or not sweep" tests/importers
 
-# The sanitized extensions are built in a copy of the tree, so that they never mix with the others.
+# Sanitized extensions are built in a copy of the tree, so that they never mix with normal ones.
 check-asan: SANITIZER := address
 check-asan: SANITIZER_LIBRARY := asan
 check-asan: $(OWN_ENVIRONMENT)
@@ -142,8 +142,8 @@ define run_sanitized
 GPUTENSOR_SANITIZE=$(SANITIZER) .ci/run-sanitized $(SANITIZER_LIBRARY) $(abspath $(PY))
 endef
 
-# The environment is made again when its Python is gone, the tree has moved, or the requirements
-# have changed; otherwise this costs one comparison.
+# The environment is made again if its Python is gone, the tree has moved, or the requirements have
+# changed; otherwise this costs one comparison.
 environment_key = $$( { cat pyproject.toml; echo "$(CURDIR) $(CUDA)"; "$(PYTHON)" -VV; } | sha256sum)
 
 environment:
@@ -166,10 +166,10 @@ environment:
 
 comma := ,
 
-# Extensions are built in place. The key is the content of their sources, so that a checkout that
-# only touches time stamps costs nothing; setuptools and Cython find which module has changed. Other
-# flags or another compiler of Cython make everything anew, which they would not notice. An extension
-# whose source is gone is removed: it would shadow its successor.
+# Extensions are built in place. The key is a hash of their sources, so that a checkout that changes
+# only time stamps rebuilds nothing; setuptools and Cython find the modules that have changed. They
+# would not notice other flags or another version of Cython, so these rebuild everything. An
+# extension whose source is gone is removed, because it would shadow its successor.
 built_folders := gputensor tests/support
 sources_key = $$(find $(built_folders) -name '*.pyx' -o -name '*.px[di]' -o -name '*.h' -o -name operations.py \
 	-o -name source.py -o -name library.cpp | LC_ALL=C sort \
@@ -193,7 +193,7 @@ build: $(OWN_ENVIRONMENT)
 	  || { cat build/log >&2; echo "the build failed; its output is above and in build/log" >&2; exit 1; }; \
 	echo "$$flags" > build/flags; echo "$$sources $$flags" > build/key
 
-# What is built in place serves the wheel too. It is tried from a folder that has no sources.
+# The wheel reuses the objects of the in-place build. It is tested in a folder without sources.
 wheel: build
 	.ci/wheel $(abspath $(PY))
 

@@ -2,22 +2,22 @@
 
 libgputensor_program.so, which runs programs without Python, is built beside them from one source.
 
-A build in place also makes what tests need of the rooms' insides, the .pyx below tests/support/; a
-wheel never has it.
+An in-place build also builds the extensions of the tests, the .pyx files below tests/support/,
+which give tests access to the internals of rooms; a wheel never contains them.
 
 A room is a package whose `__init__.pyx` includes the `.pxi` parts beside it: one module each. The
-element-wise functions are one more part, made here from the table of operations.
+element-wise functions are one more part, generated here from the table of operations.
 
 No CUDA toolkit and no CUDA header is needed: the driver, cuBLAS and NVRTC are found at run time.
-Project metadata lives in pyproject.toml. Setuptools and Cython rebuild what is older than its
-sources, so `python setup.py build_ext --inplace` after an edit compiles one module.
+Project metadata lives in pyproject.toml. Setuptools and Cython rebuild modules that are older than
+their sources, so `python setup.py build_ext --inplace` after an edit compiles one module.
 
 Environment, for developers:
     GPUTENSOR_BUILD_ONLY   comma-separated packages or rooms to build (``blas,_alloc.core``), or
                            ``none``
     GPUTENSOR_BUILD_JOBS   compilers to run at once; default: the number of usable cores
-    GPUTENSOR_BUILD_DEBUG  ``1``: no optimisation, with the symbols of a debugger, and the
-                           allocator checks its books after each change (GPUTENSOR_CHECK)
+    GPUTENSOR_BUILD_DEBUG  ``1``: no optimisation, debug symbols, and an allocator that checks its
+                           accounting after each change (GPUTENSOR_CHECK)
     GPUTENSOR_SANITIZE     ``address`` or ``thread``: build the extensions with that sanitizer
     GPUTENSOR_COVERAGE     ``1``: count which lines of the allocator's sources run (gcov)
 """
@@ -46,7 +46,7 @@ LIBRARY = Path("gputensor/programs/c_library/src/library.cpp")
 
 
 def choose_compiler():
-    """Name a C++ compiler that exists when the one Python was built with does not."""
+    """Choose an installed C++ compiler if the one that Python was built with does not exist."""
     built_with = shlex.split(os.environ.get("CXX") or sysconfig.get_config_var("CXX") or "c++")
     if shutil.which(built_with[0]):
         return
@@ -56,8 +56,8 @@ def choose_compiler():
     os.environ["CC"] = os.environ["CXX"] = found
 
 
-# Rooms on the way of each call. The others mostly convert Python's objects: -O2 would add half to
-# the time of compiling them, and their calls would not be quicker.
+# Rooms on the hot path of each call, compiled with -O2. The others mostly convert Python objects:
+# -O2 would compile them half as long again and not make their calls faster.
 HOT = (
     "_alloc.allocator",
     "_alloc.core",
@@ -84,7 +84,7 @@ HOT = (
 
 
 def compile_args(name):
-    # No contraction: random numbers of the host device are those of a GPU, bit for bit.
+    # No contraction: random numbers of the host device equal those of a GPU, bit for bit.
     args = ["-std=c++17", "-fvisibility=hidden", "-pthread", "-Wno-unused-function"]
     args += ["-ffp-contract=off"] if name.endswith("_kernels.faces") else []
     if DEBUG:
@@ -130,8 +130,8 @@ def extensions():
 class BuildRooms(build_ext):
     """Puts the module of a room where Python looks for a package: room/__init__.SUFFIX.
 
-    An extension named `room.__init__` would land there by itself, but Cython then calls the module
-    so, in the types it makes and in what it imports.
+    An extension named `room.__init__` would be put there without this class, but then Cython uses
+    this name for the module, in the names of its types and in its imports.
     """
 
     def finalize_options(self):
@@ -154,7 +154,7 @@ class BuildRooms(build_ext):
             self.copy_library(library.result())
 
     def build_library(self):
-        """Build libgputensor_program.so where it is older than its sources; return its path."""
+        """Build libgputensor_program.so if it is older than its sources; return its path."""
         headers = [p for p in ROOT.glob("gputensor/**/*.h") if "_alloc" not in p.parts]
         target = Path(self.build_lib) / LIBRARY.parents[1] / "libgputensor_program.so"
         if self.force or newer_group([str(LIBRARY), "setup.py", *map(str, headers)], str(target)):
@@ -170,9 +170,9 @@ class BuildRooms(build_ext):
             self.copy_file(str(built), str(ROOT / LIBRARY.parents[1] / built.name))
 
     def drop_leftovers(self):
-        """Remove what earlier builds left of sources that are gone, and what tests need.
+        """Remove the results of earlier builds whose sources are gone, and extensions of tests.
 
-        A wheel takes everything below `build_lib`.
+        A wheel contains everything below `build_lib`.
         """
         for built in Path(self.build_lib).rglob("*.*"):
             name = built.relative_to(self.build_lib)
@@ -199,7 +199,7 @@ class BuildRooms(build_ext):
 
 
 def write_functions():
-    """Write the part and the stub that the table of operations gives, where they have changed."""
+    """Write the part and the stub generated from the table of operations if they have changed."""
     table = runpy.run_path("gputensor/_kernels/operations.py")
     source = runpy.run_path("gputensor/tensor/functions/source.py")
     rows = table["ELEMENTWISE"]

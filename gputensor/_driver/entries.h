@@ -1,8 +1,8 @@
 // The names of all entries of the driver table (table.pxd), in its order.
 //
-// Whoever fills or wraps a whole table does it through this list, so that no entry can be left
+// Code that fills or wraps a whole table does so through this list, so that no entry can be left
 // unset: a new entry of struct Driver is added here, and DRIVER_ENTRY_COUNT is compared with the
-// size of the struct when the code is compiled.
+// size of the struct at compile time.
 #pragma once
 
 #include <cstddef>
@@ -48,8 +48,8 @@ inline const char* entry_name(int entry) {
     return entry >= 0 && entry < DRIVER_ENTRY_COUNT ? names[entry] : "";
 }
 
-// The statuses of table.pxd that C++ code returns, and those of the same family that only the
-// host device's captures and pinned memory need.
+// The statuses of table.pxd that C++ code returns, and further CUDA statuses that only the host
+// device's captures and pinned memory need.
 constexpr int
     OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, INVALID_DEVICE = 101,
     INVALID_HANDLE = 400, ILLEGAL_STATE = 401, NOT_READY = 600,
@@ -59,7 +59,7 @@ constexpr int
     CAPTURE_ISOLATION = 905, CAPTURED_EVENT = 907, CAPTURE_WRONG_THREAD = 908,
     GRAPH_UPDATE_FAILED = 910;
 
-// Turns a method of a class into the C function that a table holds: `self` is the object.
+// Turns a method of a class into the C function that a table holds; `self` is the object.
 template <auto Method> struct Bound;
 template <class Class, class... Args, int (Class::*Method)(Args...)> struct Bound<Method> {
     static int call(void* self, Args... args) {
@@ -77,13 +77,13 @@ template <class Class, class Table> void bind_entries(Table* table, Class* self)
                   "entries.h and struct Driver name different entries");
 }
 
-// An entry that does nothing and says that the device cannot be used.
+// An entry that does nothing and returns that the device cannot be used.
 template <class Entry> struct Refused;
 template <class... Args> struct Refused<int (*)(void*, Args...)> {
     static int call(void*, Args...) { return NOT_INITIALIZED; }
 };
 
-// Sets every entry of `table` to such a one. Who kept the table is refused from now on.
+// Sets every entry of `table` to a refusing one: all later calls through the table fail.
 template <class Table> void refuse_entries(Table* table) {
 #define X(name) table->name = &Refused<decltype(Table::name)>::call;
     GPUTENSOR_DRIVER_ENTRIES(X)

@@ -34,10 +34,10 @@ DESCRIPTIONS = {
     ),
     "GPUTENSOR_DEVICE": "the device that a process starts with: `cuda:1`, `host`",
     "GPUTENSOR_EARLY_START": (
-        "0: no kernel is launched before the end of the work before it; see [streams](streams.md)"
+        "0: each kernel starts after the work before it has ended; see [streams](streams.md)"
     ),
     "GPUTENSOR_HOST_DEVICES": "the number of host devices (`host`, `host:1`, ...): 1 to 16",
-    "GPUTENSOR_HOST_MEMORY": "the capacity of the host device in bytes, such as `8G`",
+    "GPUTENSOR_HOST_MEMORY": "the capacity of each host device in bytes, such as `8G`",
     "GPUTENSOR_KERNEL_CACHE": "the folder of compiled kernels; 0 turns this cache off",
     "GPUTENSOR_LIBCUDA": "the path of the CUDA driver's library",
     "GPUTENSOR_NO_MEMORY_CACHING": "switch: turn the allocator's caching off",

@@ -1,7 +1,7 @@
-// The parameters of a graph's node, as graph_node_get gives and graph_node_set takes them: 8-byte
-// words, the kind of the node first. What follows is the filler's, the host device's and CUDA's
-// words of a host function (HostNode) excepted. Addresses of device memory are whole words, so that
-// who compares two captures of the same work finds what moved. Words that nobody reads are 0.
+// The parameters of a graph's node, as graph_node_get returns and graph_node_set takes them: 8-byte
+// words, the kind of the node first. The layout of the other words is private to each filler,
+// except for host functions (HostNode). Addresses of device memory are whole words, so that a
+// comparison of two captures of the same work finds the addresses that moved. Unused words are 0.
 #pragma once
 
 #include <cstdint>

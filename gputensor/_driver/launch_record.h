@@ -1,5 +1,5 @@
-// Work of a stream in binary form: what a program keeps of a launch, a copy, a fill or a library's
-// product, and what a phantom GPU records. The layout is that of files: little-endian, 64 bytes a
+// Work of a stream in binary form: the records of launches, copies, fills and library products that
+// a program keeps and a phantom GPU makes. The layout is that of files: little-endian, 64 bytes a
 // record, 16 a patch; parameters are 8-byte words.
 #pragma once
 
@@ -17,11 +17,11 @@ enum LaunchKind : uint32_t {
 
 struct LaunchRecord {
     uint32_t kind;
-    uint32_t kernel;  // whose kernel: a number that the owner of the records gives
+    uint32_t kernel;  // a number that the owner of the records gives to the kernel
     uint32_t grid[3];
     uint32_t block[3];
     uint32_t shared_nbytes;
-    uint32_t most_shared_nbytes;  // that launches of the kernel may ask for
+    uint32_t most_shared_nbytes;  // the most that launches of the kernel may use
     uint32_t first_word;          // of its parameters, among those of all records
     uint32_t nbytes;              // of its parameters
     uint32_t first_patch, patch_count;

@@ -1,7 +1,7 @@
 """Listeners: functions of the program that receive driver calls.
 
-A call may be made with any lock held and without the GIL, so it is noted (layer.h), and the main
-thread tells the listeners soon after. Other rooms hand over what they have heard in the same way.
+A call may be made with any lock held and without the GIL, so it is recorded (layer.h), and the main
+thread passes it to the listeners soon after. Other rooms deliver their own events in the same way.
 """
 
 ctypedef int (*pending_t)(void* argument) noexcept
@@ -20,7 +20,7 @@ cdef extern from *:
     void delivery_begins() nogil
 
 cdef list listeners = []
-cdef list deliveries = []       # functions that hand over what other rooms have heard
+cdef list deliveries = []       # functions that deliver the recorded events of other rooms
 
 
 cdef void ask_delivery() noexcept nogil:
@@ -34,7 +34,7 @@ cdef int _deliver_pending(void* nothing) noexcept:
 
 
 def deliver():
-    """Tell listeners now what was recorded for them; else the main thread does, soon after."""
+    """Pass recorded calls to the listeners now; otherwise the main thread does so soon after."""
     cdef int index
     cdef vector[Call] calls
     delivery_begins()
@@ -48,12 +48,12 @@ def deliver():
 
 
 def on_delivery(function):
-    """Have a function called at each delivery, to hand over what its room has heard."""
+    """Register a function that is called at each delivery, to deliver its room's events."""
     deliveries.append(function)
 
 
 def tell(functions, *facts):
-    """Call functions; an error of one is reported, and neither raised nor kept from the others."""
+    """Call functions. An exception of one is reported but not raised and does not stop the rest."""
     for function in tuple(functions):
         try:
             function(*facts)
@@ -62,7 +62,7 @@ def tell(functions, *facts):
 
 
 class Unraisable:
-    """What ``sys.unraisablehook`` takes."""
+    """The argument of ``sys.unraisablehook``."""
 
     def __init__(self, error, function):
         self.exc_type, self.exc_value, self.exc_traceback = type(error), error, error.__traceback__
@@ -76,7 +76,7 @@ def attach_listener(function):
 
 
 def detach_listener(function):
-    """Remove a listener after it received the recorded calls; ``ValueError`` if there is none."""
+    """Deliver the recorded calls, then remove a listener; ``ValueError`` if it is not attached."""
     deliver()
     listeners.remove(function)
     if not listeners:

@@ -1,6 +1,6 @@
-"""Questions to NVML, the management library of NVIDIA's driver, which does not start CUDA.
+"""Queries to NVML, the management library of NVIDIA's driver, which does not start CUDA.
 
-Needs the package ``nvidia-ml-py``. NVML is opened for each question and closed after it.
+Needs the package ``nvidia-ml-py``. NVML is opened for each query and closed after it.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ from gputensor.errors import DeviceError
 
 __all__ = ["count_visible", "nvml", "reading"]
 
-# Reading -> what is called, with further arguments, and the attribute or factor of the answer.
+# Reading -> the function of NVML, its further arguments, and the attribute of the result, if any.
 READINGS = {
     "temperature": ("nvmlDeviceGetTemperature", (0,), None),
     "power_draw": ("nvmlDeviceGetPowerUsage", (), None),
@@ -25,14 +25,14 @@ READINGS = {
 
 @contextlib.contextmanager
 def nvml():
-    """Have NVML open in a ``with`` block, which gets its module.
+    """Open NVML for a ``with`` block; the block's variable is the module ``pynvml``.
 
     Raises
     ------
     ImportError
         The package is missing.
     DeviceError
-        NVML cannot be opened, or does not answer a question of the block.
+        NVML cannot be opened, or a query in the block fails.
     """
     import pynvml
 
@@ -47,7 +47,7 @@ def nvml():
 
 
 def count_visible():
-    """Return how many devices CUDA would show this process; None when only CUDA can tell."""
+    """Return how many devices CUDA would show this process, or None if only CUDA can tell."""
     text = os.environ.get("CUDA_VISIBLE_DEVICES")
     with nvml() as library:
         total = library.nvmlDeviceGetCount()
@@ -64,7 +64,7 @@ def count_visible():
 def reading(name, ordinal):
     """Return one of `READINGS` of a CUDA device, as the int that NVML gives."""
     function, arguments, attribute = READINGS[name]
-    bus = device_info(ordinal)["pci"]  # NVML counts all GPUs of the machine, CUDA visible ones
+    bus = device_info(ordinal)["pci"]  # NVML numbers all GPUs of the machine, CUDA the visible ones
     try:
         with nvml() as library:
             handle = library.nvmlDeviceGetHandleByPciBusId(bus)

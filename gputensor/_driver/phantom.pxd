@@ -1,4 +1,4 @@
-# What a phantom GPU keeps (phantom_recorder.h), for rooms that make calls on one.
+# The records of a phantom GPU (phantom_recorder.h), for rooms that make calls on one.
 
 from libc.stdint cimport uint32_t, uint64_t
 from libcpp.vector cimport vector

@@ -1,4 +1,4 @@
-// What a phantom GPU (host/phantom_gpu.h) keeps: work as records, and the memory that it gave out.
+// The records of a phantom GPU (host/phantom_gpu.h): its work, and the memory that it allocated.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace gputensor {
 
-// Memory that was taken while records were kept.
+// Memory that was allocated while records were kept.
 struct PhantomScratch {
     uint64_t ptr, nbytes;
 };
@@ -26,8 +26,8 @@ struct PhantomRecords {
     int refused = 0;  // calls that no record can hold
 };
 
-// Work between `keep` and `take` is kept; other work is refused, so that nothing believes that it
-// was done. The mutex is innermost: nothing is called with it held.
+// Work between `keep` and `take` is recorded; other work is refused, so that no caller takes it for
+// done. The mutex is innermost: no function is called with it held.
 class PhantomRecorder {
 public:
     void keep() {
@@ -47,7 +47,7 @@ public:
         return found;
     }
 
-    // Whether an address is in memory that the device ever gave out.
+    // Whether an address is in memory that the device has allocated at any time.
     bool gave(uint64_t address) {
         Guard guard(mutex);
         for (const PhantomScratch& one : given)

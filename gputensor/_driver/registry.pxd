@@ -1,5 +1,5 @@
 # Open devices by number (see table.pxd for the numbering): one record each, and the slots in which
-# packages keep what they hold for a device. Records change under the GIL only; the table of an open
+# packages keep their state for a device. Records change under the GIL only; the table of an open
 # device is read without any lock. The invariants are in DESIGN.md (One record for an open device).
 
 from libc.stdint cimport uint64_t
@@ -16,7 +16,7 @@ cdef struct DeviceFacts:
     int shared_nbytes           # of a multiprocessor
     int is_phantom              # it keeps work as records (host/phantom_gpu.h)
 
-# What a device is. Rooms with work for both kinds keep a table of functions by kind.
+# The kinds of devices. Rooms with work for both keep a table of functions by kind.
 cdef enum:
     DEVICE_CUDA = 0
     DEVICE_HOST = 1
@@ -45,8 +45,8 @@ cdef inline Driver* driver_get(int device) noexcept nogil:
 cdef inline int device_kind(int device) noexcept nogil:
     return open_devices[device + HOST_DEVICES].kind
 
-# Whether work on a stream goes into a graph: 1, or 2 when that capture is invalid already; 0 when
-# not; -1 when the driver cannot say, as of the legacy default stream while another one captures.
+# Whether a stream captures: 0 no, 1 yes, 2 yes but the capture is invalid already; -1 when the
+# driver cannot say, as for the legacy default stream while another stream captures.
 cdef inline int stream_captures(int device, uint64_t stream) noexcept nogil:
     cdef Driver* driver = driver_get(device)
     cdef int active = 0
@@ -61,7 +61,7 @@ cdef inline Driver* driver_open(int device) except NULL:
     cdef Driver* table = driver_get(device)
     return table if table != NULL else driver_open_now(device)
 
-# The facts of an open device, and of one that is opened when needed.
+# The facts of a device that is open, and of one that is opened when needed.
 cdef inline const DeviceFacts* known_facts(int device) noexcept nogil:
     return &open_devices[device + HOST_DEVICES].facts
 
@@ -69,7 +69,7 @@ cdef inline const DeviceFacts* device_facts(int device) except NULL:
     driver_open(device)
     return known_facts(device)
 
-# For libraries that work in the thread's current context (table.pxd says more).
+# For libraries that work in the thread's current context (see table.pxd).
 cdef inline status_t context_enter(int device, uint64_t* before) noexcept nogil:
     cdef Driver* driver = driver_get(device)
     if driver == NULL:
@@ -81,36 +81,36 @@ cdef inline void context_leave(int device, uint64_t before) noexcept nogil:
     if driver != NULL:
         driver.context_leave(driver.self, before)
 
-# Puts another table (a wrapper around the present one) in front of an open device. Who holds the
-# former table goes on using it, so replace before a device is used.
+# Puts another table (a wrapper around the present one) in front of an open device. Holders of the
+# former table continue to use it, so replace the table before a device is used.
 cdef void driver_replace(int device, Driver* table) noexcept nogil
 
 # ---- slots
 
-# What a room keeps for each open device, and what it does when something happens to the device. A
-# room registers one slot, when it is imported: after the rooms below it, so slots are in the order
-# of the rooms. Functions may be NULL.
+# A room's memory for each open device, and its functions for what happens to the device. A room
+# registers one slot when it is imported: after the rooms below it, so slots are in the order of the
+# rooms. Functions may be NULL.
 ctypedef int (*device_function_t)(int device) except -1
 ctypedef int (*release_function_t)(int device, uint64_t capture_id) except -1
 ctypedef void (*fork_function_t)() noexcept nogil
 
 cdef struct Slot:
-    # Of memory for each open device: zeroed when it opens, freed when it has closed, zeroed in the
-    # child of a fork.
+    # The size of the room's memory for each open device. The memory is zeroed when the device
+    # opens, freed when it has closed, and zeroed in the child of a fork.
     size_t nbytes
-    size_t kept_nbytes          # the first of them, which the child of a fork keeps
-    # From the top down: the device is about to close and still works.
+    size_t kept_nbytes          # the first bytes of it, which the child of a fork keeps
+    # Called from the top slot down: the device is about to close and still works.
     device_function_t close
-    # From the bottom up: once in the child of a fork, before the memory is zeroed and Python runs
-    # there (another thread of the parent may have held any lock, in the middle of a change); for
-    # each device that its parent had open, when Python runs; after a wait for a host device; when
-    # a captured graph is given up.
+    # Called from the bottom slot up. `fork`: once in the child of a fork, before the memory is
+    # zeroed and Python runs there (another thread of the parent may have held any lock, in the
+    # middle of a change). `reopen`: when Python runs again, for each device that the parent had
+    # open. `synchronize`: after a wait for a host device. `release`: when a graph is released.
     fork_function_t fork
     device_function_t reopen
     device_function_t synchronize
     release_function_t release
 
-# The number of the slot, for device_slot.
+# Returns the number of the slot, for device_slot.
 cdef int register_slot(const Slot* slot) except -1
 # The memory of a slot for an open device; NULL when it is not open.
 cdef inline void* device_slot(int device, int slot) noexcept nogil:
@@ -124,6 +124,6 @@ cdef inline int device_generation(int device) noexcept nogil:
 
 # ---- listeners
 
-# What was heard is handed over soon, by the main thread. Any lock may be held, with or without the
-# GIL.
+# Asks the main thread to deliver recorded events soon. May be called with any lock held, with or
+# without the GIL.
 cdef void ask_delivery() noexcept nogil

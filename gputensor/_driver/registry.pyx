@@ -3,8 +3,8 @@
 # Each device number has one record, `OpenDevice`. Host devices always have their layers (layer.h)
 # in front, so counts, injected failures, traces and modelled time work at any moment; a CUDA device
 # gets them from `observe`. Records change under the GIL only. Nothing is opened at import: the
-# first caller that needs a device opens it; others wait meanwhile. What a forked child finds is
-# in DESIGN.md (Forks).
+# first caller that needs a device opens it; others wait meanwhile. DESIGN.md (Forks) describes the
+# state of a forked child.
 
 import os
 import sys
@@ -88,7 +88,7 @@ __all__ = [
 cdef Stack[Driver]* stacks[MAX_DEVICES]
 cdef Slot slots[MAX_SLOTS]
 cdef int slot_count = 0
-cdef object opening = RLock()   # to open a device runs Python code, in which threads take turns
+cdef object opening = RLock()   # opening a device runs Python code, which may switch threads
 
 
 cdef Driver* driver_open_now(int device) except NULL:
@@ -112,7 +112,8 @@ cdef int open_one(int device) except -1:
     return 0
 
 
-# The record of a device that opens. The table comes last: a thread that finds it finds the rest.
+# Fills the record of a device that opens. The table is set last: a thread that finds it finds the
+# rest.
 cdef int make_record(int device, Driver* table) except -1:
     cdef OpenDevice* record = &open_devices[device + HOST_DEVICES]
     cdef int index
@@ -193,18 +194,18 @@ cdef int entry_number(object name) except -2:
 
 
 def open_host(capacity=None, seed=None, phantom=False):
-    """Open a further host device and return its number: -2, or below those that have names.
+    """Open a further host device and return its number, which is below those of named devices.
 
     Parameters
     ----------
     capacity : int, optional
-        Bytes of device memory; default as for device -1 (``GPUTENSOR_HOST_MEMORY``, else half of
-        the physical memory).
+        Bytes of device memory; default as for device -1 (``GPUTENSOR_HOST_MEMORY``, otherwise half
+        of the physical memory).
     seed : int, optional
-        Defer work, and run it in an order that follows from this seed. Without it work runs at
-        once.
+        Defer work, and run it in an order that follows from this seed. Without a seed, work runs
+        at once.
     phantom : bool
-        Keep the books only: addresses are real and inaccessible, work is dropped.
+        Do only the accounting: addresses are reserved but inaccessible, and work is dropped.
 
     Examples
     --------
@@ -222,11 +223,11 @@ def open_host(capacity=None, seed=None, phantom=False):
 
 
 def close_host(int device):
-    """Close a device that `open_host` made and free all that it holds, live or not.
+    """Close a device that `open_host` made and free all its memory, in use or not.
 
-    Runs the `close` functions of the slots first, from the top down. Nobody may use the device
-    during this call. What was made on it says afterwards that it is closed; arrays that share its
-    memory through DLPack, and addresses read before, are of memory that is gone.
+    Runs the `close` functions of the slots first, from the top down. No other thread may use the
+    device during this call. Objects made on it raise an error afterwards that says that it is
+    closed; arrays that share its memory through DLPack, and addresses read before, become invalid.
     """
     if device > HOST_DEVICE - host_count():
         raise ValueError(f"device: got {device}; expected a device that open_host made")
@@ -242,7 +243,7 @@ def close_host(int device):
 cdef int close_slots(int device) except -1:
     cdef OpenDevice* record = &open_devices[device + HOST_DEVICES]
     cdef int index
-    # What was made on the device is of the past from here on; the slots alone know what is left.
+    # From here on objects of the device are stale; only the slots still know what it holds.
     record.generation += 1
     for index in range(slot_count - 1, -1, -1):
         if slots[index].close != NULL:
@@ -257,7 +258,7 @@ cdef int close_slots(int device) except -1:
 def open_phantom_gpu(int capability, int multiprocessors, int shared_nbytes):
     """Open a phantom GPU and return its number, which no GPU of this process has.
 
-    It keeps work as records and does none of it (``host/phantom_gpu.h``).
+    The device keeps work as records and runs none of it (``host/phantom_gpu.h``).
 
     `capability` is ten times the compute capability, `shared_nbytes` the shared memory of each
     multiprocessor.
@@ -281,7 +282,7 @@ def open_phantom_gpu(int capability, int multiprocessors, int shared_nbytes):
 
 
 def close_phantom_gpu(int device):
-    """Close a device that `open_phantom_gpu` made. Nobody may use the device during this call."""
+    """Close a device that `open_phantom_gpu` made. No thread may use the device meanwhile."""
     cdef Driver* table = driver_get(device)
     if table == NULL or not known_facts(device).is_phantom:
         raise ValueError(f"device: got {device}; expected a device that open_phantom_gpu made")
@@ -292,7 +293,7 @@ def close_phantom_gpu(int device):
 def device_facts_of(int device):
     """Return (capability times ten, multiprocessors, bytes of shared memory of each) of a device.
 
-    Opens it; a host device has zeros.
+    Opens the device when needed. A host device has zeros.
 
     >>> device_facts_of(-1)
     (0, 0, 0)
@@ -382,10 +383,10 @@ os.register_at_fork(after_in_child=_forget_parent)
 
 
 def observe(int device):
-    """Put the layers in front of an open or openable device: counts, failures, trace, cost.
+    """Put the layers in front of a device: counts, failures, trace, cost. Opens it when needed.
 
-    Host devices have them from the start. On a CUDA device, call this before anything else uses
-    it: holders of its former table stay unobserved. ``GPUTENSOR_OBSERVE_DRIVER=1`` does it
+    Host devices have the layers from the start. On a CUDA device, call this before any other use:
+    calls of holders of its former table are not observed. ``GPUTENSOR_OBSERVE_DRIVER=1`` does this
     when a device opens.
     """
     cdef Driver* table = driver_get(device)
@@ -399,7 +400,7 @@ def observe(int device):
 
 
 def device_name(int device):
-    """Return the name of the filler of a device: ``"cuda"`` or ``"host"``.
+    """Return the name of the filler of a device: ``"cuda"``, ``"host"`` or ``"phantom"``.
 
     >>> device_name(-1)
     'host'
@@ -431,15 +432,15 @@ def fail_call(int device, k, status=2, name=None):
     device : int
         An observed device.
     k : int
-        1 is the next call; 0 turns the failure off. It happens once.
+        1 is the next call; 0 turns the failure off. Only one call fails.
     status : int
-        What the call returns instead of being made; default out of memory.
+        The status that the call returns instead of being made; default out of memory.
     name : str, optional
         Count only calls of this entry; default: of every entry.
     """
     if k < 0:
-        raise ValueError(f"k: got {k}; expected the number of a call from 1, or 0 to turn the "
-                         "failure off")
+        raise ValueError(f"k: got {k}; expected the number of a call, counted from 1, or 0 to turn "
+                         "the failure off")
     cdef int entry = entry_number(name)
     stack_of(device).fail(k, status, entry)
 
@@ -453,7 +454,7 @@ def modelled_seconds(int device):
 
 
 def start_trace(int device):
-    """Begin to record every call of a device; what an earlier trace left is dropped."""
+    """Begin to record every call of a device; records of an earlier trace are dropped."""
     stack_of(device).start_trace()
 
 
@@ -463,8 +464,8 @@ def take_trace(int device):
     Returns
     -------
     list of tuple
-        ``(name, status, arguments)``: `arguments` are the first four as integers, an output as
-        what it was set to (0 when the call failed).
+        ``(name, status, arguments)``: `arguments` are the first four as integers; an output is the
+        value written to it (0 when the call failed).
     """
     return shown(stack_of(device).take_trace())
 
@@ -479,7 +480,7 @@ include "listeners.pxi"
 
 
 def leaks(int device):
-    """Return what is live on a host device, as a dict of name to count.
+    """Return the counts of live objects on a host device, as a dict by name.
 
     The names: ``allocations``, ``pages``, ``mappings``, ``va_ranges``, ``pinned``, ``registered``,
     ``streams``, ``events``, ``graphs``, ``executables``, and ``used_bytes``.

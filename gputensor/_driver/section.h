@@ -1,14 +1,15 @@
 // The section in which a call orders its uses of memory and queues its work, on any device.
 //
 // One lock for the process, held for microseconds. The GIL alone does not keep the two together:
-// Python code, a compilation or a driver call in between may let other threads in. Who has to wait
-// for the section gives up the GIL meanwhile. Sections nest: a finalizer that Python runs inside of
-// one is part of it. Nobody waits for device work inside, so the order of locks is: section, GIL,
-// then the locks of allocator, logs and devices, whose holders never wait for the former two.
+// Python code, a compilation or a driver call in between may let other threads run. A thread that
+// waits for the section releases the GIL meanwhile. Sections nest: a finalizer that Python runs
+// inside one is part of it. No thread waits for device work inside, so the order of locks is:
+// section, GIL, then the locks of allocator, logs and devices, whose holders never wait for the
+// former two.
 //
-// A host device queues the work that comes inside, and runs what it owes at the end, after the lock
-// is given back: a host function may need whatever other threads hold. Inside of a host function the
-// lock is not taken, since the thread that has it may wait for that very function.
+// A host device queues the work of a section and runs it at the section's end, after the lock is
+// released: a host function may need locks that other threads hold. Inside a host function the lock
+// is not taken, since the thread that has it may be waiting for that very function.
 #pragma once
 
 #include <Python.h>
@@ -30,7 +31,7 @@ public:
         if (!state.compare_exchange_strong(expected, HELD, std::memory_order_acquire)) wait();
     }
 
-    // Whether that was the outermost, after which the thread does what it owes.
+    // Returns whether this was the outermost section, after which the thread runs its queued work.
     static bool end() {
         Thread& own = thread();
         if (--own.depth) return false;
@@ -44,17 +45,17 @@ public:
         return !own.functions;
     }
 
-    // Whether work that comes now waits for the end of the section.
+    // Whether work queued now waits for the end of the section.
     static bool entered() {
         Thread& own = thread();
         return own.depth && !own.functions;
     }
 
-    // How deep the thread is in host functions. Such a function is itself a piece of work, and
+    // How many host functions this thread is inside. A host function is itself a piece of work and
     // waits for no other.
     static int& functions() { return thread().functions; }
 
-    // In the child of a fork: the thread that had the lock may not be there.
+    // In the child of a fork: the thread that had the lock may not exist here.
     static void renew() {
         state = FREE;
         thread().locked = false;

@@ -1,6 +1,6 @@
-"""What the environment says about host devices: how many there are, and their capacity.
+"""Settings of host devices from the environment: their number and their capacity.
 
-Read when a device opens, never at import.
+The variables are read when a device opens, never at import.
 """
 
 import os
@@ -10,15 +10,16 @@ from gputensor.errors import argument_error
 
 __all__ = ["LARGEST_HOST", "MOST_HOSTS", "host_capacity", "host_count", "parse_nbytes"]
 
-# A process has 128 TiB of addresses, and each segment of the allocator reserves 9/8 of the device.
+# A process has 128 TiB of addresses, and each segment of the allocator reserves 9/8 of the device's
+# capacity.
 LARGEST_HOST = 1 << 44
-# Numbers below these are for open_host.
+# The most named host devices; open_host uses the numbers below theirs.
 MOST_HOSTS = 16
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def parse_nbytes(text, name="value"):
-    """Return the bytes that a text such as ``"4G"`` or ``"123456"`` says.
+    """Return the number of bytes that a text such as ``"4G"`` or ``"123456"`` means.
 
     Parameters
     ----------
@@ -26,7 +27,7 @@ def parse_nbytes(text, name="value"):
         A whole number, optionally followed by ``K``, ``M``, ``G`` or ``T`` (powers of 1024), and
         then optionally by ``B`` or ``iB``.
     name : str
-        What the text is the value of, for the message.
+        The name of the value, for the message.
 
     Raises
     ------
@@ -45,9 +46,9 @@ def parse_nbytes(text, name="value"):
 
 
 def host_capacity():
-    """Return the bytes of a host device: ``GPUTENSOR_HOST_MEMORY``, else half the physical memory.
+    """Return the bytes of a host device: ``GPUTENSOR_HOST_MEMORY``, or half the physical memory.
 
-    That half is shared evenly by the devices of :func:`host_count`.
+    That half is divided evenly among the devices of :func:`host_count`.
 
     >>> host_capacity() > 0
     True
@@ -64,7 +65,7 @@ def host_capacity():
 
 
 def host_count():
-    """Return how many host devices open by their names: ``GPUTENSOR_HOST_DEVICES``, else 1.
+    """Return the number of host devices with names: ``GPUTENSOR_HOST_DEVICES``, 1 by default.
 
     >>> host_count()
     1

@@ -1,6 +1,6 @@
-"""What CUDA_VISIBLE_DEVICES says, read as the CUDA driver reads it.
+"""The devices that CUDA_VISIBLE_DEVICES names, read as the CUDA driver reads it.
 
-Only for questions that must not start CUDA: where CUDA is used, it reads the variable itself.
+Only for queries that must not start CUDA: where CUDA is used, it reads the variable itself.
 """
 
 import functools
@@ -10,10 +10,10 @@ __all__ = ["parse_visible", "visible_ordinals"]
 
 
 def parse_visible(text):
-    """Return what the variable names, in order: ordinals, or the beginnings of UUIDs.
+    """Return the entries of the variable, in order: ordinals, or the beginnings of UUIDs.
 
-    The first entry decides which of the two. Reading stops at the first entry that is neither; what
-    follows a number in an entry is ignored. One entry named twice hides all devices.
+    The first entry decides which of the two. Reading stops at the first entry that is neither; text
+    after a number in an entry is ignored. An entry that is named twice hides all devices.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def visible_ordinals(text, uuids):
             fitting = [entry] if entry < len(uuids) else []
         else:
             fitting = [at for at, uuid in enumerate(uuids) if uuid.startswith(entry)]
-        if len(fitting) != 1:  # no device, or several: it and what follows are not visible
+        if len(fitting) != 1:  # no device, or several: this and later entries are not visible
             break
         found += fitting
     return _distinct(found)

@@ -1,7 +1,7 @@
-"""The rules of calls: what attributes may be, and which operands fit which call.
+"""The rules of calls: the allowed attributes, and the operands that fit each call.
 
-They are for programs that come from files: whatever the values are, a rule returns or raises
-ValueError, at once and with a short text.
+They are for programs that come from files: for any values, a rule returns or raises ValueError, at
+once and with a short text.
 """
 
 from typing import NamedTuple
@@ -26,14 +26,15 @@ __all__ = [
     "updates_product",
 ]
 
-#: By the numbers of ``blas``.
+#: In the order of their numbers in ``blas``.
 ACTIVATIONS = (None, "relu", "gelu_tanh", "gelu", "silu")
-#: Of a convolution, which finishes its own sums: by the numbers of ``blas/convolution``.
+#: Of a convolution, which finishes its own sums: in the order of ``blas/convolution``.
 CONVOLUTION_ACTIVATIONS = (*ACTIVATIONS, "relu6", "hardswish")
-#: What a window can be made one element by; "padded_mean" counts the padding too.
+#: The folds of a window to one element; "padded_mean" counts the padding too.
 POOLINGS = ("max", "sum", "mean", "padded_mean")
-#: Of random numbers, in the order of draw.h, with what a and b are: the ends; mean and deviation;
-#: b the scale; place and scale; a the chance; the least and the greatest; unused.
+#: Distributions of random numbers, in the order of draw.h. The meanings of a and b, in this order:
+#: both ends; mean and deviation; b: scale; location and scale; a: probability; least and greatest
+#: integer; unused.
 DISTRIBUTIONS = (
     "uniform", "normal", "exponential", "gumbel", "bernoulli", "integers", "permutation",
 )  # fmt: skip
@@ -48,7 +49,7 @@ _HALVES = ("float16", "bfloat16")
 
 
 class Spec(NamedTuple):
-    """What a rule knows of an operand: the name of its dtype, its shape; None: it is a number."""
+    """The dtype and shape of an operand, for the rules. A shape of None means a number."""
 
     dtype: str
     shape: tuple | None
@@ -86,7 +87,7 @@ def _is_number(value):
     return type(value) in (float, complex)
 
 
-#: The types of attributes: a test of a value, and what passes it.
+#: The types of attributes: a test of a value, and a description of the values that pass it.
 ATTRIBUTE_TYPES = {
     "operation": (_is_word(_OPERATIONS), "the name of an element-wise operation"),
     "reduction": (_is_word(_REDUCTIONS), "the name of a reduction"),
@@ -112,21 +113,21 @@ ATTRIBUTE_TYPES = {
 
 
 def shown(value):
-    """The value where it is short; of anything else its type, since files hold anything."""
+    """The value if its text is short, otherwise its type, since files may contain any value."""
     is_short = (
         value is None
         or type(value) in (bool, float, complex)
         or (type(value) is int and value.bit_length() <= 64)
         or (type(value) is str and len(value) <= 40)
     )
-    return Described(repr(value) if is_short else f"another {type(value).__name__}")
+    return Described(repr(value) if is_short else f"a value of type {type(value).__name__}")
 
 
 def refuse(name, value, rule):
     raise argument_error(ValueError, name, value, rule)
 
 
-# ---- rules; each has the call's name, and attributes, writes and reads that are well formed
+# ---- rules; each gets the call's name, and attributes, writes and reads of the right types
 
 
 def _need(holds, name, what, value, rule):
@@ -165,13 +166,13 @@ def _reduce(name, attributes, writes, reads):
 
 
 def _indexed_shape(name, first, whole, indices):
-    """The shape of what the indices select."""
+    """The shape of the elements that the indices select."""
     end = first + len(indices)
     _need(end <= len(whole.shape), name, "indices", len(indices), f"axes of {whole.shape}")
     for one in indices:
         _need(_is_integer(one), name, "index.dtype", one.dtype, "an integer dtype")
         shape = indices[0].shape
-        _need(one.shape == shape, name, "index.shape", one.shape, f"{shape}, one for all")
+        _need(one.shape == shape, name, "index.shape", one.shape, f"{shape}, as the first index")
     _need(0 not in whole.shape[first:end], name, "shape", whole.shape, "elements to index")
     return whole.shape[:first] + indices[0].shape + whole.shape[end:]
 
@@ -247,8 +248,9 @@ def _product(name, attributes, writes, reads):
         if one is not None:
             _need(one == (dtype, out.shape), name, "operand", tuple(one), (dtype, out.shape))
     if bias is not None:
-        _need(bias == (out.dtype, out.shape[-1:]), name, "bias", tuple(bias), "a value a column")
-        _need(out.shape, name, "out.shape", out.shape, "a column for the bias")
+        wanted = (out.dtype, out.shape[-1:])
+        _need(bias == wanted, name, "bias", tuple(bias), f"{wanted}, one value for each column")
+        _need(out.shape, name, "out.shape", out.shape, "at least one axis beside a bias")
     if scale is not None or residual is not None:
         _need(beta == 0, name, "beta", shown(beta), "0 beside a scale or a residual")
     if scale is not None:
@@ -261,7 +263,7 @@ def updates_product(attributes, reads):
 
 
 def _scale_fits(scale, rows, k):
-    """Whether (lines, columns) of scales go with `rows` lines of k terms."""
+    """Whether scales of shape (lines, columns) fit `rows` lines of k terms."""
     lines, columns = scale
     row_blocks, blocks = -(-rows // SCALE_BLOCK), -(-k // SCALE_BLOCK)
     if lines not in (1, rows, row_blocks) or columns not in (1, blocks):
@@ -279,7 +281,8 @@ def _scaled_product(name, attributes, writes, reads):
     is_small = _DTYPES[out.dtype].kind == "small"
     is_known = is_small or out.dtype in (*_HALVES, "float32")
     _need(is_known, name, "out.dtype", out.dtype, "float32, a 16-bit float or fp8")
-    _need((scale_a is None) == (scale_b is None), name, "scales", Described("one"), "both or none")
+    is_pair = (scale_a is None) == (scale_b is None)
+    _need(is_pair, name, "scales", Described("one of the two"), "both or none")
     for scale in (scale_a, scale_b):
         if scale is not None:
             fits = scale.dtype == "float32" and len(scale.shape) == 2
@@ -300,7 +303,7 @@ def _scaled_product(name, attributes, writes, reads):
 def _offset_products(name, _attributes, writes, reads):
     (out,), (a, b, offsets) = writes, reads
     fits = a.dtype == b.dtype and a.dtype in (*_HALVES, "float32")
-    _need(fits, name, "dtypes", (a.dtype, b.dtype), "float32 or a 16-bit float, the same twice")
+    _need(fits, name, "dtypes", (a.dtype, b.dtype), "float32 or a 16-bit float, equal for both")
     _need(out.dtype in (a.dtype, "float32"), name, "out.dtype", out.dtype, a.dtype)
     fits = len(a.shape) == 2 and len(b.shape) == 3 and a.shape[1] == b.shape[1]
     _need(fits, name, "shapes", (a.shape, b.shape), "(tokens, k) and (groups, k, n)")
@@ -385,7 +388,7 @@ def _attention(name, attributes, writes, reads):
 
 
 def _window_extents(name, spatial, **given):
-    """Attributes of a window: one for each of one to three axes, small enough for a kernel."""
+    """Check attributes of a window: one value for each spatial axis, small enough for a kernel."""
     for what, values in given.items():
         fits = len(values) == spatial and max(values) < 1 << 24
         least = 0 if what in ("padding", "ends", "kernel") else 1
@@ -430,9 +433,9 @@ def _window(name, attributes, writes, reads):
     spatial = _spatial(name, out, x)
     _window_extents(name, spatial, kernel=kernel, stride=stride, padding=padding, ends=ends,
                     dilation=dilation)  # fmt: skip
-    _need(out.shape[:2] == x.shape[:2], name, "out.shape", out.shape, f"{x.shape[:2]} first")
+    _need(out.shape[:2] == x.shape[:2], name, "out.shape", out.shape, f"{x.shape[:2]} and more")
     fits = all(kernel) or not any(kernel)
-    _need(fits, name, "kernel", kernel, "either zeros alone or none")
+    _need(fits, name, "kernel", kernel, "only zeros, or no zero")
     kinds = ("int", "uint", "float") if pooling == "max" else ("float",)
     _need(_DTYPES[x.dtype].kind in kinds, name, "dtype", x.dtype, f"a dtype that {pooling} takes")
 
@@ -461,7 +464,7 @@ def _random(name, attributes, writes, _reads):
         _need(least <= b, name, "b", shown(b), f"{shown(least)} or more")
 
 
-#: By the name of the call.
+#: The rules by the names of calls.
 RULES = {
     "attention": _attention,
     "convolution": _convolution,

@@ -1,14 +1,14 @@
-"""The registry of calls: all that work on a device can be.
+"""The registry of calls: all kinds of work on a device.
 
 A call is a row of `CALLS` and a flat tuple of arguments: the row's attributes, the operands that it
-writes, the operands that it reads. On a host device the arguments are NumPy views and the row's
-`run` computes them; a recorder gets descriptions instead (launch/call_operand.pxi), and `make` does
-a recorded call on any device. An optional operand that is absent is None; one whose name begins
-with ``*`` is the last and may repeat. A call whose only written operand is ``*results`` writes as
-many as its first attribute has elements.
+writes, the operands that it reads. On a host device the operands are NumPy views and the row's
+`run` computes them; a recorder gets descriptions instead (launch/call_operand.pxi), and `make`
+makes a recorded call on any device. An absent optional operand is None; an operand whose name
+begins with ``*`` is the last one and may repeat. A call whose only written operand is ``*results``
+writes as many operands as its first attribute has elements.
 
 The room that owns the C face of a call binds the row when it is imported. `Row.check` is for
-programs that come from files: whatever the values are, it returns or raises ValueError, at once.
+programs that come from files: for any values it returns or raises ValueError, at once.
 """
 
 import importlib
@@ -48,19 +48,19 @@ class Row:
     attributes : dict
         Names of attributes -> names in `ATTRIBUTE_TYPES`.
     names : tuple of str
-        Of the attributes.
+        The names of the attributes.
     counts : (int, int or None)
-        Of the attributes, and of these and the written operands where it is fixed.
+        The number of attributes, and that of attributes and written operands if it is fixed.
     writes, reads : tuple of str
-        Names of operands; those that may be absent end with ``?``.
+        Names of operands; names of optional operands end with ``?``.
     room : str
         The module that binds the row.
     updates : bool, callable or tuple of str
-        Whether it updates what it writes; a function of attributes and reads; the operands that it
-        updates.
+        Whether it updates its written operand in place; or a function of attributes and reads that
+        says so; or the names of the operands that it updates.
     waits : bool
-        Whether another library computes it, which may compile and wait for a GPU: no section and
-        no graph holds it.
+        Whether another library computes it, which may compile and wait for a GPU; such a call is
+        not part of a section or a graph.
     run : callable
         The host function; takes NumPy views.
     door : callable
@@ -101,24 +101,23 @@ class Row:
         return len(attributes[0]) if self.writes == ("*results",) else len(self.writes)
 
     def writes_all(self, attributes, reads, name=None):
-        """Whether the call writes every element of what it writes, and reads none of them.
+        """Whether the call overwrites every element of its written operand without reading any.
 
-        Otherwise it updates its written operand in place; of several, `name` is the one that is
-        asked about.
+        Otherwise it updates the operand in place. `name` chooses one of several written operands.
         """
         if type(self.updates) is tuple:
             return bool(name) and name not in self.updates
         return not (self.updates(attributes, reads) if callable(self.updates) else self.updates)
 
     def check(self, attributes, writes, reads):
-        """Raise ValueError where operands do not fit the call.
+        """Raise ValueError if attributes or operands do not fit the call.
 
         Parameters
         ----------
         attributes : sequence
             Values, in the row's order.
         writes, reads : sequence
-            A `Spec`, or a pair like one, for each operand; None for one that is absent.
+            A `Spec`, or a pair like one, for each operand; None for an absent operand.
         """
         _check_count(self, "attributes", attributes, len(self.attributes))
         for value, (name, kind) in zip(attributes, self.attributes.items(), strict=True):
@@ -165,7 +164,7 @@ def _spec(row, name, value):
     if not isinstance(shape, (tuple, list)) or len(shape) > MAX_NDIM:
         refuse(f"{title}.shape", shown(shape), "at most 16 extents")
     if not all(map(is_extent, shape)):
-        refuse(f"{title}.shape", Described("another extent"), "integers of 0 to 2**62")
+        refuse(f"{title}.shape", Described("an invalid extent"), "integers from 0 to 2**62")
     return Spec(dtype, tuple(shape))
 
 
@@ -179,37 +178,39 @@ _ROWS = (
         writes="out", reads="source *indices"),
     Row("scatter", "_kernels.faces", attributes="first_axis:axis",
         writes="target", reads="values *indices", updates=True),
-    # Writes nothing: an index out of range raises on a host device.
+    # Writes no operand: an index out of range raises on a host device.
     Row("check_indices", "_kernels.faces", attributes="extents:extents",
         writes="", reads="*indices"),
     Row("arange", "_kernels.faces", attributes="start:number step:number",
         writes="out", reads=""),
-    # Of a distribution with two numbers (call_rules.py); the state moves on behind the draw.
+    # Draws from a distribution with two numbers (call_rules.py) and advances the state.
     Row("random", "_kernels.faces", attributes="distribution:distribution a:number b:number",
         writes="out state", reads="", updates=("state",)),
-    # Rows and columns, row-major; equal elements keep their order, NaN is the greatest.
+    # Row-major matrices, sorted along rows; equal elements keep their order, NaN is the greatest.
     Row("sort", "_kernels.orders", attributes="is_descending:flag", writes="out", reads="x"),
     Row("argsort", "_kernels.orders", attributes="is_descending:flag", writes="out", reads="x"),
     Row("topk", "_kernels.orders", attributes="is_largest:flag",
         writes="values order", reads="x"),
     Row("search", "_kernels.orders", attributes="is_right:flag", writes="out", reads="x values"),
-    # Adds to the counts of 0, 1, ...; leaves other numbers out.
+    # Adds to the counts of 0, 1, ...; ignores other numbers.
     Row("count", "_kernels.orders", attributes="", writes="counts", reads="x", updates=True),
-    # Adds how many elements of x lie between neighbouring edges, the last edge included.
+    # Adds the number of elements of x between neighbouring edges, the last edge included.
     Row("histogram", "_kernels.orders", attributes="is_even:flag", writes="counts",
         reads="x edges", updates=True),
-    # Adds rows of source to those that the index names along the middle one of three axes.
+    # Adds rows of source to the rows that the index names along the middle one of three axes.
     Row("add_at", "_kernels.orders", attributes="", writes="target", reads="index source",
         updates=True),
-    # A bit for each element of x that is chosen (true; another than the one before), and how many
-    # are chosen before each tile. Then the chosen elements, or their places by axes.
+    # A bit for each chosen element of x (one that is true, or that differs from the one before),
+    # and the number of chosen elements before each tile. Then the chosen elements, or their places
+    # by axes.
     Row("mark", "_kernels.orders", attributes="rule:mark", writes="bits starts", reads="x"),
     Row("pick", "_kernels.orders", attributes="", writes="out", reads="x bits starts"),
     Row("places", "_kernels.orders", attributes="shape:extents", writes="out",
         reads="bits starts"),
     # Along the middle one of three axes.
     Row("cumulate", "_kernels.orders", attributes="op:scan", writes="out", reads="x"),
-    # By other libraries: results of matrices in the last two axes; transforms along some axes.
+    # Computed by other libraries: functions of matrices in the last two axes; transforms along
+    # axes.
     Row("matrix", "tensor.engine", attributes="what:matrix", writes="out", reads="x", waits=True),
     Row("matrix_pair", "tensor.engine", attributes="what:matrix_pair", writes="first second",
         reads="x", waits=True),
@@ -223,19 +224,19 @@ _ROWS = (
     # Trees of formula.py; the last row_ndim axes are the columns, 1 in a result without them.
     Row("formula", "_kernels.formulas", attributes="trees:trees row_ndim:axis",
         writes="*results", reads="*x"),
-    # (batch, channels, one to three spatial axes); a kernel of 0 cuts an axis in as many windows as
-    # the result has. `ends` are counted by padded_mean only: what lies beyond x is padding.
+    # (batch, channels, one to three spatial axes); a kernel of 0 cuts an axis into as many windows
+    # as the result has. Only padded_mean uses `ends`; elements beyond x are padding.
     Row("window", "_kernels.faces",
         attributes="pooling:pooling kernel:extents stride:extents padding:extents ends:extents "
                    "dilation:extents",
         writes="out", reads="x"),
-    # activation(convolution + bias + addend); weight is (outputs, channels / groups, kernel). What
-    # lies beyond x is 0; padding is that before it.
+    # activation(convolution + bias + addend); weight is (outputs, channels / groups, kernel).
+    # Elements beyond x are 0; `padding` is the number of them before x.
     Row("convolution", "blas.convolution",
         attributes="stride:extents padding:extents dilation:extents groups:extent "
                    "activation:finish precision:precision",
         writes="out", reads="x weight bias? addend?"),
-    # Of four axes each: batch, heads, rows, size; window and soft_cap 0: none.
+    # Operands have four axes: batch, heads, rows, size. A window or soft_cap of 0 means none.
     Row("attention", "blas.attention",
         attributes="scale:number is_causal:flag window:extent soft_cap:number precision:precision",
         writes="out", reads="query key value mask? length?"),
@@ -249,7 +250,8 @@ _ROWS = (
     Row("scaled_product", "blas.product",
         attributes="activation:activation is_fast:flag precision:precision",
         writes="out", reads="a b scale_a? scale_b? scale_result? bias?"),
-    # Rows offsets[g - 1] to offsets[g] of a by b[g]; all sums are float32, so no flags.
+    # Rows offsets[g - 1] to offsets[g] of a times b[g]; all sums are float32, so there are no
+    # flags.
     Row("offset_products", "blas.product", attributes="",
         writes="out", reads="a b offsets"),
     # x @ (weight * scales).T + bias
@@ -262,14 +264,14 @@ CALLS = {row.name: row for row in _ROWS}
 
 
 def bind(name, run, door):
-    """Give a row its host function and its door, and return it; for the room that has the face."""
+    """Give a row its host function and its door, and return it; called by the face's room."""
     row = CALLS[name]
     row.run, row.door = run, door
     return row
 
 
 def bound_row(name):
-    """Return the row of a call with its functions; its room may not be imported yet."""
+    """Return the row of a call with its functions; imports its room if needed."""
     row = CALLS[name]
     if row.door is None:
         importlib.import_module(row.room)
@@ -279,8 +281,8 @@ def bound_row(name):
 def make(name, device, stream, arguments):
     """Queue one call on any device.
 
-    Memory is the caller's: that it is large enough, lives until the work is done, and is ordered
-    after earlier work on other streams.
+    The caller is responsible for memory: it must be large enough, live until the work is done, and
+    be ordered after earlier work on other streams.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""The options of the allocator: for each its name, default, check and one line of documentation.
+"""The options of the allocator: for each its name, default, check and documentation.
 
-The names are those of ``PYTORCH_CUDA_ALLOC_CONF`` where the option has a meaning here; those of
-ours come last. A converter takes the text of a value and returns the value or raises ``ValueError``
-with the rule. This module does not know the source of a text: settings.py does.
+The names are those of ``PYTORCH_CUDA_ALLOC_CONF`` where such an option has a meaning here; our own
+options come last. A converter takes the text of a value and returns the value, or raises
+``ValueError`` with the rule. settings.py reads the texts from their sources.
 """
 
 import re
@@ -19,7 +19,7 @@ def _power_of_two(value):
 
 
 def _converter(pattern, read, is_allowed, allowed):
-    """The converter of texts that are a `pattern` and that `read` turns into an allowed value."""
+    """The converter of texts that match `pattern` and that `read` turns into an allowed value."""
 
     def convert(text):
         if not re.fullmatch(pattern, text) or not is_allowed(value := read(text)):
@@ -39,7 +39,7 @@ def _integer(lowest, highest=LARGEST_MB):
 
 
 def _or_none(convert):
-    """The converter of an option whose default is no number: `none` goes back to it."""
+    """The converter of an option whose default is not a number; the text `none` selects it."""
 
     def convert_or_none(text):
         if text == "none":
@@ -85,10 +85,10 @@ _division = _converter(
 def roundup_table(text):
     """Return the 16 divisions that a value of ``roundup_power2_divisions`` stands for.
 
-    Entry `i` holds for sizes from ``2**i`` MiB to below ``2**(i + 1)`` MiB (entry 0 also for
-    smaller ones, entry 15 also for larger ones), as in PyTorch: the first size of a list also
-    covers all sizes below it, ``>`` covers all above the last size, and a size that a list leaves
-    out gets 0, no rounding to divisions.
+    Entry `i` applies to sizes from ``2**i`` MiB to below ``2**(i + 1)`` MiB (entry 0 also to
+    smaller sizes, entry 15 also to larger ones). As in PyTorch, the first size of a list also
+    covers all sizes below it, ``>`` covers all sizes above the last one, and sizes that the list
+    omits get 0: no rounding to divisions.
 
     >>> roundup_table("4")[:3], roundup_table("[2:1,8:4,>:16]")[:6]
     ((4, 4, 4), (1, 1, 0, 4, 16, 16))
@@ -135,70 +135,75 @@ OPTIONS = {
     option.name: option
     for option in (
         Option("backend", "native", _backend,
-               "native: this allocator. cudaMallocAsync: the driver's stream-ordered pool, but for "
-               "private pools. Fixed once a device has been used."),
+               "native: this allocator. cudaMallocAsync: the driver's stream-ordered pool, except "
+               "for private pools. Fixed once a device has been used."),
         Option("large_segment_size_mb", 20, _integer(11),
-               "Plain segment for requests between 1 and 10 MiB. With expandable_segments:True "
-               "segments grow by page_size_mb, and this only bounds the next two options."),
+               "Size of a plain segment for requests between 1 and 10 MiB. With "
+               "expandable_segments:True segments grow by page_size_mb, and this is only the lower "
+               "bound of the next two options."),
         Option("max_split_size_mb", None, _or_none(_integer(1)),
-               "Blocks of at least this size in plain segments are not split, and serve no smaller "
-               "request. With expandable_segments:True it only says what oversize_allocations "
-               "counts. Must be at least large_segment_size_mb. none: no limit."),
+               "Blocks of at least this size in plain segments are not split and serve no smaller "
+               "request. With expandable_segments:True it only defines which allocations "
+               "oversize_allocations counts. Must be at least large_segment_size_mb. none: no "
+               "limit."),
         Option("max_non_split_rounding_mb", None, _or_none(_integer(1)),
-               "How much larger than the request a block that max_split_size_mb keeps whole may "
-               "be. Without effect with expandable_segments:True. Must be at least "
+               "How much larger than the request a block may be that max_split_size_mb keeps "
+               "whole. No effect with expandable_segments:True. Must be at least "
                "large_segment_size_mb, which is its default."),
         Option("garbage_collection_threshold", 0.0, _threshold,
                "Share of the allowed memory (memory_limit_mb, per_process_memory_fraction) above "
-               "which the page pool and free plain segments go back to the device, those idle the "
-               "longest first. With expandable_segments:True free pages in segments stay. 0: off."),
+               "which pages of the page pool and free plain segments are returned to the device, "
+               "the longest idle first. With expandable_segments:True free pages in segments stay. "
+               "0: off."),
         Option("roundup_power2_divisions", (0,) * ROUNDUP_INTERVALS, roundup_table,
-               "Round sizes up to a division of the interval between powers of 2: a number, or "
+               "Round sizes up to a division of the interval between powers of 2: one number, or "
                "one for each interval. 0 and 1: round to 512 bytes only."),
         Option("expandable_segments", True, _boolean,
                "Segments grow page by page in reserved address space (PyTorch's default: False)."),
         Option("release_lock_on_cudamalloc", True, _boolean,
-               "Accepted without effect: no lock is ever held during a driver call here."),
+               "Accepted without effect: no lock is held during a driver call."),
         Option("graph_capture_record_stream_reuse", False, _boolean,
-               "During a capture, blocks used on several streams are reused inside of the graph, "
-               "before its pool grows, once the graph's order shows that their uses come before. "
-               "Otherwise when the capture ends."),
+               "During a capture, blocks that several streams used are reused inside the graph, "
+               "before its pool grows, once the graph's order shows that their uses come first. "
+               "Without the option they are reused when the capture ends."),
         Option("per_process_memory_fraction", 1.0, _fraction,
                "Share of a device's memory that the process may reserve."),
         Option("throw_on_cudamalloc_oom", False, _boolean,
-               "Refuse at once a request for which more would have to be reserved than "
-               "per_process_memory_fraction and memory_limit_mb allow: nothing is waited for or "
-               "released."),
+               "Refuse a request at once, without waiting for or releasing any memory, if it would "
+               "need more reserved memory than per_process_memory_fraction and memory_limit_mb "
+               "allow."),
         Option("pinned_use_cuda_host_register", False, _boolean,
-               "Make pinned memory by registering ordinary pages, touched by several threads."),
+               "Make pinned memory by registering ordinary pages, which several threads touch "
+               "first."),
         Option("pinned_num_register_threads", 1, _register_threads,
-               "Threads that touch the pages for pinned_use_cuda_host_register."),
+               "Number of threads that touch the pages for pinned_use_cuda_host_register."),
         Option("pinned_use_background_threads", False, _boolean,
-               "Accepted without effect: events are looked at only when something waits for "
-               "them, so there is nothing for a thread to poll."),
+               "Accepted without effect: events are queried only when a request needs the memory, "
+               "so a background thread would have nothing to do."),
         Option("pinned_reserve_segment_size_mb", 0, _integer(0),
-               "Pinned memory taken from the system in one piece at first use. 0: none."),
+               "Size of pinned memory that is allocated in one piece at first use. 0: none."),
         Option("pinned_max_round_threshold_mb", None, _or_none(_integer(0)),
-               "Accepted without effect: pinned sizes are never rounded to powers of 2 here."),
+               "Accepted without effect: pinned sizes are never rounded to powers of 2."),
         Option("pinned_max_cached_size_mb", None, _or_none(_integer(0)),
-               "Free pinned segments beyond this sum go back to the system. none: no limit."),
+               "Free pinned segments beyond this total are returned to the system. none: no "
+               "limit."),
         Option("page_size_mb", 40, _page_size,
-               "Largest page of virtual memory, the unit of growth of segments for large blocks; "
-               "a device that holds less grows by less. Smaller ones reserve less, at the price of "
-               "more driver calls. A need of up to 2.4 pages is one page, if that is no more than "
-               "1/64 of the device."),
+               "Largest page of virtual memory, by which segments for large blocks grow; while a "
+               "device holds little memory, they grow by less. Smaller pages reserve less memory, "
+               "at the price of more driver calls. A need of up to 2.4 pages becomes one page, if "
+               "that is no more than 1/64 of the device."),
         Option("page_reuse", True, _boolean,
-               "Free pages of any segment and stream back growth anywhere."),
+               "Free pages of any segment and stream may back the growth of any other segment."),
         Option("thread_cache", True, _boolean,
                "Each thread keeps a few free blocks in front of the pools."),
         Option("memory_limit_mb", 0, _integer(0),
-               "Hard limit of reserved memory on each device. 0: none."),
+               "Hard limit on reserved memory of each device. 0: no limit."),
         Option("history_max_entries", 1_000_000, _integer(1, 1 << 28),
-               "Entries kept for each device by record_memory_history."),
+               "Number of entries that record_memory_history keeps for each device."),
     )
 }  # fmt: skip
 
-# Options of PyTorch that have no meaning here, and why.
+# Options of PyTorch that have no meaning here, with the reasons.
 REJECTED = {
     "expandable_segments_reserve": "each segment reserves 9/8 of the device, PyTorch's default",
     "expandable_segments_reserve_by_class": "segments have no classes here",

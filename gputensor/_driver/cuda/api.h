@@ -155,7 +155,7 @@ static_assert(sizeof(MemAllocationProp) == 32 && sizeof(MemAccessDesc) == 12,
               "the layout of CUmemAllocationProp or CUmemAccessDesc is not the driver's");
 
 // CUDA_KERNEL_NODE_PARAMS_v2, CUDA_MEMCPY3D_v2, CUDA_MEMSET_NODE_PARAMS_v1, CUDA_HOST_NODE_PARAMS_v1
-// and CUgraphExecUpdateResultInfo_v1. Of a copy, readers need only the first words.
+// and CUgraphExecUpdateResultInfo_v1. Our code reads only the first words of a copy's parameters.
 struct KernelParameters {
     void* function;  // null: `kernel` is launched
     uint32_t grid[3], block[3], shared_nbytes;
@@ -222,7 +222,7 @@ struct CudaApi {
 
     static constexpr int ABI_VERSION = 12000;
 
-    // Fills the struct from a library, with its dlsym. Gives the name of the first symbol that
+    // Fills the struct from a library, with its dlsym. Returns the name of the first symbol that
     // the library lacks, or null.
     const char* resolve(void* library, void* (*symbol_of)(void*, const char*)) {
         get_v2 = reinterpret_cast<decltype(get_v2)>(symbol_of(library, "cuGetProcAddress_v2"));

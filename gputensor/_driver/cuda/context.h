@@ -1,8 +1,8 @@
 // Calling the CUDA driver inside one device's primary context.
 //
-// A call makes the context current when another one is, and puts that one back after, so that torch
-// or CuPy in the same thread keep their current device; a thread without a context keeps ours. When
-// ours is current already, which is nearly always, this costs one cuCtxGetCurrent.
+// A call makes the context current when another one is, and restores that one afterwards, so that
+// torch or CuPy in the same thread keep their current device. A thread that had none keeps ours.
+// If ours is current already, which is nearly always so, this costs one cuCtxGetCurrent.
 #pragma once
 
 #include "gputensor/_driver/cuda/api.h"
@@ -18,7 +18,7 @@ protected:
     static uint64_t number(const void* handle) { return reinterpret_cast<uint64_t>(handle); }
     static uint64_t number(uint64_t value) { return value; }
 
-    // Calls `function(&out, arguments...)`, and sets `*output` only when it succeeds.
+    // Calls `function(&out, arguments...)` and sets `*output` only when the call succeeds.
     template <class Out, class... Parameters, class... Arguments>
     static int give(uint64_t* output, int (*function)(Out*, Parameters...),
                     Arguments... arguments) {

@@ -6,8 +6,8 @@
 # at interpreter shutdown its users are unknown, and the driver frees it anyway.
 #
 # The library is loaded with RTLD_NOW, so that a broken installation fails here and not in a later
-# call, and RTLD_LOCAL: its functions are found through its handle, and other libraries that load
-# the same file share it without seeing its symbols from us.
+# call, and with RTLD_LOCAL: its functions are found through its handle, and other libraries that
+# load the same file share it without getting its symbols through us.
 
 cdef extern from "dlfcn.h" nogil:
     const int RTLD_NOW
@@ -54,7 +54,7 @@ ATTRIBUTES = {
     "virtual_memory": 102,
     "memory_pools": 115,
 }
-# What to do about the failures of cuInit that people meet.
+# What to do about the common failures of cuInit.
 HINTS = {
     34: "the library found is a stub for linking; remove its directory from the library path",
     36: "the installed NVIDIA driver is older than this program needs",
@@ -69,7 +69,7 @@ HINTS = {
 cdef CudaApi api
 cdef bint has_library = False
 cdef bint is_initialised = False
-cdef bint is_forked = False         # since: CUDA was initialised in a parent of this process
+cdef bint is_forked = False         # a parent of this process had initialised CUDA
 cdef int device_count = 0           # as last counted
 
 
@@ -123,7 +123,7 @@ cdef str version_name(int version):
 
 
 cdef str version_text():
-    # What can be said of a library that lacks a function: the version function may be there.
+    # For a library that lacks a function: it may still have the version function.
     cdef int version = 0
     if <void*>api.cuDriverGetVersion != NULL and api.cuDriverGetVersion(&version) == 0:
         return f" (it supports CUDA {version_name(version)})"
@@ -171,8 +171,8 @@ cdef Driver* cuda_open(int ordinal) except NULL:
 
 
 cdef void cuda_after_fork() noexcept nogil:
-    # The registry has its tables refuse every call; what is called here without one, the driver
-    # itself refuses in such a process.
+    # The registry makes its tables refuse every call. The driver itself refuses the calls that this
+    # file makes without a table.
     global is_forked, is_initialised
     is_forked = is_forked or is_initialised
     is_initialised = False
@@ -181,8 +181,8 @@ cdef void cuda_after_fork() noexcept nogil:
 def cuda_device_count():
     """Return how many CUDA devices this process sees; 0 when CUDA cannot be used, never an error.
 
-    Loads the driver library and initialises CUDA, but makes no context. In a forked process whose
-    parent has used CUDA it is the parent's number, though the devices cannot be used.
+    Loads the driver library and initialises CUDA, but makes no context. A forked process whose
+    parent has used CUDA gets the parent's number, although it cannot use the devices.
 
     >>> cuda_device_count() >= 0
     True

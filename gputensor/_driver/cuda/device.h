@@ -28,7 +28,7 @@ public:
         access.push_back({{1, device}, READ_WRITE});
     }
 
-    // Makes the device known to its peers by its number.
+    // Lets peers find the device by its number.
     void introduce(int ordinal) { opened[ordinal] = this; }
 
     // ---- memory --------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ public:
             int status = api.cuMemMap(va, nbytes, 0, page, 0);
             if (status) return status;
             status = api.cuMemSetAccess(va, nbytes, access.data(), access.size());
-            // Peers copy through the driver's own memory where they have no access.
+            // A peer without access copies through the driver's own memory.
             if (status && access.size() > 1)
                 status = api.cuMemSetAccess(va, nbytes, access.data(), 1);
             if (status) api.cuMemUnmap(va, nbytes);
@@ -261,8 +261,7 @@ public:
         int status = refuse_capture(stream);
         return status ? status : stream_wait_event(stream, event);
     }
-    // cuMemcpyPeerAsync, unlike cuMemcpyAsync, takes memory made of pages that only its own device
-    // has access to.
+    // cuMemcpyPeerAsync, unlike cuMemcpyAsync, accepts pages that only their own device may access.
     int copy_to_peer(uint64_t dst, int peer, uint64_t src, size_t nbytes, uint64_t stream) {
         if (nbytes && (!dst || !src)) return INVALID_VALUE;
         CudaDevice* other = find_peer(peer);
@@ -342,20 +341,20 @@ private:
     static constexpr int RELEASE_THRESHOLD = 4;    // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
     static constexpr int VIRTUAL_MEMORY_SUPPORTED = 102;
 
-    // Set in the handle of a kernel that starts early (_kernels/cuda/chain/early.cuh): it waits by
-    // itself for the work before it. Handles of the driver are even, as they are addresses.
+    // Set in the handle of a kernel that starts early (_kernels/cuda/chain/early.cuh): the kernel
+    // itself waits for the work before it. Handles of the driver are addresses and so even.
     static constexpr uint64_t EARLY = 1;
     static constexpr const char* EARLY_SYMBOL = "gputensor_starts_early";
     static void* plain(uint64_t function) { return handle(function & ~EARLY); }
-    // Captures of such launches have edges that only the newer functions tell.
+    // Captures of such launches have edges that only the newer functions report.
     static bool can_start_early(const CudaApi& api) {
         const char* text = getenv("GPUTENSOR_EARLY_START");
         return !(text && !strcmp(text, "0")) && api.cuLaunchKernelEx && api.cuModuleGetGlobal &&
                api.cuStreamGetCaptureInfoWithEdges && api.cuGraphNodeGetDependenciesWithEdges;
     }
 
-    // The driver's pool, left alone, gives all that is free back whenever something is waited for.
-    // A driver that refuses this is slower, and serves all the same.
+    // By default the driver's pool releases all free memory at every synchronisation. A driver that
+    // refuses to change this is slower but works.
     void keep_freed() {
         relaxed([&] {
             void* pool = nullptr;
@@ -407,9 +406,9 @@ private:
         return status ? status : active ? CAPTURE_UNSUPPORTED : OK;
     }
 
-    // At the first copy to a peer: where the hardware has a direct way, let this device into the
-    // peer's memory, that of single calls and all pages, present and future. A driver that refuses
-    // still copies, through the host.
+    // At the first copy to a peer, where the hardware has a direct path: gives this device access
+    // to the peer's memory, both plain allocations and all pages, present and future. A driver that
+    // refuses still copies, through the host.
     void reach(CudaDevice& peer) {
         if (peer.reached_by[device].exchange(true)) return;
         relaxed([&] {
@@ -438,7 +437,7 @@ private:
 
     std::atomic<bool> is_kept{false};    // whether the driver's pool keeps freed memory
     MemAllocationProp property{};
-    std::mutex mapping;  // of the next two
+    std::mutex mapping;  // guards the next two
     std::vector<MemAccessDesc> access;   // devices that access pages: this one, then its peers
     std::map<uint64_t, size_t> mapped;   // pages by address
     std::atomic<bool> reached_by[MOST_DEVICES] = {};

@@ -1,8 +1,8 @@
 // Graphs of a CUDA device after their capture: executables, and the parameters of their nodes.
 //
-// A kernel's parameters come from cuGraphKernelNodeGetParams as one pointer each. Where they lie and
-// how long they are says cuFuncGetParamInfo, which drivers before CUDA 12.4 lack: such a driver
-// tells nothing of kernels.
+// cuGraphKernelNodeGetParams returns one pointer for each of a kernel's parameters. Their offsets
+// and lengths come from cuFuncGetParamInfo, which drivers before CUDA 12.4 lack; on such a driver
+// the parameters of kernel nodes cannot be read.
 #pragma once
 
 #include <algorithm>
@@ -106,7 +106,7 @@ public:
             given.context = context;
             void* node = nullptr;
             int status = api.cuGraphAddNode(&node, graph, before, count, &given);
-            // 1: in place of what the stream's next work came after.
+            // 1: the node replaces the dependencies of the stream's next work.
             if (!status)
                 status = api.cuStreamUpdateCaptureDependencies(handle(stream), &node, 1, 1);
             if (!status) *body = number(given.bodies[0]);
@@ -125,8 +125,8 @@ public:
 protected:
     using CudaContext::CudaContext;
 
-    // Of a stream that captures: the graph, and the nodes that its next work comes after; CUDA's
-    // list, valid until the next call about the stream.
+    // The graph of a capturing stream, and the nodes that the stream's next work comes after. The
+    // list is CUDA's, valid until the next call about the stream.
     int capture_frontier(uint64_t stream, void** graph, const void*** nodes, size_t* size) {
         int state = 0;
         uint64_t id = 0;
@@ -147,8 +147,8 @@ private:
     static constexpr unsigned VERBOSE = 1;  // CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE
     enum { KERNEL = 0, MEMCPY = 1, MEMSET = 2, HOST = 3, CONDITION = 13 };  // CUgraphNodeType
 
-    // The first words of a kernel node; offsets of its parameters, two to a word, and the parameters
-    // follow. No offsets: the kernel was launched with one buffer.
+    // The first words of a kernel node. The offsets of its parameters follow, two to a word, then
+    // the parameters. A kernel that was launched with one buffer has no offsets.
     struct KernelWords {
         uint64_t kind, function, kernel;
         uint32_t grid[3], block[3], shared_nbytes, count;
@@ -192,7 +192,8 @@ private:
         return status;
     }
 
-    // Where the parameters lie: NOT_SUPPORTED when the driver does not say so, or names none.
+    // Reads the parameters' offsets and bytes. NOT_SUPPORTED when the driver cannot report them, or
+    // reports no parameter.
     int read_parameters(const KernelParameters& kernel, std::vector<uint32_t>& offsets,
                         std::vector<char>& bytes) {
         auto info = kernel.function ? api.cuFuncGetParamInfo : api.cuKernelGetParamInfo;
@@ -206,7 +207,7 @@ private:
             memcpy(&bytes[offset], kernel.parameters[offsets.size()], nbytes);
             offsets.push_back(uint32_t(offset));
         }
-        return status == INVALID_VALUE ? OK : status;  // that is: no such parameter
+        return status == INVALID_VALUE ? OK : status;  // INVALID_VALUE: there is no such parameter
     }
 
     int read_kernel(void* node, std::vector<uint64_t>& words) {
@@ -236,8 +237,8 @@ private:
         return OK;
     }
 
-    // CU_LAUNCH_PARAM_BUFFER_POINTER (1), the address; CU_LAUNCH_PARAM_BUFFER_SIZE (2), the size's
-    // address; CU_LAUNCH_PARAM_END (0).
+    // `extra` holds pairs: CU_LAUNCH_PARAM_BUFFER_POINTER (1) and the address,
+    // CU_LAUNCH_PARAM_BUFFER_SIZE (2) and the size's address; CU_LAUNCH_PARAM_END (0) ends it.
     static int read_buffer(void** extra, std::vector<char>& bytes) {
         const char* buffer = nullptr;
         size_t nbytes = 0;

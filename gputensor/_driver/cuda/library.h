@@ -24,7 +24,7 @@ struct OpenCuda {
 
 class CudaLibrary {
 public:
-    // Opens a device by its number; else says in `problem` why there is none.
+    // Opens a device by its number. On failure, `problem` says why.
     static bool open(int ordinal, OpenCuda* out, std::string* problem) {
         static CudaLibrary library;
         std::lock_guard<std::mutex> guard(library.mutex);

@@ -1,4 +1,4 @@
-// Streams and events of a CUDA device, and what a capture says of its streams.
+// Streams and events of a CUDA device, and the capture state of its streams.
 #pragma once
 
 #include "gputensor/_driver/cuda/graph.h"
@@ -110,7 +110,7 @@ public:
         return current([&] { return api.cuCtxSynchronize(); });
     }
 
-    // Stream 0 never captures, and asking CUDA about it disturbs captures of other streams.
+    // Stream 0 never captures, and a query about it disturbs captures of other streams on CUDA.
     int capture_info(uint64_t stream, int* active, uint64_t* capture_id) {
         int state = 0;
         uint64_t id = 0;

@@ -1,5 +1,5 @@
-# The host filler of the driver table: an embedded device in host memory (device.h and what it
-# includes).
+# The host filler of the driver table: an embedded device in host memory (device.h and the headers
+# it includes).
 
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free

@@ -1,9 +1,9 @@
 // Captures and graphs of a host device: work recorded instead of run, and launched later.
 //
 // A stream that captures keeps a frontier: the nodes that its next node comes after. Recording an
-// event copies the frontier, waiting for it merges it into another stream's, which joins the same
-// capture. Mistakes get the status that CUDA gives for them; most invalidate the capture, which
-// then ends with CAPTURE_INVALIDATED and no graph.
+// event copies the frontier; waiting for the event merges that copy into another stream's frontier,
+// and this stream joins the same capture. Mistakes get the status that CUDA gives for them; most
+// invalidate the capture, which then ends with CAPTURE_INVALIDATED and no graph.
 //
 // Memory entries are allowed during any capture; on CUDA the filler relaxes the thread's capture
 // mode around them.
@@ -52,7 +52,7 @@ public:
         for (auto& entry : schedule.streams)
             if (entry.second->capture == capture) entry.second->capture = nullptr;
         if (capture->invalidated) return CAPTURE_INVALIDATED;
-        // On CUDA, too, the capture is over then.
+        // The capture is over even so, as on CUDA.
         if (capture->mode != RELAXED && capture->thread != std::this_thread::get_id())
             return CAPTURE_WRONG_THREAD;
         if (!joined) return CAPTURE_UNJOINED;
@@ -139,7 +139,7 @@ public:
         if (!found || launched == executables.end()) return INVALID_HANDLE;
         auto graph = launched->second.graph;
         if (found->capture) return capture_append(*found, *graph);
-        // All at once: a launch by another thread waits for a mark that is queued.
+        // All pieces are queued at once: a launch by another thread waits for a queued mark.
         std::vector<Work> pieces;
         auto wait_for = [&](const std::shared_ptr<Mark>& mark) {
             if (!mark || mark->done) return;
@@ -254,7 +254,7 @@ public:
     }
 
 protected:
-    // A copy or a fill: dst, src, nbytes, value, width. A host function as in HostNode.
+    // Words of a copy or a fill: dst, src, nbytes, value, width; of a host function as in HostNode.
     struct NodeWords {
         uint64_t kind, words[5];
     };
@@ -284,7 +284,7 @@ protected:
         return CAPTURE_UNSUPPORTED;
     }
 
-    // Whether there was a capture to invalidate.
+    // Returns whether there was a capture to invalidate.
     bool invalidate_all() {
         bool any = false;
         for (auto& entry : schedule.streams) {
@@ -310,7 +310,7 @@ protected:
         return OK;
     }
 
-    // A node with a body, to be added to the graph, whose last body it is.
+    // Makes a node with a body that is to be added to the graph; its body is the graph's last one.
     int make_condition(Graph& graph, uint64_t condition, int kind, Work& work) {
         work.kind = kind ? Work::WHILE : Work::IF;
         for (auto& one : graph.conditions)
@@ -323,7 +323,7 @@ protected:
         return OK;
     }
 
-    // The nodes of a graph are numbered from 1, beside the graph's number: 0 is none.
+    // A node's handle is the graph's number and the node's position, counted from 1: 0 is none.
     static uint64_t name_of(const Graph& graph, int index) {
         return graph.number << 32 | uint64_t(index + 1);
     }
@@ -347,7 +347,7 @@ protected:
         return true;
     }
 
-    // The nodes of an executable go by the graph that it was made from.
+    // The nodes of an executable keep the numbers of the graph that it was made from.
     static void take_numbers(Graph& after, const Graph& before) {
         after.number = before.number;
         for (size_t i = 0; i < after.nodes.size(); i++)
@@ -373,8 +373,8 @@ protected:
         return capture_add(stream, work);
     }
 
-    // A launch's own copy of a graph that records events or waits for them. What it waits for from
-    // outside is to be done before it starts; what it records itself orders its nodes.
+    // A launch's own copy of a graph that records events or waits for them. Waits for events
+    // recorded outside come before the whole graph; events recorded inside order its nodes.
     template <class WaitFor>
     std::shared_ptr<Graph> with_marks(const Graph& source, uint64_t stream, WaitFor wait_for) {
         auto graph = std::make_shared<Graph>(source);
@@ -415,7 +415,7 @@ protected:
         return OK;
     }
 
-    // stream_wait_event where the stream captures, or the event was recorded in a capture.
+    // stream_wait_event for a stream that captures, or an event that was recorded in a capture.
     static int capture_wait(const std::shared_ptr<Stream>& stream,
                             const std::shared_ptr<Mark>& mark) {
         if (stream->capture && stream->capture->invalidated) return CAPTURE_INVALIDATED;

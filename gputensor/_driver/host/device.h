@@ -1,5 +1,5 @@
-// One embedded host device: the entries of the driver table that are not about captures
-// (host_capture.h), over its memory (host_memory.h) and the schedule of its work (host_schedule.h).
+// One embedded host device: the entries of the driver table other than those of captures
+// (capture.h), over its memory (memory.h) and the schedule of its work (schedule.h).
 //
 // Every entry takes the device's one mutex. Handles of streams, events, graphs and executables are
 // numbers that are never used twice, so that a stale handle is always recognised.
@@ -11,7 +11,7 @@ namespace gputensor {
 
 class HostDevice : public HostCapture {
 public:
-    // `number`: that of the device, below 0, under which peers find it; 0: it has no peers.
+    // `number`: the device's number, below 0, by which peers find it; 0: it has no peers.
     HostDevice(size_t capacity, bool phantom, bool deferred, uint64_t seed, int number = 0)
         : HostCapture(capacity, phantom, deferred, seed), number(number) {
         if (number < 0) opened[-number - 1] = this;
@@ -264,8 +264,8 @@ public:
 
     // ---- peers ---------------------------------------------------------------------------------
     //
-    // Never are two devices' mutexes held together, but for the moment of a copy, which holds the
-    // target's alone.
+    // Two devices' mutexes are never held together; a copy holds only the target's mutex while the
+    // bytes move.
 
     int wait_for_peer(uint64_t stream, int peer, uint64_t event) {
         HostDevice* other = find_peer(peer);
@@ -339,8 +339,8 @@ public:
 
     // ---- forks ---------------------------------------------------------------------------------
     //
-    // A process forks with the mutexes of all its devices held, so that the child finds whole books.
-    // Who holds one never waits for the GIL, which the forking thread may have.
+    // A process forks with the mutexes of all its devices held, so that the child finds consistent
+    // records. A thread that holds one never waits for the GIL, which the forking thread may have.
 
     static void before_fork() {
         for (int i = 0; i < MOST_DEVICES; i++) {
@@ -370,7 +370,7 @@ public:
         return schedule.finish_all(guard);
     }
 
-    // What is live, in the order of LIVE_NAMES in host.pxi.
+    // Counts of live objects, in the order of LIVE_NAMES in host.pxi.
     void live(uint64_t* counts) {
         Lock guard(mutex);
         uint64_t found[] = {memory.allocation_count, memory.page_count, memory.mapping_count(),
@@ -387,7 +387,7 @@ private:
         return peer < 0 && peer >= -MOST_DEVICES ? opened[-peer - 1].load() : nullptr;
     }
 
-    // Everything is gone but the device. Handles go on counting: those of the parent are stale.
+    // Removes all but the device itself. Handle numbers continue: the parent's handles are stale.
     void renew() {
         memory.renew();
         schedule.renew();
@@ -434,7 +434,7 @@ private:
 
     static constexpr int MOST_DEVICES = 32;
     static inline std::atomic<HostDevice*> opened[MOST_DEVICES] = {};
-    static inline HostDevice* held[MOST_DEVICES] = {};  // over a fork; each guarded by its mutex
+    static inline HostDevice* held[MOST_DEVICES] = {};  // during a fork; each guarded by its mutex
 
     const int number;
     std::set<uint64_t> freeing;  // given to async_free, and not yet free

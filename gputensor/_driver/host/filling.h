@@ -14,9 +14,9 @@ namespace gputensor {
 
 inline void* bytes_at(uint64_t ptr) { return reinterpret_cast<void*>(ptr); }
 
-// Writes zeros to a large range of the device's pages that seems untouched, by giving back what
-// pages it has: an untouched page is zero already, and fetching one costs ten times as much as
-// writing zeros to one that is there. So pages that are there are written.
+// Writes zeros to a large range of the device's pages that seems untouched, by dropping the pages
+// that it has: an untouched page is zero already, and faulting one in costs ten times as much as
+// writing zeros to a resident page. Returns false when a sampled page is resident.
 inline bool drop_pages(const Work& work) {
     constexpr uint64_t PAGE = 4096, LEAST = uint64_t(1) << 20, SAMPLES = 16;
     if (work.value || work.nbytes < LEAST) return false;
@@ -27,7 +27,7 @@ inline bool drop_pages(const Work& work) {
         unsigned char is_there = 1;
         if (mincore(bytes_at(page), PAGE, &is_there) != 0 || is_there & 1) return false;
     }
-    // Only shared memory of files can be dropped so; other memory is refused.
+    // MADV_REMOVE works only for shared memory of files; the call fails for other memory.
     if (madvise(bytes_at(first), end - first, MADV_REMOVE) != 0) return false;
     memset(bytes_at(work.dst), 0, first - work.dst);
     memset(bytes_at(end), 0, work.dst + work.nbytes - end);

@@ -1,7 +1,7 @@
 # The embedded host device behind the driver table.
 #
-# The device is C++ (host_device.h and what it includes): this file makes one, puts its entries into
-# a table and takes both away again. What the device promises is in DESIGN.md.
+# The device is C++ (device.h and the headers it includes): this file makes one, puts its entries
+# into a table, and frees both. DESIGN.md has the contract of the device.
 
 cdef extern from "gputensor/_driver/host/phantom_gpu.h" namespace "gputensor" nogil:
     cdef cppclass PhantomGpu:

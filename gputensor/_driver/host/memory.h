@@ -1,17 +1,17 @@
 // The memory of one host device: allocations, reserved addresses, pages and pinned memory.
 //
 // Pages are ranges of one memfd (one descriptor for the device, however many pages): mapping a page
-// is mmap(MAP_FIXED) of its range, unmapping puts PROT_NONE back, so that an access to an unmapped
-// page faults as it does on a GPU. File offsets are never used twice: destroying a page punches a
-// hole, which gives its memory back. A phantom device keeps the same books with PROT_NONE address
-// space and nothing behind it. One that defers gives no address out twice, so that who records its
-// calls can tell memory by its address.
+// is mmap(MAP_FIXED) of its range, unmapping restores PROT_NONE, so that an access to an unmapped
+// page faults as it does on a GPU. File offsets are never reused: destroying a page punches a
+// hole, which frees its memory. A phantom device does the same accounting with PROT_NONE address
+// space and no memory behind it. A deferred phantom device never reuses an address, so that a
+// recorder of its calls can identify memory by its address.
 //
-// The child of a fork shares that file with its parent. It starts with empty books, and keeps what
-// was mapped as a private copy, so that nothing that it does reaches its parent (renew).
+// The child of a fork shares that file with its parent. It starts with empty records and keeps the
+// mapped memory as a private copy, so that its writes do not reach the parent (renew).
 //
-// No locks here: HostDevice calls every method with its mutex held. A method that fails has changed
-// nothing.
+// No locks here: HostDevice calls every method with its mutex held. A method that fails leaves the
+// state unchanged.
 #pragma once
 
 #include <cstring>
@@ -32,7 +32,7 @@ public:
     static constexpr size_t GRANULARITY = size_t(2) << 20;
     static constexpr int POISON = 0xCB;
 
-    // Where an address lies. FOREIGN memory is not the device's: ordinary memory of the process.
+    // The kind of memory at an address. FOREIGN: ordinary memory of the process, not the device's.
     enum class Place { FOREIGN, ACCESSIBLE, FORBIDDEN };
 
     HostMemory(size_t capacity, bool phantom, bool poison)
@@ -167,7 +167,7 @@ public:
         return OK;
     }
 
-    // The memory goes back when the last mapping is gone, as with cuMemRelease.
+    // The memory is freed when the last mapping is gone, as with cuMemRelease.
     int page_destroy(uint64_t handle) {
         auto page = pages.find(handle);
         if (page == pages.end() || page->second.destroyed) return INVALID_VALUE;
@@ -220,7 +220,7 @@ public:
         return OK;
     }
 
-    // Whether work may touch [ptr, ptr + nbytes), as far as the device can know.
+    // Whether work may access [ptr, ptr + nbytes), as far as the device can tell.
     Place place(uint64_t ptr, size_t nbytes) {
         auto range = containing(ptr);
         if (range == ranges.end()) {
@@ -247,9 +247,9 @@ public:
         return Place::FORBIDDEN;
     }
 
-    // In the child of a fork: forgets everything. The addresses stay taken and what is mapped stays
-    // readable, since arrays of other libraries may show it; what the child writes there is its own.
-    // Numbers of pages go on, so that those of the parent are recognised as stale.
+    // In the child of a fork: clears all records. The addresses stay reserved, and mapped memory
+    // stays readable, since arrays of other libraries may show it; the child's writes are private.
+    // Page numbers continue, so that the parent's handles are recognised as stale.
     void renew() {
         for (auto& mapping : mappings) {
             if (phantom) break;
@@ -276,15 +276,15 @@ public:
     const size_t capacity;
     const bool phantom;
     const bool poison;
-    size_t used = 0;  // bytes of allocations and of pages whose memory is not back yet
+    size_t used = 0;  // bytes of allocations and of pages whose memory is not freed yet
     size_t allocation_count = 0, pinned_count = 0, reservation_count = 0, page_count = 0;
     size_t mapping_count() const { return mappings.size(); }
     size_t registered_count() const { return registered.size(); }
 
 private:
     static constexpr size_t PAGE = 4096;
-    // DEAD: freed on a deferred device. The addresses stay reserved and inaccessible, so that
-    // late work on them is recognised instead of hitting whatever came there next.
+    // DEAD: freed on a deferred device. The addresses stay reserved and inaccessible, so that late
+    // work on them is recognised instead of changing memory that reuses them.
     enum Kind { ALLOCATION, PINNED, RESERVATION, DEAD };
     struct Range { size_t nbytes; Kind kind; };
     struct Page {
@@ -303,7 +303,7 @@ private:
 
     bool in_space(uint64_t ptr) const { return space && ptr - space < SPACE; }
 
-    // The next addresses of one reservation; they are never given back.
+    // The next addresses of one large reservation; they are never released.
     void* take_from_space(size_t nbytes) {
         if (!space) {
             void* base = mmap(nullptr, SPACE, PROT_NONE,

@@ -1,10 +1,10 @@
-// A phantom GPU: the driver table of a GPU that need not be there.
+// A phantom GPU: the driver table of a GPU that need not exist.
 //
-// It has the facts that executors ask for and phantom memory, takes any module as it is, and keeps
-// launches, copies, fills and library products as records instead of doing them. What no record can
-// hold (host functions, graphs, copies between devices) it refuses. Memory that is taken while
-// records are kept is noted: it is scratch of the calls made there. Streams, events and address
-// space are those of a deferred phantom host device, which gives no address out twice.
+// It has the facts that executors query and phantom memory, accepts any module unread, and keeps
+// launches, copies, fills and library products as records instead of doing them. It refuses work
+// that no record can hold (host functions, graphs, copies between devices). Memory that is
+// allocated while records are kept is noted as scratch of the calls made meanwhile. Streams, events
+// and address space are those of a deferred phantom host device, which never reuses an address.
 #pragma once
 
 #include "gputensor/_driver/host/device.h"

@@ -1,22 +1,22 @@
-// When the work of a host device's streams runs.
+// Decides when the work of a host device's streams runs.
 //
-// A stream is a queue, whoever feeds it: its work runs in the order in which it came, one piece at a
-// time. Immediate (the default): each thread runs the pieces that it brings, in the call that brings
-// them or at the end of the section (section.h) that the call is in, when the stream gets there.
-// Deferred: work waits in its stream; at each later call that concerns work, a seeded generator
-// chooses how much of it runs, of which streams, in any order that streams and events allow. For a
-// while at a time a quarter of the streams starve: they run only when somebody waits for them, which
-// is how a missing dependency becomes a wrong number.
+// A stream is a queue that any thread may fill: its work runs in the order in which it was queued,
+// one piece at a time. Immediate (the default): each thread runs the pieces that it queues, in the
+// same call or at the end of the section (section.h) that the call is in, when the stream reaches
+// them. Deferred: work waits in its stream; at each later call that concerns work, a seeded
+// generator chooses how much of it runs, and from which streams, in any order that streams and
+// events allow. At any time a quarter of the streams starve: they run only when a caller waits for
+// them, so a missing dependency becomes a wrong number.
 //
-// What the bringer does not wait for (records, waits, frees) is run by any thread. A thread that
-// waits goes on running its own pieces, and never waits inside of a host function; a piece depends
-// only on pieces that came before it. So the oldest piece that is not done can always run.
+// Any thread runs pieces that their caller does not wait for (records, waits, frees). A thread that
+// waits continues to run its own pieces, and never waits inside a host function; a piece depends
+// only on earlier pieces. So the oldest unfinished piece can always run.
 //
 // Locking: every method is called with the device's mutex held through `guard`. It is dropped while
 // a host function runs, because a host function may need Python's lock (GIL) or call the driver
-// again. A thread that waits for another thread's host function gives up the GIL meanwhile. A
+// again. A thread that waits for another thread's host function releases the GIL meanwhile. A
 // thread that holds the GIL and does not wait runs no host function: Python code would let other
-// threads in between two calls that their caller keeps together with the GIL.
+// threads run between two calls that the caller relies on the GIL to keep together.
 #pragma once
 
 #include <Python.h>
@@ -65,12 +65,12 @@ public:
         forget(stream);
     }
 
-    // Takes work for a stream that does not capture, and lets some work run.
+    // Queues work on a stream that does not capture, and lets some work run.
     int enqueue(Lock& guard, const std::shared_ptr<Stream>& stream, Work work) {
         return enqueue(guard, stream, &work, 1);
     }
 
-    // Several pieces that nothing comes between.
+    // Several pieces, with no other work between them.
     int enqueue(Lock& guard, const std::shared_ptr<Stream>& stream, Work* pieces, size_t count) {
         if (!deferred && runs_here(*stream)) return run_within(guard, stream, pieces, count);
         bool awaited = false, held = Section::entered(), inside = Section::functions();
@@ -79,7 +79,7 @@ public:
         if (now && count == 1 && is_idle(*stream) && can_start(pieces[0]))
             return run_alone(guard, stream, pieces[0]);
         for (size_t i = 0; i < count; i++) {
-            // Its memory is the caller's only until this returns.
+            // The piece names memory of the caller, which is valid only until this call returns.
             if (inside && is_pageable(pieces[i])) return NOT_PERMITTED;
         }
         for (size_t i = 0; i < count; i++) {
@@ -105,11 +105,11 @@ public:
 
     static void forget_owed() { owed().clear(); }
 
-    // Whether nothing is left of a stream's work but what this thread is in the middle of.
+    // Whether a stream's work is done, except for the piece that this thread is running.
     bool is_done(const Stream& stream) const { return stream.finished >= until(stream); }
 
-    // In the child of a fork: only the default stream is left, and no work. Threads that waited for
-    // `changed` are not in this process.
+    // In the child of a fork: only the default stream remains, without work. Threads that waited
+    // for `changed` do not exist in this process.
     void renew() {
         streams.clear();
         streams[0] = std::make_shared<Stream>();
@@ -119,7 +119,7 @@ public:
         new (&changed) std::condition_variable;
     }
 
-    // Gives the device a chance to run something, as time passing does on a GPU.
+    // Lets the device run some work, as the passing of time does on a GPU.
     void advance(Lock& guard) {
         if (!deferred) settle(guard);
         if (!deferred || Section::functions()) return;
@@ -163,7 +163,8 @@ public:
         });
     }
 
-    // Runs one piece of work now. The mutex is dropped for everything but the books.
+    // Runs one piece of work now. Host functions run without the mutex, and so do copies and fills
+    // on an immediate device.
     int run(Lock& guard, const Work& work) {
         switch (work.kind) {
         case Work::COPY:
@@ -216,17 +217,17 @@ public:
 
     const bool deferred;
     const bool blocking;  // each call waits for its work (CUDA_LAUNCH_BLOCKING)
-    int fault = OK;  // sticky: what deferred work died of
+    int fault = OK;  // sticky: the first failure of deferred work
     size_t live_streams = 0;
     std::map<uint64_t, std::shared_ptr<Stream>> streams;
 
 private:
-    // What a thread queued in a section, and runs at its end.
+    // Pieces that a thread queued in a section and runs at its end.
     struct Owed {
         HostSchedule* schedule;
         std::mutex* mutex;
         std::shared_ptr<Stream> stream;
-        uint64_t ticket;  // the count of the stream's pieces with these
+        uint64_t ticket;  // the number of the stream's pieces, these included
         bool awaited;
     };
 
@@ -276,13 +277,13 @@ private:
         return stream.busy && stream.runner == std::this_thread::get_id();
     }
 
-    // Up to which piece a wait by this thread waits. A host function of an immediate device does
-    // not wait for itself; on a deferred one no wait is permitted there.
+    // The piece up to which a wait by this thread waits. A host function of an immediate device
+    // does not wait for itself; on a deferred device a host function may not wait at all.
     uint64_t until(const Stream& stream) const {
         return stream.queued - uint64_t(!deferred && runs_here(stream));
     }
 
-    // Whether the call that brings the piece is over only when that is done.
+    // Whether the call that queues the piece returns only when the piece is done.
     bool is_awaited(const Work& work) {
         if (deferred) return blocking || is_pageable(work);
         return work.kind != Work::RECORD && work.kind != Work::WAIT && work.kind != Work::FREE;
@@ -306,7 +307,7 @@ private:
         waiting++;
     }
 
-    // Runs work that a host function brings to the stream it runs on itself.
+    // Runs work that a host function queues on the stream that it itself runs on.
     int run_within(Lock& guard, const std::shared_ptr<Stream>& stream, Work* pieces,
                    size_t count) {
         int status = OK;
@@ -321,7 +322,7 @@ private:
         return status;
     }
 
-    // Runs a piece of a stream that holds nothing else, without its queue.
+    // Runs a piece on an otherwise empty stream, without putting it into the queue.
     int run_alone(Lock& guard, const std::shared_ptr<Stream>& stream, const Work& work) {
         stream->queued++;
         stream->busy = true;
@@ -349,7 +350,7 @@ private:
         return status;
     }
 
-    // After a wait that failed: the piece names memory of a call that is over.
+    // After a wait that failed: replaces the piece, which names memory of a call that has ended.
     void withdraw(Lock& guard, const std::shared_ptr<Stream>& stream, uint64_t ticket) {
         while (stream->busy && stream->finished + 1 == ticket) wait(guard);
         if (stream->finished >= ticket) return;
@@ -359,7 +360,7 @@ private:
         stream->queue[ticket - 1 - stream->finished] = nothing;
     }
 
-    // Runs what no thread waits for and can be done at once, on an immediate device.
+    // On an immediate device: runs the pieces that no thread waits for and that can start now.
     void settle(Lock& guard) {
         if (Section::functions()) return;
         for (bool found = true; found && waiting;) {
@@ -390,7 +391,7 @@ private:
     }
 
     // Runs the first piece of a stream's work, or one node of it when it is a graph and the device
-    // defers. What the thread's own piece died of is the result; else it is the device's fault.
+    // is deferred. A failure of the thread's own piece is the result; other failures set `fault`.
     int step(Lock& guard, const std::shared_ptr<Stream>& stream) {
         Work& first = stream->queue.front();
         Work work = first.kind == Work::GRAPH ? first : std::move(first);
@@ -421,8 +422,8 @@ private:
         if (!stream->live && is_idle(*stream)) streams.erase(stream->handle);
     }
 
-    // The streams whose work `roots` need: themselves, and those they wait for. `peer` becomes what
-    // one of them waits for on another device.
+    // The streams whose work `roots` need: themselves, and those that they wait for. `peer` is set
+    // to a function that finishes the mark of another device for which one of them waits.
     std::vector<std::shared_ptr<Stream>> needed(std::vector<std::shared_ptr<Stream>> roots,
                                                 std::function<int()>& peer) {
         std::set<uint64_t> seen;
@@ -469,7 +470,7 @@ private:
     }
 
     // Waits until another thread has finished a piece of work. That piece may need the GIL, so a
-    // holder gives it up; it is taken again with the mutex dropped, because other holders of the
+    // holder releases it. It is acquired again with the mutex dropped, because other holders of the
     // GIL may be waiting for the mutex.
     void wait(Lock& guard) {
         PyThreadState* state = holds_gil() ? PyEval_SaveThread() : nullptr;
@@ -482,7 +483,7 @@ private:
 
     HostMemory& memory;
     std::mt19937_64 random;
-    uint64_t salt;       // odd; chooses the stream that starves
+    uint64_t salt;       // odd; chooses the streams that starve
     size_t waiting = 0;  // pieces in the streams' queues
     std::condition_variable changed;
 };

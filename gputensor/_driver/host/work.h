@@ -1,4 +1,4 @@
-// What a host device's streams hold: pieces of work, marks, and the graphs they are captured into.
+// The contents of a host device's streams: pieces of work, marks, and graphs of captured work.
 //
 // A mark is one recording of an event. Recording again makes a new mark, so a wait keeps the
 // recording that was the latest when the wait was called, as in CUDA. A mark recorded while
@@ -31,7 +31,7 @@ struct Mark {
     uint64_t stream = 0;
     std::atomic<bool> done{false};     // read by devices that wait for this one, without its mutex
     bool timed = false;
-    double milliseconds = 0;           // when it was reached, if timed
+    double milliseconds = 0;           // the time at which it was reached, if timed
     std::shared_ptr<Capture> capture;  // recorded while capturing: never done
     std::set<int> frontier;            // the nodes that it stands for in that capture
 };
@@ -46,21 +46,21 @@ struct Work {
     HostFunction function = nullptr;
     void* argument = nullptr;
     std::shared_ptr<Mark> mark;     // RECORD, WAIT; null in a graph, until it is launched
-    uint64_t event = 0;             // RECORD and WAIT in a graph: of which event
+    uint64_t event = 0;             // RECORD and WAIT in a graph: the event
     std::shared_ptr<GraphRun> run;  // GRAPH
     std::shared_ptr<const uint32_t> condition;  // IF, WHILE
     std::shared_ptr<Graph> body;                // IF, WHILE
     // Takes another device's mutex. PEER_COPY: does the copy. WAIT for a mark of another device: runs
     // that device until the mark is done.
     std::function<int()> peer;
-    std::set<uint64_t>* freeing = nullptr;  // FREE: the device's list of what is being freed
-    std::thread::id owner;  // the thread whose call is over when this is done, and which runs it
+    std::set<uint64_t>* freeing = nullptr;  // FREE: the device's list of addresses being freed
+    std::thread::id owner;  // the thread that runs this and whose call returns when this is done
 
-    bool has_function() const;  // a host function may be run when this is
+    bool has_function() const;  // whether running this may run a host function
 };
 
 struct Graph {
-    uint64_t number = 0;  // names its nodes; a copy keeps it
+    uint64_t number = 0;  // part of its nodes' handles; a copy keeps it
     std::vector<Work> nodes;
     std::vector<std::set<int>> before;  // for each node, the nodes it depends on
     bool has_event = false;
@@ -96,7 +96,7 @@ struct Graph {
         return nullptr;
     }
 
-    // The nodes of `from` and all that they depend on, one after the other.
+    // The nodes of `from` and all nodes that they depend on, directly or not.
     std::set<int> closure(const std::set<int>& from) const {
         std::set<int> found;
         std::vector<int> left(from.begin(), from.end());
@@ -109,7 +109,7 @@ struct Graph {
         return found;
     }
 
-    // The nodes that nothing depends on.
+    // The nodes that no other node depends on.
     std::set<int> ends() const {
         std::set<int> found;
         for (size_t i = 0; i < nodes.size(); i++) found.insert(int(i));
@@ -119,7 +119,7 @@ struct Graph {
     }
 };
 
-// One launch of a graph on its way: which nodes may run next.
+// One launch of a graph in progress: the nodes that may run next.
 struct GraphRun {
     explicit GraphRun(std::shared_ptr<const Graph> source) : graph(std::move(source)) {
         for (size_t i = 0; i < graph->nodes.size(); i++) {
@@ -143,7 +143,7 @@ struct GraphRun {
     }
 
     std::shared_ptr<const Graph> graph;
-    std::vector<size_t> missing;  // for each node, how many it still waits for
+    std::vector<size_t> missing;  // for each node, the number of nodes that it still waits for
     std::vector<int> ready;
     size_t left;
     bool has_function;
@@ -155,7 +155,7 @@ inline bool Work::has_function() const {
 }
 
 struct Executable {
-    std::shared_ptr<Graph> graph;  // changed only while nothing else refers to it
+    std::shared_ptr<Graph> graph;  // changed only while this is the only reference to it
     std::shared_ptr<Mark> last;  // the end of its latest launch: launches do not overlap
 };
 
@@ -174,7 +174,7 @@ struct Stream {
     uint64_t handle = 0;
     bool live = true;        // false: destroyed, and kept until its work is done
     bool busy = false;       // a thread runs a piece of its work
-    std::thread::id runner;  // which one, while it is busy
+    std::thread::id runner;  // that thread, while the stream is busy
     uint64_t queued = 0;     // pieces ever enqueued
     uint64_t finished = 0;   // pieces done
     std::deque<Work> queue;

@@ -1,10 +1,10 @@
-// What driver calls would have cost on a GPU.
+// Models what driver calls would have cost on a GPU.
 //
 // Each successful call is charged the host time measured for it on one H200 (driver 580);
-// DESIGN.md has the table. Costs that grow with size are straight lines between the measured sizes.
+// DESIGN.md has the table. Costs that grow with size are interpolated between the measured sizes.
 // A pair measured together (allocate and free) is charged half and half. cuMemSetAccess and
-// cuMemUnmap cost their time for each physical handle, so the layer remembers the size of what is
-// allocated, created and mapped. Waiting is not a cost of the driver: synchronising is free.
+// cuMemUnmap take time for each physical handle, so the layer remembers the sizes of allocations,
+// pages and mappings. Waiting is not a cost of the driver: synchronising is free.
 #pragma once
 
 #include <atomic>
@@ -42,7 +42,7 @@ struct CostPolicy {
         }
     }
 
-    // In the child of a fork (see Stack): the sizes are those of its parent's memory.
+    // In the child of a fork (see Stack): drops the sizes, which are of the parent's memory.
     void renew() {
         new (&mutex) std::mutex;
         for (Sizes* sizes : {&allocations, &pages, &mappings}) new (sizes) Sizes;

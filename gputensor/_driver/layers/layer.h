@@ -1,4 +1,4 @@
-// Layers: tables that forward to another table and do one small thing on the way.
+// Layers: tables that forward to another table and add one small step.
 //
 // A layer is one policy: `before` may refuse a call (a status other than 0), `after` sees the
 // status and the arguments. Layer writes the forwarding functions for it. Stack holds the
@@ -29,7 +29,7 @@ struct CountingPolicy {
 
 // Refuses one call: the k-th from now, of one entry or of any.
 struct FaultPolicy {
-    std::atomic<int64_t> countdown{0};  // 0: nothing is to fail
+    std::atomic<int64_t> countdown{0};  // 0: no call fails
     std::atomic<int> only{-1};          // the entry that counts; -1: every entry
     std::atomic<int> status{OUT_OF_MEMORY};
 
@@ -49,16 +49,16 @@ struct FaultPolicy {
     }
 };
 
-// The calls as they were made, while it is on.
+// Records calls while it is on.
 struct TracePolicy {
     struct Call {
         int entry;
         int status;
         int argument_count;
-        uint64_t arguments[4];  // the first four; pointers to outputs as what they point to
+        uint64_t arguments[4];  // the first four; an output is given as the value written to it
     };
     std::atomic<bool> on{false};
-    std::atomic<void (*)()> heard{nullptr};  // somebody listens: to be called after each call
+    std::atomic<void (*)()> heard{nullptr};  // called after each call; null without listeners
     std::mutex mutex;
     std::vector<Call> calls;
     std::vector<Call> unheard;
@@ -142,14 +142,14 @@ template <class Table> struct Stack {
         take_trace();
         trace.policy.on = true;
     }
-    // In the child of a fork: another thread may have held these locks, in the middle of a change.
+    // In the child of a fork: another thread may have held these locks in the middle of a change.
     void renew() {
         new (&trace.policy.mutex) std::mutex;
         new (&trace.policy.calls) std::vector<TracePolicy::Call>;
         new (&trace.policy.unheard) std::vector<TracePolicy::Call>;
         cost.policy.renew();
     }
-    // `notify` is called after each call of the device, by its thread, with whatever locks it holds.
+    // `notify` is called after each call of the device, in its thread, which may hold any lock.
     void listen(void (*notify)()) { trace.policy.heard = notify; }
     std::vector<TracePolicy::Call> take_unheard() {
         std::lock_guard<std::mutex> guard(trace.policy.mutex);

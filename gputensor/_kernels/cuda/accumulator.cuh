@@ -1,7 +1,7 @@
-// What a reduction accumulates: its type, identity, combination and result.
+// The accumulator of a reduction: its type, identity, combination and result.
 //
 //     A                       the accumulator, whole 32-bit words
-//     identity()              what an empty reduction accumulates
+//     identity()              the accumulator of an empty reduction
 //     accumulator(x, index)   one element of the arithmetic type C, at its reduced index
 //     combine(a, b)           associative up to rounding; for arguments also commutative
 //     absorb(a, x, index)     combine(a, accumulator(x, index))
@@ -9,15 +9,15 @@
 //
 // Sums of 16-bit floats are float; integers are added modulo 2^64 and so wrap to any narrower type.
 //
-// Defined before this text: BETTER, a comparison, for the argument of an extreme, and WORST, what is
-// not better than any other; otherwise ACCUMULATOR, IDENTITY, LIFT (of x), COMBINE (a and b) and FINISH (a and count), with RESULT, the
-// type that FINISH has; LOWEST and HIGHEST, the values below and above every other; MOMENTS where
-// the accumulator is Moments.
+// Defined before this text: BETTER, a comparison, for the argument of an extreme, and WORST, a
+// value that is not better than any other; otherwise ACCUMULATOR, IDENTITY, LIFT (of x), COMBINE (a
+// and b) and FINISH (a and count), with RESULT, the type of FINISH; LOWEST and HIGHEST, the values
+// below and above every other; MOMENTS if the accumulator is Moments.
 #pragma once
 
 #ifdef MOMENTS
-// How many, their mean, and the sum of squared distances from it, kept up to date element by element
-// (Welford) and joined (Chan, Golub, LeVeque 1979): no difference of large sums.
+// The count of elements, their mean, and the sum of squared distances from it, updated element by
+// element (Welford) and joined (Chan, Golub, LeVeque 1979), without differences of large sums.
 struct Moments { C count, mean, squares, unused; };  // four, for alignment
 __device__ __forceinline__ float inverse(float x) { return __fdividef(1.0f, x); }
 __device__ __forceinline__ double inverse(double x) { return 1.0 / x; }

@@ -1,5 +1,5 @@
-// A progression. Integers wrap, so they are computed as uint64; floats as double and rounded once,
-// without a fused product, which the host does not have: 5 * .4 - 2 is 0.
+// An arithmetic progression. Integers wrap, so they are computed as uint64; floats are computed as
+// double, without a fused multiply-add, as on the host (5 * .4 - 2 is 0), and rounded once.
 //
 // Defined before this text: OUTPUT, the type of an element; IS_INTEGER.
 #pragma once

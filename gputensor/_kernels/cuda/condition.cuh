@@ -6,7 +6,7 @@
 
 typedef ConditionParameters Parameters;
 
-// Of the driver: it is resolved when the module is loaded, and needs no other library.
+// A function of the driver: resolved when the module is loaded, without another library.
 extern "C" __device__ void cudaGraphSetConditional(unsigned long long condition, unsigned value);
 
 extern "C" __global__ void kernel(const Parameters p) {

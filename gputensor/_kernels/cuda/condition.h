@@ -5,7 +5,7 @@
 
 namespace gputensor {
 
-// What a condition becomes: nothing (there is none), the flag, its opposite, false.
+// The value that a condition gets: none (there is no condition), the flag, its opposite, or false.
 enum ConditionRule { CONDITION_NONE = 0, CONDITION_IS = 1, CONDITION_IS_NOT = 2, CONDITION_OFF = 3 };
 
 struct ConditionParameters {

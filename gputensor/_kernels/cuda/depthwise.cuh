@@ -1,14 +1,16 @@
-// Convolution where each channel is by itself and channels are neighbours in memory.
+// Depthwise convolution of x whose channels are neighbours in memory.
 //
 // A thread has VECTOR neighbouring channels of PIXELS x ROWS results. It walks down the lines of x
-// and reads each once: a line adds to all rows of results whose windows it is in, so an element is
-// converted once, and DEPTH lines are on their way at a time. The weights of its channels, which lie
-// one channel after the other, are read as whole pieces and stay in registers. Beyond x are zeros.
+// and reads each once: a line is added to all rows of results whose windows contain it, so an
+// element is converted once, and DEPTH lines are in flight at a time. The weights of its channels,
+// which lie one channel after the other, are read as whole pieces and stay in registers. Elements
+// beyond x are zeros.
 //
 // Defined before this text: ELEMENT and ARITHMETIC; ACTIVATION, an expression of `a`; VECTOR, PIXELS,
 // ROWS, DEPTH; ADDEND, whether there is one; HEIGHT and WIDTH of the kernel, STRIDE_Y, STRIDE_X,
-// DILATION_Y, DILATION_X; INDEX, an unsigned type. Of the parameters, `blocks` are those along the
-// width, and `lanes` divide the channels, in VECTORs, into chunks whose threads are neighbours.
+// DILATION_Y, DILATION_X; INDEX, an unsigned type. In the parameters, `blocks` is the number of
+// PIXELS along the width, and `lanes` divide the channels, in VECTORs, into chunks whose threads
+// are neighbours.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -26,7 +28,7 @@ const int COLUMNS = (PIXELS - 1) * STRIDE_X + (WIDTH - 1) * DILATION_X + 1;
 const int LINES = (ROWS - 1) * STRIDE_Y + (HEIGHT - 1) * DILATION_Y + 1;
 const int WORDS = sizeof(Elements) / 4;
 
-// Elements as words: zeros made element by element would leave each in a register of its own.
+// Elements as words: zeros written element by element would take a register for each element.
 struct alignas(sizeof(Elements)) Piece { uint32 word[WORDS]; };
 
 // Rounds and writes the results of a pixel.
@@ -48,7 +50,8 @@ __device__ __forceinline__ void finish(const Parameters& p, const C* sum, E* out
     *reinterpret_cast<Elements*>(out) = result;
 }
 
-// What a thread's windows share of a line: `x` is its first pixel, the next is `step` elements on.
+// Loads the part of a line that a thread's windows use: `x` is its first pixel, and the next pixel
+// is `step` elements further.
 __device__ __forceinline__ void load_line(const E* x, int step, uint32 left, uint32 width,
                                           Piece* columns) {
 #pragma unroll
@@ -59,7 +62,7 @@ __device__ __forceinline__ void load_line(const E* x, int step, uint32 left, uin
     }
 }
 
-// Adds the windows of one row of taps, of which `values` is a column of x.
+// Adds one column of a line of x, `values`, to all results whose windows contain it.
 __device__ __forceinline__ void add_column(C (&sums)[ROWS][PIXELS][VECTOR], const C* values,
                                            const C (&factors)[TAPS][VECTOR], int line, int column) {
 #pragma unroll

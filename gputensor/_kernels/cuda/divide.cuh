@@ -1,4 +1,4 @@
-// The division of an index by the size of an axis, which the host prepared.
+// The division of an index by the size of an axis, with constants that the host prepared.
 #pragma once
 
 #include "gputensor/_kernels/cuda/axis.h"

@@ -1,12 +1,12 @@
 // One draw of random numbers (draw.h): each thread turns whole blocks into four or two elements.
 //
-// The counter is read by all and moved on by the last block of threads to finish, so a draw is one
+// All blocks of threads read the counter, and the last one to finish advances it, so a draw is one
 // launch, and a graph draws other numbers at each replay.
 //
 // Defined before this text: KIND, one of the distributions; OUTPUT, the type of an element; BITS,
-// of a uniform number; ARITHMETIC, float or double, of a number that is no integer; LANES, the
-// elements of a block; WIDE_OUTPUT, whether an element has 8 bytes; IS_NUMBER, whether the result is a
-// number that is no integer.
+// the bits of a uniform number; ARITHMETIC, float or double, the type of a floating-point result;
+// LANES, the elements of a block; WIDE_OUTPUT, whether an element has 8 bytes; IS_NUMBER, whether
+// the result is a floating-point number.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -44,8 +44,9 @@ __device__ __forceinline__ void draw(const RandomBlock& block, uint64 seed, cons
 #endif
 }
 
-// A block of 32 bytes takes two instructions, whose 16 bytes of each thread would lie 32 apart. So
-// two neighbouring threads exchange halves, and each instruction writes a whole block by both.
+// A block of 32 bytes takes two store instructions, and in each of them the threads' 16 bytes would
+// lie 32 bytes apart. So two neighbouring threads exchange halves, and each instruction of the two
+// writes one whole block.
 #define BY_PAIRS (LANES == 4 && WIDE_OUTPUT)
 #if BY_PAIRS
 struct alignas(16) Half { uint32 words[4]; };
@@ -91,7 +92,7 @@ kernel(const Parameters p) {
     }
 #else
     const bool is_aligned = reinterpret_cast<uint64>(p.out) % alignof(Lanes) == 0;
-    // All threads of a block go round as often, since neighbours exchange what they made.
+    // All threads of a block make the same number of rounds, since neighbours exchange halves.
     for (int64 b = first; b - threadIdx.x < (int64)p.blocks; b += step) {
         const RandomBlock block = random_block(seed, low, high, b);
         Lanes lanes;
@@ -114,7 +115,7 @@ kernel(const Parameters p) {
     __syncthreads();
     if (threadIdx.x == 0) {
         __threadfence();
-        // Counts up to the last block of threads, which leaves 0.
+        // Counts the blocks of threads; the last one resets the count to 0.
         if (atomicInc(reinterpret_cast<uint32*>(p.state + 3), gridDim.x - 1) == gridDim.x - 1) {
             p.state[1] = low + p.blocks;
             p.state[2] = high + (low + p.blocks < low);

@@ -1,4 +1,4 @@
-# What other rooms may call of streams/capture; each section is named after its part.
+# The functions of streams/capture that other rooms may call; each section is named after its part.
 
 from libc.stdint cimport uint64_t
 from libcpp.vector cimport vector
@@ -32,7 +32,7 @@ cdef extern from "gputensor/streams/capture/node_patches.h" namespace "gputensor
 
 # ---- graph
 
-# CUDAGraph, and what the context that captures into one needs of it.
+# CUDAGraph, with the members that the capturing context uses.
 
 cdef enum GraphState:
     EMPTY = 0
@@ -47,18 +47,18 @@ cdef class CUDAGraph:
     cdef uint64_t pool_id           # 0: none
     cdef PoolHold* holds            # on other pools that the capture took memory from
     cdef uint64_t capture_id
-    cdef uint64_t thread            # the one that has to end the capture; 0: any may
-    cdef uint64_t replayed          # event behind the latest replay; 0: none yet
+    cdef uint64_t thread            # the thread that has to end the capture; 0: any may
+    cdef uint64_t replayed          # event after the latest replay; 0: none yet
     cdef int device
     cdef int generation
     cdef int state
     cdef readonly bint keep_graph
     cdef bint is_private            # the stream was made for captures
-    cdef Stream stream              # where it was captured
+    cdef Stream stream              # the stream on which it was captured
     cdef list members               # handles of all streams that took part
     cdef list retained              # objects that live as long as the graph
     cdef NodePatches patches        # for the memory in `moved`
-    cdef vector[Span] moved         # that replays have named as inputs
+    cdef vector[Span] moved         # memory that replays have named as inputs
 
     cdef Driver* driver(self) except NULL
     cdef status_t finish_capture(self)

@@ -1,5 +1,5 @@
 # cython: auto_pickle=False
-# Captures and the graphs they become.
+# Captures, and the graphs that they become.
 
 cimport cython
 from cpython.object cimport PyObject

@@ -1,4 +1,4 @@
-"""Conditions of a graph that is captured, and the captures of their bodies."""
+"""Conditions of a graph under capture, and the captures of their bodies."""
 
 cdef enum:
     RELAXED = 2     # the mode of the captures of bodies
@@ -8,16 +8,16 @@ cdef enum:
 cdef class Conditions:
     """Conditions of the graph that a stream captures into.
 
-    A body is captured on a stream of its own, at each depth another one. The caller keeps these
-    streams: the allocator reuses memory stream by stream, so captures of the same work on the same
-    streams take the same memory from a pool.
+    Each depth of nested bodies is captured on a stream of its own. The caller keeps these streams:
+    the allocator reuses memory stream by stream, so captures of the same work on the same streams
+    take the same memory from a pool.
 
     Parameters
     ----------
     stream : Stream
-        It takes part in a capture.
+        A stream that takes part in a capture.
     streams : list of Stream
-        For bodies, by depth; grows when more are needed.
+        The streams of bodies, by depth; the list grows when more are needed.
     """
 
     def __init__(self, Stream stream not None, list streams not None):
@@ -43,7 +43,7 @@ cdef class Conditions:
         Returns
         -------
         Conditions
-            Of the body, whose stream captures into it until :meth:`end`.
+            The conditions of the body; its stream captures into the body until :meth:`end`.
         """
         cdef Driver* driver = driver_get(self.device)
         cdef Conditions inner = Conditions.__new__(Conditions)

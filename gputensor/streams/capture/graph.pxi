@@ -2,32 +2,32 @@
 
 A capture records the work queued on a stream into a graph instead of running it; memory allocated
 meanwhile comes from a private pool that lives as long as the graph, so that every replay finds it
-at the same addresses. A capture neither collects garbage nor gives pages back to the driver.
+at the same addresses. A capture neither collects garbage nor returns pages to the driver.
 
-A replay starts after other uses of the capture's memory, which wait for it (graph_streams.pxi).
+A replay is ordered with other uses of the capture's memory (graph_streams.pxi).
 """
 
 
 @cython.no_gc
 cdef class CUDAGraph:
-    """Work that was captured from a stream, to be replayed.
+    """Work captured from a stream, which can be replayed.
 
     Parameters
     ----------
     keep_graph : bool
         Do not instantiate the graph when the capture ends; :meth:`instantiate` or the first
-        :meth:`replay` does it. Until then, and before each further :meth:`instantiate`, the program
-        may change the graph behind :meth:`raw_cuda_graph`.
+        :meth:`replay` does so. Until then, and before each further :meth:`instantiate`, the program
+        may change the graph through :meth:`raw_cuda_graph`.
 
     Notes
     -----
-    A replay is work of the current stream: it comes after what that stream holds and before what
-    is queued on it next. Uses of the same memory on other streams are ordered with it, unless the
+    A replay is work of the current stream: it runs after the stream's work so far and before work
+    queued on it later. Uses of the same memory on other streams are ordered with it, unless the
     thread's ordering is manual. Graphs that share a pool must be replayed in the order of their
-    capture: the later one may have taken memory that the earlier one was done with.
-    A graph that was replayed inside of another capture has to live as long as that graph. A graph
-    holds addresses, not tensors: what its work reads and writes of tensors made before the capture
-    has to live as long as the graph (:meth:`retain_object`), since others get freed memory.
+    capture: a later one may use memory that an earlier one had finished with.
+    A graph that was replayed inside another capture has to live as long as that capture's graph. A
+    graph holds addresses, not tensors: tensors made before the capture that its work reads or
+    writes have to live as long as the graph (:meth:`retain_object`), since freed memory is reused.
 
     Examples
     --------
@@ -60,11 +60,11 @@ cdef class CUDAGraph:
         Parameters
         ----------
         pool : pool id or CUDAGraph, optional
-            Take memory from this pool: what :func:`graph_pool_handle` or :meth:`pool` gave.
+            The pool to take memory from: a result of :func:`graph_pool_handle` or :meth:`pool`.
             A new pool by default.
         capture_error_mode : {"global", "thread_local", "relaxed"}
-            Which unsafe driver calls break the capture: those of every thread, of this thread, or
-            none (CUDA's stream capture modes).
+            Whose unsafe driver calls break the capture: those of every thread, of this thread, or
+            of none (CUDA's stream capture modes).
 
         Raises
         ------
@@ -87,7 +87,7 @@ cdef class CUDAGraph:
             raise argument_error(ValueError, "capture_error_mode", capture_error_mode,
                                  "'global', 'thread_local' or 'relaxed'")
         if stream == 0:
-            raise RuntimeError("the default stream cannot be captured; capture inside of "
+            raise RuntimeError("the default stream cannot be captured; capture inside "
                                "graphs.graph(...) or stream(Stream())")
         if capture_state(device, stream) != 0:
             raise RuntimeError("the current stream captures already")
@@ -125,16 +125,16 @@ cdef class CUDAGraph:
         Raises
         ------
         DriverError
-            The capture was broken, by work that cannot be captured or by a stream that did not
-            join again. The object is empty then. Or another thread began it, in a mode other than
-            ``"relaxed"``: it goes on, and that thread ends it.
+            The capture was broken by work that cannot be captured, or by a stream that did not
+            join again; the object is empty then. Or another thread began the capture, in a mode
+            other than ``"relaxed"``; the capture continues, and only that thread can end it.
         """
         cdef status_t status
         if self.state != CAPTURING:
             raise RuntimeError("this CUDAGraph does not capture")
         self.driver()
         if self.thread and self.thread != pool_thread():
-            # The driver would say the same and end the capture, under the thread that captures.
+            # The driver would return the same status, and end the capture of the other thread.
             raise_for_status(STATUS_CAPTURE_WRONG_THREAD, "capture_end",
                              f"on {device_text(self.device)}; end it there, or drop the graph")
         status = self.finish_capture()
@@ -149,8 +149,8 @@ cdef class CUDAGraph:
     def instantiate(self):
         """Make the captured graph ready to be replayed.
 
-        Again, for a graph that is kept: what was changed behind :meth:`raw_cuda_graph` since holds
-        for later replays.
+        With `keep_graph` this may be called again: later replays then include changes that were
+        made through :meth:`raw_cuda_graph`.
 
         Raises
         ------
@@ -182,7 +182,7 @@ cdef class CUDAGraph:
             Nothing was captured, or the object was made without ``keep_graph=True``.
         """
         if not self.keep_graph:
-            raise RuntimeError("keep_graph: got False; expected True for a graph to change")
+            raise RuntimeError("keep_graph: got False; expected True, for access to the graph")
         if self.graph == 0:
             raise RuntimeError("this CUDAGraph holds no graph; capture one first")
         return self.graph
@@ -193,14 +193,14 @@ cdef class CUDAGraph:
         Raises
         ------
         RuntimeError
-            There is none: call :meth:`instantiate` first.
+            The graph is not instantiated; call :meth:`instantiate` first.
         """
         if self.executable == 0:
             raise RuntimeError("this CUDAGraph is not instantiated; call instantiate() first")
         return self.executable
 
     def enable_debug_mode(self):
-        """Accepted for PyTorch's callers: :meth:`debug_dump` always works."""
+        """Do nothing, for code written for PyTorch: :meth:`debug_dump` always works."""
 
     def debug_dump(self, debug_path):
         """Write the captured graph to a file, as text in the DOT language of Graphviz.
@@ -230,9 +230,9 @@ cdef class CUDAGraph:
         Parameters
         ----------
         inputs : dict, optional
-            From tensors that the captured work reads or writes to others that this replay uses in
-            their place, with the same shape and dtype, both contiguous. They are ordered like
-            memory that is written.
+            Maps tensors that the captured work reads or writes to tensors that this replay uses
+            instead. Both of a pair are contiguous and have the same shape and dtype. The new ones
+            are ordered like memory that is written.
 
         Raises
         ------
@@ -241,9 +241,9 @@ cdef class CUDAGraph:
 
         Notes
         -----
-        On a GPU the nodes of the graph get other addresses: nothing is copied. A word of 8 bytes of
-        a node's parameters is taken for an address in a tensor if its value lies in the tensor's
-        memory. On a host device the contents change places for the time of the replay.
+        On a GPU the nodes of the graph get other addresses, and no data is copied. An 8-byte word
+        of a node's parameters is taken for an address in a tensor if its value lies in the tensor's
+        memory. On a host device the contents of the tensors are swapped for the time of the replay.
 
         Examples
         --------
@@ -286,14 +286,14 @@ cdef class CUDAGraph:
         after_synchronize(self.device)
 
     def reset(self):
-        """Give up the graph and its pool. Waits for replays that are under way."""
+        """Release the graph and its pool. Waits for replays under way."""
         if self.state == CAPTURING:
             raise RuntimeError("this CUDAGraph captures; end the capture before reset()")
         if self.state != EMPTY:
             self.release()
 
     def pool(self):
-        """Return the id of the graph's memory pool, for the captures that shall share it."""
+        """Return the id of the graph's memory pool, for captures that are to share it."""
         if self.pool_id == 0:
             raise RuntimeError("this CUDAGraph has no pool before its capture")
         return self.pool_id, 0
@@ -303,7 +303,7 @@ cdef class CUDAGraph:
         return pools_of(self.pool(), self.holds)
 
     def retain_object(self, value):
-        """Keep an object, such as a tensor that the graph reads, until the graph is given up."""
+        """Keep an object, such as a tensor that the graph reads, until the graph is released."""
         if self.state == EMPTY:
             raise RuntimeError("this CUDAGraph holds no capture")
         self.retained = (self.retained or []) + [value]
@@ -323,8 +323,8 @@ cdef class CUDAGraph:
         return driver
 
     cdef status_t finish_capture(self):
-        # Leaves the handle in self.graph, and the pools to the graph. The capture is over whatever
-        # the driver answers: in another thread than the capture's that is an error, too.
+        # Stores the handle in self.graph; the graph keeps the pools. The capture is over whatever
+        # status the driver returns, even for a call in another thread than the capture's.
         cdef Driver* driver = driver_get(self.device)
         cdef uint64_t stream = self.stream.handle
         cdef status_t status, waits = STATUS_OK
@@ -340,11 +340,11 @@ cdef class CUDAGraph:
         return status
 
     cdef set wait_for_peers(self, uint64_t stream):
-        # A stream that captures now runs only the work from before its capture.
+        # For a stream that captures now, only its work from before the capture runs.
         cdef set peers = set()
         cdef uint64_t member, peer
         cdef status_t status
-        # Also without automatic order: such a read is one use of its memory.
+        # Done even in manual ordering: a held read is one use of its memory.
         wait_for_held()
         if ordering_is_manual():
             return peers
@@ -379,14 +379,14 @@ cdef class CUDAGraph:
                 if status == STATUS_OK:
                     graph_stream_waited(self.device, peer, stream)
             else:
-                # It cannot wait now; it will when its capture is over.
+                # A capturing stream cannot wait now; it waits when its capture is over.
                 status = capture_owe(self.device, peer, stream)
         if status != STATUS_OK:
-            # The replay is queued, and this call may return only after it.
+            # The replay is queued but not ordered, so this call may return only after it.
             with nogil:
                 driver.stream_synchronize(driver.self, stream)
             raise_for_status(status, "stream_wait_event",
-                             f"behind a replay on {device_text(self.device)}")
+                             f"after a replay on {device_text(self.device)}")
         return 0
 
     cdef int abandon(self) except -1:
@@ -406,7 +406,7 @@ cdef class CUDAGraph:
         if driver == NULL or self.generation != device_generation(self.device):
             self.clear_records()
             return 0
-        # The pool's memory, and what captured host functions refer to, outlive the last replay.
+        # The pool's memory, and objects of captured host functions, must outlive the last replay.
         if self.replayed:
             with nogil:
                 status = driver.event_synchronize(driver.self, self.replayed)
@@ -422,7 +422,7 @@ cdef class CUDAGraph:
         return 0
 
     cdef CUDAGraph successor(self):
-        # Another object that has the graph; this one is empty then.
+        # Moves the graph to another object; this one is empty afterwards.
         cdef CUDAGraph made = CUDAGraph.__new__(CUDAGraph)
         made.graph, made.executable, made.replayed = self.graph, self.executable, self.replayed
         made.captured = self.captured
@@ -489,7 +489,7 @@ cdef int capture_state(int device, uint64_t stream) except -1:
 
 
 cdef status_t begin(Driver* driver, uint64_t stream, int mode, uint64_t* capture_id) noexcept nogil:
-    # A capture whose number cannot be had is ended again.
+    # A capture whose id cannot be queried is ended again.
     cdef int active = 0
     cdef uint64_t none = 0
     cdef status_t status = driver.capture_begin(driver.self, stream, mode)

@@ -7,20 +7,20 @@ class graph:
     Parameters
     ----------
     cuda_graph : CUDAGraph
-        What receives the work.
+        The graph that receives the work.
     pool : pool id or CUDAGraph, optional
         The memory pool to share; see :meth:`CUDAGraph.capture_begin`.
     stream : Stream, optional
-        Where to capture; by default a side stream: that of the shared pool, or a new one.
+        The stream to capture on; by default a side stream: that of the shared pool, or a new one.
     capture_error_mode : str
         See :meth:`CUDAGraph.capture_begin`.
 
     Notes
     -----
     Entering waits for the device, so that the capture can read earlier results, and makes the
-    stream current. Free memory of the device then serves the capture, too; nothing has
-    to be given back to the driver before. It does not collect garbage. When the body raises, the
-    capture is dropped and the exception goes on.
+    stream current. It does not collect garbage. The capture can use the device's free cached
+    memory, so there is no need to empty the cache before. When the body raises an exception, the
+    capture is dropped and the exception propagates.
 
     Examples
     --------
@@ -77,8 +77,8 @@ cdef tuple side_stream(int device, object pool, object stream):
 
 
 cdef int settle(int device) except -1:
-    # Earlier work has to be done, or the capture could not read its results. Another
-    # thread's capture would break if this one waited for the whole device.
+    # Earlier work has to be done, because the capture could not read its results otherwise. Another
+    # thread's capture would break if this thread waited for the whole device.
     cdef Driver* driver = driver_get(device)
     cdef uint64_t stream = current_handle(device)
     cdef uint64_t moment = wait_begun()

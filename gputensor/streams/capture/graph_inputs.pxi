@@ -1,4 +1,4 @@
-"""Replays on other memory than that of the capture: pairs of tensors, nodes, exchanges."""
+"""Replays that use other memory than the capture: pairs of tensors, node parameters, swaps."""
 
 
 cdef int queue_replay(CUDAGraph graph, Driver* driver, uint64_t stream,
@@ -12,7 +12,7 @@ cdef int queue_replay(CUDAGraph graph, Driver* driver, uint64_t stream,
     elif given.size() or graph.moved.size():
         move_inputs(graph, driver, given)
     status = driver.graph_launch(driver.self, graph.executable, stream)
-    # What a host device exchanged goes back whatever the launch answers.
+    # On a host device the contents are swapped back even if the launch failed.
     for i in range(given.size() if graph.device < 0 else 0):
         exchanged(graph.device, stream, given[i], saved[i])
     if status != STATUS_OK:
@@ -21,7 +21,7 @@ cdef int queue_replay(CUDAGraph graph, Driver* driver, uint64_t stream,
 
 
 cdef int move_inputs(CUDAGraph graph, Driver* driver, vector[Span]& given) except -1:
-    """Give the nodes the addresses of the inputs, and their own where there are none."""
+    """Give the nodes the addresses of the inputs, and their original addresses elsewhere."""
     cdef vector[uint64_t] addresses
     cdef status_t status
     cdef bint is_same = given.size() == graph.moved.size()
@@ -53,7 +53,7 @@ cdef int move_inputs(CUDAGraph graph, Driver* driver, vector[Span]& given) excep
     return 0
 
 
-# Reads pairs of tensors into spans: where the captured one lies, and the other.
+# Reads pairs of tensors into spans: the addresses of the captured tensor and of the other one.
 cdef int read_inputs(int device, inputs, vector[Span]& given) except -1:
     cdef Span span
     cdef size_t i
@@ -82,8 +82,8 @@ cdef int read_inputs(int device, inputs, vector[Span]& given) except -1:
     return 0
 
 
-# Exchanges the bytes of two places in stream order, or back: `saved` is what this gave, the
-# address of a block with the bytes of the first place.
+# Swaps the bytes of two places in stream order and returns a block with the bytes of the first
+# place; with that block as `saved`, swaps them back.
 cdef object exchanged(int device, uint64_t stream, Span span, saved):
     cdef Driver* driver = driver_get(device)
     cdef status_t status = STATUS_OK

@@ -1,9 +1,9 @@
-"""The pools that graphs capture into, and what this room keeps for a device."""
+"""The pools that graphs capture into, and this room's state for a device."""
 
 CAPTURE_ERROR_MODES = ("global", "thread_local", "relaxed")
 
-# Graphs dropped when no wait for the last replay was possible: inside a host function (800), or
-# because the wait failed.
+# Graphs that were dropped when a wait for the last replay was not possible: inside a host function
+# (800), or because the wait failed.
 cdef list postponed = []
 
 
@@ -39,7 +39,7 @@ cdef object pool_stream(int device, uint64_t pool_id):
 
 # ---- the slot of this room (registry.pxd) ----
 
-# Of an open device: pool id -> the Stream of the last capture into the pool, and whether it is
+# For an open device: pool id -> the Stream of the last capture into the pool, and whether it is
 # private. Graphs that share a pool capture on one stream, because the allocator reuses memory
 # stream by stream.
 cdef dict pool_streams(int device):
@@ -57,7 +57,7 @@ cdef int _close(int device) except -1:
     return 0
 
 
-# Gives up the graphs that could not be given up earlier, after a wait for a device.
+# After a wait for a device: releases the graphs that could not be released earlier.
 cdef int _synchronize(int device) except -1:
     global postponed
     dropped, postponed = postponed, []
@@ -65,7 +65,7 @@ cdef int _synchronize(int device) except -1:
     return 0
 
 
-# Pinned memory that a capture used is the graph's until the graph is given up.
+# Pinned memory that a capture used belongs to the graph until the graph is released.
 cdef int _release(int device, uint64_t capture_id) except -1:
     capture_done(device, capture_id)
     return 0

@@ -1,10 +1,10 @@
-// Which words of a graph's nodes are addresses in given memory, and other addresses in their place.
+// Finds the words of a graph's nodes that are addresses in given memory, and replaces them.
 //
 // A *span* is memory that may be elsewhere in later launches. Its words are found by comparing two
-// captures of the same work, between which every span has moved by another distance: a word that
+// captures of the same work, between which each span has moved by a different distance: a word that
 // differs by the distance of a span holds an address in it. A node that differs in any other way is
-// *opaque*: nothing but another capture says what its parameters are elsewhere. Where only one
-// capture exists, a word is an address in a span when its value lies in it.
+// *opaque*: only another capture can give its parameters for other addresses. Where only one
+// capture exists, a word counts as an address in a span when its value lies in the span.
 #pragma once
 
 #include <algorithm>
@@ -17,13 +17,14 @@
 namespace gputensor {
 
 struct Span {
-    uint64_t first, second;  // its address in either capture
+    uint64_t first, second;  // its address in each of the two captures
     uint64_t nbytes;
 };
 
 class NodePatches {
 public:
-    // Each gives the status of the driver call that failed, if any; nothing is patched then.
+    // Both return the status of a driver call that failed, or 0; after a failure there are no
+    // nodes.
     template <class Driver>
     int compare(Driver* driver, const Captured& graph, const Captured& other,
                 const std::vector<Span>& spans) {
@@ -52,8 +53,8 @@ public:
         return index(spans.size()), 0;
     }
 
-    // Gives the nodes of an executable the addresses of the spans. What fails leaves the executable
-    // in between; the next call sets every node.
+    // Gives the nodes of an executable the addresses of the spans. A failure leaves some nodes with
+    // old addresses; the next call sets every node.
     template <class Driver>
     int apply(Driver* driver, uint64_t executable, const uint64_t* addresses) {
         bool moved = stale;
@@ -78,13 +79,13 @@ public:
         return 0;
     }
 
-    // A graph captured at these addresses, of whose nodes nothing is known.
+    // Begins with a graph that was captured at these addresses and whose nodes were not read.
     void start(const std::vector<uint64_t>& addresses) {
         clear({});
         current = addresses;
     }
 
-    // Another graph, captured at these addresses, has been given to the executable.
+    // Notes that the executable was updated from another graph, captured at these addresses.
     void follow(const uint64_t* addresses) {
         std::copy(addresses, addresses + current.size(), current.begin());
         for (Node& node : nodes) {

@@ -1,4 +1,4 @@
-# What other rooms may call of streams/order; each section is named after its part.
+# The functions of streams/order that other rooms may call; each section is named after its part.
 
 from libc.stdint cimport uint64_t
 from libcpp.vector cimport vector
@@ -11,7 +11,7 @@ from gputensor._driver.table cimport status_t
 
 # The device and the stream that this thread works on. Reading them makes no driver call.
 #
-# A device number that current_device() or resolve_device() gives is open: driver_get() of it is
+# A device number that current_device() or resolve_device() returns is open: driver_get() of it is
 # not NULL.
 
 cdef enum:
@@ -21,23 +21,24 @@ cdef enum:
 cdef int current_device() except? -1000
 # The current stream's handle on `device` in this thread; 0 is the default stream.
 cdef uint64_t current_handle(int device) noexcept nogil
-# None (the current device), "cuda", "cuda:1", "host", a device number, or an object with .type and
-# .index. Opens the device. Raises ValueError or TypeError naming what came, DeviceError when the
-# machine has no such device.
+# Takes None (the current device), "cuda", "cuda:1", "host", a device number, or an object with
+# .type and .index. Opens the device. Raises ValueError or TypeError for other arguments,
+# DeviceError when the machine has no such device.
 cdef int resolve_device(object device) except? -1000
 # The same without opening it.
 cdef int parse_device(object device) except? -1000
 # "cuda:1" or "host" for a device number.
 cdef str device_text(int device)
-# Raises the DeviceError of using a `what` ("tensor") that was made in another generation.
+# Raises the DeviceError for the use of an object of another generation; `what` names its kind, for
+# example "tensor".
 cdef int raise_closed(int device, int generation, str what) except -1
 # For streams/ only. `stream_object` is the Stream of `stream`, or None for the default stream; the
 # thread keeps it alive while it is current.
 cdef int make_device_current(int device) except -1
 cdef int make_stream_current(int device, uint64_t stream, object stream_object) except -1
 cdef object current_stream_object(int device)
-# Enters a device (stream_object is None and stream_device NO_DEVICE) or a stream, remembering what
-# was current; leave() restores it. Frames of one thread form a stack.
+# Enters a device or a stream, and remembers the former device and stream, which leave() restores.
+# The frames of one thread form a stack.
 cdef int enter_device(int device) except -1
 cdef int enter_stream(int device, uint64_t stream, object stream_object) except -1
 cdef int leave() except -1
@@ -45,7 +46,7 @@ cdef int leave() except -1
 
 # ---- traces
 
-# Whether a function is traced in this thread, and what traces it, or None; see set_tracer.
+# Whether a function is being traced in this thread, and its tracer or None; see set_tracer.
 cdef bint is_tracing() noexcept nogil
 cdef object current_tracer()
 
@@ -57,7 +58,7 @@ cdef object current_tracer()
 
 cdef status_t event_take(int device, uint64_t* event) noexcept nogil
 cdef void event_return(int device, uint64_t event) noexcept nogil
-# An event behind the work that `stream` holds now; 0 when the status is not OK.
+# Records an event after the work that `stream` holds now; 0 when the status is not OK.
 cdef status_t event_behind(int device, uint64_t stream, uint64_t* event) noexcept nogil
 
 
@@ -66,23 +67,23 @@ cdef status_t event_behind(int device, uint64_t stream, uint64_t* event) noexcep
 # The streams that live graphs were captured on, and the users of the same memory.
 
 cdef void graph_stream_release(int device, uint64_t stream) noexcept nogil
-# The streams that a replay on `stream` has to be ordered with on account of `member`: added to
-# `peers`.
+# Adds to `peers` the streams that a replay on `stream` has to be ordered with because of `member`.
 cdef int graph_stream_peers(int device, uint64_t member, uint64_t stream, set peers) except -1
-# `peer`, a member of the replayed graph or not, waits for a replay on `stream` from now on.
+# Notes that `peer`, a member of the replayed graph or not, waits for a replay on `stream`.
 cdef void graph_stream_waited(int device, uint64_t peer, uint64_t stream) noexcept nogil
 
 
 # ---- waited
 
-# Which work is known to be done because a thread of this process waited for it.
+# Records of work that is known to be done because a thread of this process waited for it.
 
-# How many waits have begun, and replays been queued. Read without a waited_lock: a use of memory is
-# stamped with it, in the section that queues the use.
+# The number of waits begun and replays queued. Read without a lock: a use of memory is stamped with
+# it, in the section that queues the use.
 cdef uint64_t wait_clock
 
-# A wait begins (with the GIL, no use being queued) at the moment that is returned; when it succeeds
-# the work queued before on `stream`, or on all streams of the device, is done.
+# wait_begun returns the moment at which a wait begins (with the GIL, outside the queueing of a
+# use). When the wait succeeds, work queued before that moment on `stream`, or on all streams of the
+# device, is done.
 cdef uint64_t wait_begun() noexcept nogil
 cdef void wait_succeeded(int device, uint64_t stream, uint64_t moment) noexcept nogil
 cdef void wait_succeeded_for_all(int device, uint64_t moment) noexcept nogil
@@ -95,36 +96,36 @@ cdef extern from "gputensor/streams/order/captured.h" namespace "gputensor" nogi
         vector[uint64_t] graphs
         vector[uint64_t] conditions
 
-# Which streams take part in the captures that are under way, and what they must be ordered with.
+# The streams that take part in active captures, and the work that they must be ordered with.
 
-# How many captures of this library are under way, on all devices.
+# The number of active captures of this library, on all devices.
 cdef int captures_active() noexcept nogil
-# The caller has called pool_begin for `stream`, and calls pool_end for it. `before`: an event
-# behind what the stream held when the capture began, taken over. `is_private`: only captures queue
-# work on the stream.
+# The caller has called pool_begin for `stream`, and calls pool_end for it. `before`: an event after
+# the stream's work from before the capture; ownership passes to this function. `is_private`: only
+# captures queue work on the stream.
 cdef int capture_started(int device, uint64_t capture_id, uint64_t pool_id, uint64_t stream,
                          uint64_t before, bint is_private) except -1
-# To call before and after `stream` is made to wait for something while captures are active. When
-# that makes it join a capture, the second call notes it, and sends its allocations to the capture's
-# pool. `before` goes from the first to the second.
+# Called before and after `stream` is made to wait while captures are active. If the wait makes the
+# stream join a capture, the second call records this and directs the stream's allocations to the
+# capture's pool. The first call sets `before`, which the second one takes.
 cdef status_t capture_joining(int device, uint64_t stream, uint64_t* before) noexcept nogil
 cdef void capture_joined(int device, uint64_t stream, uint64_t before) noexcept nogil
 # For a stream `other` that captures. Needs the GIL, which keeps the capture from ending meanwhile.
-# Orders `waiter` after what `other` held before its capture, and after what it owes a wait.
+# Orders `waiter` after the work of `other` from before its capture, and after its owed waits.
 cdef status_t capture_wait_before(int device, uint64_t waiter, uint64_t other) noexcept nogil
-# `other` will wait, when its capture is over, for what `stream` holds now.
+# Makes `other` wait, when its capture is over, for the work that `stream` holds now.
 cdef status_t capture_owe(int device, uint64_t other, uint64_t stream) noexcept nogil
-# Forgets the capture, lets its streams wait for what they owe, and gives their handles, the first
-# one first; the caller calls graph_stream_release for each. `waits` is the status of the waits;
-# `holds` gets the pools that streams which joined took memory from (pool_end).
-# `captured` gets what was captured beside the graph itself.
+# Removes the capture, makes its streams wait for their owed events, and returns their handles, the
+# first one first; the caller calls graph_stream_release for each. `waits` is set to the status of
+# the waits. `holds` gets the pools from which joined streams took memory (pool_end). `captured`
+# gets the bodies and conditions captured beside the graph itself.
 cdef list capture_finished(int device, uint64_t capture_id, status_t* waits, PoolHold** holds,
                            Captured* captured)
-# The pool and the number of the capture that a stream takes part in; 0: none of this library.
+# The pool and the id of the capture that a stream takes part in; 0: no capture of this library.
 cdef uint64_t capture_pool(int device, uint64_t stream, uint64_t* capture_id) noexcept nogil
 cdef int capture_add_condition(int device, uint64_t capture_id, uint64_t condition) except -1
-# `stream` is about to capture a body of the capture's graph: it takes memory from the capture's
-# pool, until the second call.
+# `stream` is about to capture a body of the capture's graph: its memory comes from the capture's
+# pool until the second call.
 cdef status_t capture_body_began(int device, uint64_t capture_id, uint64_t stream,
                                  uint64_t body) except? 1
 cdef void capture_body_ended(int device, uint64_t capture_id, uint64_t stream) noexcept nogil
@@ -144,7 +145,7 @@ cdef void capture_body_ended(int device, uint64_t capture_id, uint64_t stream) n
 cdef struct Use:
     uint64_t stream
     uint64_t is_live
-    uint64_t stamp          # wait_clock at its latest use (waited.pxd)
+    uint64_t stamp          # wait_clock at its latest use (waited.pxi)
 
 # Embedded in a tensor's storage.
 #   only == writer      every use since the last write, and the write, was on this stream
@@ -159,27 +160,27 @@ cdef struct UseLog:
     int device
     int writer_reads        # the writer's stream has read since another stream's first read
     int lock
-    int held                # reads under way that writes wait for; changed in sections, read in one
+    int held                # reads under way that writes wait for; raised and read in sections
 
-# `stream`: where the memory was allocated, or is safe to use without a wait (foreign memory).
+# `stream`: the stream of the allocation, or a stream that may use foreign memory without a wait.
 cdef void use_log_init(UseLog* log, int device, uint64_t stream) noexcept nogil
-# Whether the log names a stream as one that used the memory.
+# Whether the log names a stream as a user of the memory.
 cdef bint use_log_has(const UseLog* log, uint64_t stream) noexcept nogil
-# Frees what the log holds; queues nothing.
+# Frees the log's memory; queues no work.
 cdef void use_log_drop(UseLog* log) noexcept nogil
-# `block` is NULL for memory that the allocator does not own. Gives a status; raise_for_order makes
-# the exception.
+# `block` is NULL for memory that the allocator does not own. Both return a status, from which
+# raise_for_order makes the exception.
 cdef status_t order_read(UseLog* log, Block* block, uint64_t stream) noexcept nogil
 cdef status_t order_write(UseLog* log, Block* block, uint64_t stream) noexcept nogil
 cdef int raise_for_order(int device, uint64_t stream, status_t status) except -1
-# A read whose work is queued bit by bit: in its section, after order_read. Until the release (by
-# any thread, with or without the GIL) a write of the memory waits in order_write, and so do
-# replays.
+# For a read whose work is queued in parts: called in its section, after order_read. Until the
+# release (by any thread, with or without the GIL) a write to the memory waits in order_write, and
+# so do replays.
 cdef void use_log_hold(UseLog* log) noexcept nogil
 cdef void use_log_release(UseLog* log) noexcept nogil
 # In a section: waits until no memory is held.
 cdef void wait_for_held() noexcept nogil
-# Whether this thread orders its streams itself.
+# Whether this thread's ordering is manual (or checked), so that no waits are inserted.
 cdef bint ordering_is_manual() noexcept nogil
 # Work queued on `waiter` from now on starts after the work queued on `other` so far. One event
 # from the device's pool; no allocation when the pool has one.
@@ -191,10 +192,10 @@ cdef status_t stream_wait_peer(int device, uint64_t waiter, int peer,
 
 # ---- check
 
-# What ordering("check") has to know of waits (check.pxi); without the GIL or with it. Callers ask
-# first whether any thread of the process has chosen the mode.
+# Records of waits for ordering("check") (check.pxi); called with or without the GIL. Callers first
+# test whether any thread of the process has chosen the mode.
 cdef bint order_is_checked() noexcept nogil
-# An event of the user's was recorded on a stream; a stream waits for one of device `peer`.
+# A user's event was recorded on a stream; a stream waits for an event of device `peer`.
 cdef void order_check_recorded(int device, uint64_t stream, uint64_t event) noexcept nogil
 cdef void order_check_waits(int device, uint64_t stream, int peer, uint64_t event) noexcept nogil
 # The host has waited for a stream, an event, or a whole device.

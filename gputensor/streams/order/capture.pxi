@@ -1,13 +1,14 @@
 """The active captures, and the streams that take part in each.
 
 A stream joins a capture by waiting for an event of it, and the driver cannot list the members. The
-allocator needs the list, because memory of a joined stream comes from the capture's pool, and so
-does the ordering of replays, which starts from these streams (graph_streams.pxi). Captures of other
-libraries are not listed here.
+allocator needs the list, because memory of a joined stream comes from the capture's pool. The
+ordering of replays needs it too, since it starts from these streams (graph_streams.pxi). Captures
+of other libraries are not listed here.
 
 A capturing stream cannot wait, and others cannot wait for it: both would concern the graph. Others
-wait for the event after its work before the capture; its own waits are owed until the capture ends.
-Then it also waits for the earlier work and the owed waits of the other streams of the capture.
+wait for an event that follows its work from before the capture; its own waits are owed until the
+capture ends. Then it also waits for the earlier work and the owed waits of the capture's other
+streams.
 """
 
 cdef extern from "gputensor/streams/order/spin_lock.h":
@@ -18,8 +19,8 @@ cdef extern from "gputensor/streams/order/spin_lock.h":
 
 # A wait to make when a capture is over.
 cdef struct Owed:
-    uint64_t stream             # whose work is to be waited for
-    uint64_t event              # behind the latest of it
+    uint64_t stream             # the stream to wait for
+    uint64_t event              # after the latest work to wait for
 
 # One stream's part in a capture.
 cdef struct Part:
@@ -32,14 +33,14 @@ cdef struct Capture:
     int device
     uint64_t id
     uint64_t pool_id
-    Part* parts                 # the first is where the capture began
+    Part* parts                 # the first is of the stream on which the capture began
     int count
     int capacity
     Captured* captured          # bodies and conditions
     PoolHold* holds             # of bodies
     Capture* next
 
-cdef Capture* captures = NULL       # guarded by capture_lock, as is all that it leads to
+cdef Capture* captures = NULL       # guarded by capture_lock, with everything reachable from it
 cdef int active = 0                 # the length of that list; read without the capture_lock
 cdef int capture_lock = 0
 
@@ -91,7 +92,8 @@ cdef void capture_joined(int device, uint64_t stream, uint64_t before) noexcept 
         spin_acquire(&capture_lock)
         capture = find_capture(device, capture_id)
         if capture != NULL:
-            # Without memory for the entry, this stream's part is the program's to order and keep.
+            # Without memory for the entry, the program has to order this stream and keep its
+            # memory.
             added = add_part(capture, stream, before)
             pool_id = capture.pool_id
         spin_release(&capture_lock)
@@ -118,7 +120,7 @@ cdef Capture* find_capture(int device, uint64_t capture_id) noexcept nogil:
     return capture
 
 
-# 1: added, 0: it was there, -1: no memory.
+# Returns 1: added, 0: the stream was there, -1: no memory.
 cdef int add_part(Capture* capture, uint64_t stream, uint64_t before) noexcept nogil:
     cdef Part* parts
     cdef int i
@@ -155,7 +157,7 @@ cdef status_t capture_wait_before(int device, uint64_t waiter, uint64_t other) n
     cdef status_t status = STATUS_OK
     cdef uint64_t event = 0
     cdef int i = -1
-    # Before the first of the owed events there is `before`, at -1.
+    # The index -1 stands for `before`, which precedes the owed events.
     while status == STATUS_OK:
         spin_acquire(&capture_lock)
         part = find_part(device, other)
@@ -188,11 +190,11 @@ cdef status_t capture_owe(int device, uint64_t other, uint64_t stream) noexcept 
 
 cdef status_t add_owed(Part* part, uint64_t stream, uint64_t event,
                        uint64_t* former) noexcept nogil:
-    # A later event of the same stream takes the place of an earlier one, which comes back.
+    # A later event of the same stream replaces an earlier one, which is returned in `former`.
     cdef Owed* owed
     cdef int i
     if part == NULL:
-        return STATUS_OK        # another library's capture: its order is the program's
+        return STATUS_OK        # another library's capture: the program orders it
     for i in range(part.owed_count):
         if part.owed[i].stream == stream:
             former[0] = part.owed[i].event
@@ -256,7 +258,7 @@ cdef void capture_body_ended(int device, uint64_t capture_id, uint64_t stream) n
         pool_id = capture.pool_id
     spin_release(&capture_lock)
     pool_end(device, pool_id, stream, &holds)
-    # The graph goes on holding the pool.
+    # The graph still holds the pool.
     pool_release_capture(device, pool_id)
     spin_acquire(&capture_lock)
     capture = find_capture(device, capture_id)
@@ -298,7 +300,7 @@ cdef list capture_finished(int device, uint64_t capture_id, status_t* waits, Poo
     for i in range(capture.count):
         streams.append(capture.parts[i].stream)
         if i > 0:
-            # pool_begin counted as a holder; the graph is the only one that stays.
+            # pool_begin counted this stream as a holder; only the graph stays one.
             pool_end(device, capture.pool_id, capture.parts[i].stream, holds)
             pool_release_capture(device, capture.pool_id)
         status = pay(device, capture, i)
@@ -314,8 +316,8 @@ cdef list capture_finished(int device, uint64_t capture_id, status_t* waits, Poo
 
 
 cdef status_t pay(int device, Capture* capture, int at) noexcept nogil:
-    # Logs take the edges of the capture for waits of its streams. So each stream waits, beside what
-    # it owes itself, for what the others held before and owe.
+    # Logs take the edges of the capture for waits of its streams. So each stream waits for its own
+    # owed events, and for the others' earlier work and owed events.
     cdef Driver* driver = driver_get(device)
     cdef uint64_t stream = capture.parts[at].stream
     cdef uint64_t capture_id
@@ -371,7 +373,7 @@ cdef void forget_captures(int device) noexcept nogil:
 
 
 cdef void captures_fork() noexcept nogil:
-    # The captures are the parent's; the list may be in the middle of a change.
+    # The captures are the parent's; the list may have been in the middle of a change.
     global captures, active, capture_lock
     captures = NULL
     active = 0

@@ -1,4 +1,4 @@
-// What one capture made.
+// The result of one capture.
 #pragma once
 
 #include <cstdint>

@@ -1,13 +1,13 @@
 """``ordering("check")``: uses of memory that no wait puts in an order are errors.
 
-Each stream has a clock for every stream: how much of that stream's work its next work comes after.
-A use adds one to the stream's own count; a record of an event keeps the clock of its stream; a wait
-joins the event's clock into the waiter's, and a wait of the host into that of all later work. A use
-is ordered after a former one exactly when the count of the former is in its stream's clock. Replays
-of graphs are not looked at.
+Each stream has a clock with a count for every stream: how much of that stream's work its next work
+comes after. A use adds one to the stream's own count; a record of an event keeps the clock of its
+stream; a wait joins the event's clock into the waiter's, and a wait of the host joins it into that
+of all later work. A use is ordered after a former one exactly when the count of the former is in
+its stream's clock. Replays of graphs are not checked.
 
-Only threads in the mode record what they use. Everything here needs the GIL, and nothing is called
-before some thread has chosen the mode, which `order_checked` tells without one.
+Only threads in this mode record their uses. These functions take the GIL, and they are not called
+before some thread has chosen the mode, which `order_checked` tests without the GIL.
 """
 
 cdef extern from *:
@@ -22,13 +22,13 @@ cdef extern from *:
     int order_checked() noexcept nogil
     void order_check_begin() noexcept
 
-cdef int STATUS_UNORDERED = -3      # of a use; what to raise is in `unordered`
+cdef int STATUS_UNORDERED = -3      # of a use; the exception to raise is in `unordered`
 
 cdef object unordered = threading.local()
 cdef dict check_clocks = {}         # (device, stream) -> {(device, stream): count}
 cdef dict check_events = {}         # (device, event) -> the clock at its latest record
 cdef dict check_uses = {}           # address of a log -> [last write, {stream: read}]
-cdef dict check_host = {}           # what the host has waited for
+cdef dict check_host = {}           # the clock of all that the host has waited for
 cdef str check_folder = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__)))) + os.sep
 
@@ -52,7 +52,7 @@ cdef int check_join(dict clock, dict other) except -1:
 
 
 cdef str check_place():
-    """``file:line in function`` of the innermost frame outside of this library."""
+    """``file:line in function`` of the innermost frame outside this library."""
     cdef object frame = sys._getframe(0)
     while frame.f_back is not None and os.path.abspath(
             frame.f_code.co_filename).startswith(check_folder):
@@ -60,7 +60,7 @@ cdef str check_place():
     return f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
 
 
-# A use by a thread in the mode. What is refused is not noted: it is not queued.
+# Checks a use by a thread in this mode. A refused use is not recorded, since it is not queued.
 cdef status_t check_use(UseLog* log, uint64_t stream, bint is_write) noexcept nogil:
     with gil:
         try:

@@ -2,11 +2,11 @@
 
 The choice is plain data in C thread-local storage (thread_state.h). The streams that are current
 are kept alive by one Python object for each thread, `ThreadStreams`, which also holds the frames
-of the `with` blocks that the thread is in; the thread's dictionary owns it, so it goes when the
-thread ends. A thread that never chose anything has no such object.
+of the `with` blocks that the thread is in; the thread's dictionary owns it, so it is freed when the
+thread ends. A thread that never chose a device or a stream has no such object.
 
 The default device is found once in a process, at the first use and never at import:
-GPUTENSOR_DEVICE, or else CUDA device 0 if there is one, or else the embedded host device.
+GPUTENSOR_DEVICE if set, otherwise CUDA device 0 if there is one, otherwise the host device.
 """
 
 cdef extern from "gputensor/streams/order/thread_state.h":
@@ -29,7 +29,7 @@ cdef object thread_storage = threading.local()
 
 
 cdef class ThreadStreams:
-    """Owns what one thread's ThreadState refers to."""
+    """Owns the objects that one thread's ThreadState refers to."""
 
     cdef PyObject* objects[64]      # owned; the Stream that is current on device d at [d + 32]
     cdef Frame* frames
@@ -109,7 +109,7 @@ cdef int make_device_current(int device) except -1:
     return 0
 
 
-# Lets go of this thread's choices on a device that closes.
+# Drops this thread's choices on a device that closes.
 cdef void forget_device(int device) noexcept:
     cdef ThreadState* state = thread_state()
     if state.owner != NULL:
@@ -118,7 +118,7 @@ cdef void forget_device(int device) noexcept:
         state.device = NO_DEVICE
 
 
-# In the child of a fork: lets go of the parent's streams that this thread has chosen.
+# In the child of a fork: drops the parent's streams that this thread has chosen.
 cdef int forget_parent(int device) except -1:
     cdef ThreadState* state = thread_state()
     cdef ThreadStreams owner
@@ -209,10 +209,10 @@ cdef int leave() except -1:
     cdef ThreadStreams owner = own_streams()
     cdef Frame frame
     if owner.frame_count == 0:
-        raise RuntimeError("this thread leaves a device or stream block that it did not enter")
+        raise RuntimeError("this thread is leaving a device or stream block that it did not enter")
     owner.frame_count -= 1
     frame = owner.frames[owner.frame_count]
-    # A device that was closed inside of the block is not restored.
+    # A device that was closed inside the block is not restored.
     state.device = frame.device if driver_get(frame.device) != NULL else NO_DEVICE
     if frame.stream_device != NO_DEVICE:
         if driver_get(frame.stream_device) != NULL:

@@ -1,9 +1,9 @@
 """The pool of driver events behind waits between streams.
 
-An event is taken for one wait and goes back at once, because a queued wait keeps the record that
-was the latest when it was queued. So a program needs a handful of them, and makes no driver call
-for one after its first waits. They carry no time stamps; events that do are made and destroyed by
-event.pxi. Idle events of a device are destroyed before it closes.
+An event is taken for one wait and returned at once, because a queued wait keeps the record that was
+the latest when it was queued. So a program needs only a handful of events, and makes no driver call
+for them after its first waits. They carry no time stamps; event.pxi makes and destroys events with
+time stamps. Idle events of a device are destroyed before it closes.
 """
 
 cdef extern from "gputensor/streams/order/spin_lock.h":

@@ -1,10 +1,10 @@
 """The streams that have to be ordered with the replays of a graph.
 
-A replay reads and writes memory without updating the UseLogs of that memory. But the log of all
-memory that the capture used names a stream of the graph. So every other stream that uses such
-memory later finds that name at its first use, since the fast path of the log does not apply, and is
-noted here. Each replay starts after the work of the noted streams, and they wait for it. DESIGN.md
-proves that this suffices.
+A replay reads and writes memory without updating the UseLogs of that memory. But the logs of all
+memory that the capture used name a stream of the graph. So every other stream that later uses such
+memory finds that name at its first use, since the fast path of the log does not apply, and is noted
+here. Each replay starts after the work of the noted streams, and they wait for it. DESIGN.md proves
+that this suffices.
 """
 
 cdef extern from "gputensor/streams/order/spin_lock.h":
@@ -18,7 +18,7 @@ cdef struct GraphStream:
     uint64_t stream
     int holders                 # graphs and captures it takes part in
     bint is_private
-    bint has_waited             # for the end of a replay, of any graph
+    bint has_waited             # it has waited for the end of a replay of any graph
     uint64_t waited_for         # the stream of the latest such replay
     uint64_t* users             # the noted streams
     int count
@@ -32,7 +32,7 @@ cdef int total = 0
 cdef int graph_streams_lock = 0
 
 
-# How many there are; 0 lets everybody skip the rest.
+# Their number; callers skip the rest when it is 0.
 cdef int graph_streams_count() noexcept nogil:
     return count_read(&total)
 
@@ -86,7 +86,7 @@ cdef void unlink(GraphStream** link) noexcept nogil:
     free(gone)
 
 
-# Drops what is noted for a device that closes.
+# Drops the records of a device that closes.
 cdef void forget_graph_streams(int device) noexcept nogil:
     cdef GraphStream** link = &graph_streams
     spin_acquire(&graph_streams_lock)
@@ -99,14 +99,14 @@ cdef void forget_graph_streams(int device) noexcept nogil:
 
 
 cdef void graph_streams_fork() noexcept nogil:
-    # The graphs are the parent's; what is noted may be in the middle of a change.
+    # The graphs are the parent's; the list may have been in the middle of a change.
     global graph_streams, total, graph_streams_lock
     graph_streams = NULL
     total = 0
     graph_streams_lock = 0
 
 
-# `stream` uses memory that `other` used before: noted when `other` is a graph's stream.
+# Notes that `stream` uses memory that `other` used before, if `other` is a graph's stream.
 cdef void graph_stream_touch(int device, uint64_t other, uint64_t stream) noexcept nogil:
     cdef GraphStream* found
     cdef uint64_t* users
@@ -125,7 +125,7 @@ cdef void graph_stream_touch(int device, uint64_t other, uint64_t stream) noexce
                 if users != NULL:
                     found.users = users
                     found.capacity = found.count + 8
-            # Without memory for the note, ordering this stream with replays is the program's.
+            # Without memory for the note, the program has to order this stream with replays.
             if found.count < found.capacity:
                 found.users[found.count] = stream
                 found.count += 1
@@ -142,9 +142,9 @@ cdef int graph_stream_peers(int device, uint64_t member, uint64_t stream, set pe
     if found != NULL:
         for i in range(found.count):
             seen.append(found.users[i])
-        # Earlier replays elsewhere, also of graphs whose memory this member used later, are
-        # waited for through the member, which waited for them. The stream of the latest one
-        # waited for the member before. A stream that is not private may hold other work.
+        # The member waited for earlier replays on other streams, also of graphs whose memory it
+        # used later, so a wait for the member covers them. The stream of the latest replay has
+        # waited for the member. A stream that is not private may hold other work.
         if not found.is_private or (found.has_waited and found.waited_for != stream):
             seen.append(member)
     spin_release(&graph_streams_lock)

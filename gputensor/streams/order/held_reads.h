@@ -1,7 +1,7 @@
-// Reads whose work is queued bit by bit, and the threads that wait for their end in order to write.
+// Reads whose work is queued in parts, and the threads that wait for their end in order to write.
 //
-// A number for each log and one for all. A waiting thread has the section (_driver/section.h) and
-// releases the GIL; the reader needs neither to continue.
+// Each log has a count of such reads, and there is one for all. A waiting thread has the section
+// (_driver/section.h) and releases the GIL; the reader needs neither to continue.
 #pragma once
 
 #include <Python.h>
@@ -44,7 +44,7 @@ inline void held_wait(const int* held) {
     if (python) PyEval_RestoreThread(python);
 }
 
-// In the child of a fork: the threads that read are not there.
+// In the child of a fork: the reading threads do not exist.
 inline void held_renew() {
     HeldReads& reads = held_reads();
     new (&reads) HeldReads;

@@ -2,11 +2,12 @@
 
 Each storage has a UseLog: the stream of the last write, and the streams that have read since. A
 read on another stream waits for the writer, a write for the writer and the readers; a stream that
-waited is known to be ordered until the next write. The event of a wait is recorded when the wait
-is made, not when the memory is used: a program on one stream makes no driver call for ordering.
+has waited is known to be ordered until the next write. The event of a wait is recorded when the
+wait is made, not when the memory is used: a program on one stream makes no driver call for
+ordering.
 
-Nothing here needs the GIL. A log's lock protects its list; the callers' rule in ordering.pxd makes
-the order of uses of one memory the order of their work. held_reads.h
+These functions do not need the GIL. A log's lock protects its list; the rule for callers in
+__init__.pxd makes the order of uses of one memory the order of their work. held_reads.h has the
 waits for held logs.
 """
 
@@ -40,7 +41,7 @@ cdef extern from *:
 cdef enum:                      # the mode of a thread
     AUTOMATIC = 0
     MANUAL = 1
-    CHECKED = 2                 # as MANUAL, and uses without an order are errors (check.pxi)
+    CHECKED = 2                 # as MANUAL, and unordered uses are errors (check.pxi)
 
 cdef enum:
     STATUS_CAPTURE_ISOLATION = 905
@@ -158,7 +159,7 @@ cdef status_t order_write_among(UseLog* log, Block* block, uint64_t stream) noex
 
 
 cdef void touch_graphs(UseLog* log, uint64_t stream) noexcept nogil:
-    # Replays use memory without coming here; graph_streams.pxi orders them with `stream`.
+    # Replays use memory without updating logs; graph_streams.pxi orders them with `stream`.
     cdef int i
     graph_stream_touch(log.device, log.writer, stream)
     for i in range(log.count):
@@ -166,7 +167,7 @@ cdef void touch_graphs(UseLog* log, uint64_t stream) noexcept nogil:
 
 
 cdef Use* use_of(UseLog* log, Block* block, uint64_t stream, status_t* status) noexcept nogil:
-    # Finds the stream's entry or adds it; a new stream is made known to the allocator first.
+    # Finds the stream's entry or adds one; a new stream is reported to the allocator first.
     cdef Use* uses
     cdef int i, capacity
     for i in range(log.count):
@@ -210,7 +211,7 @@ cdef void wait_for_held() noexcept nogil:
 
 
 cdef void wait_while(const int* held) noexcept nogil:
-    # The read may come behind work that this thread has queued and not run.
+    # The read may follow work that this thread has queued and not run.
     section_pay()
     held_wait(held)
 
@@ -238,14 +239,14 @@ cdef status_t wait_for_use(int device, uint64_t waiter, uint64_t other, uint64_t
         return status
     if waiter_captures and not other_captures:
         # An event of a stream outside would break the capture. It is not needed when the use is
-        # done, and there is no way to have it when it is not.
+        # done; when the use is not done, the two cannot be ordered.
         if is_waited_for(device, other, used):
             return STATUS_OK
         status = driver.stream_query(driver.self, other)
         return STATUS_CAPTURE_ISOLATION if status == STATUS_NOT_READY else status
     if other_captures and not waiter_captures:
-        # What `other` wrote exists only when the graph runs; what it read has not run, unless it
-        # was before the capture.
+        # A write by `other` happens only when the graph runs. A read has not run, unless it was
+        # queued before the capture.
         if other_wrote:
             return STATUS_CAPTURE_ISOLATION
         return capture_wait_before(device, waiter, other)
@@ -260,7 +261,7 @@ cdef status_t capture_of(Driver* driver, uint64_t stream, int* captures,
     captures[0] = 0
     capture[0] = 0
     status = driver.capture_info(driver.self, stream, captures, capture)
-    # The legacy default stream cannot capture; the driver says so while another stream does.
+    # The legacy default stream cannot capture; a query returns this status while another one does.
     return STATUS_OK if status == STATUS_CAPTURE_IMPLICIT and stream == 0 else status
 
 
@@ -326,18 +327,18 @@ cdef class ordering:
     Parameters
     ----------
     mode : {"auto", "manual", "check"}
-        ``"auto"`` (the default of every thread): an operation waits for what other streams did to
-        its arguments. ``"manual"``: no wait is inserted; the program orders its streams itself
-        with :meth:`Stream.wait_stream` and events. ``"check"``: the same, and a use of memory that
-        is not ordered after the former uses of threads in this mode is an
-        :class:`UnorderedAccessError` that names both places in the program; slow, for tests. Memory
-        stays safe in all modes: it is not reused before the work of every stream that used it.
+        ``"auto"`` (the default of every thread): an operation waits for the uses of its arguments
+        on other streams. ``"manual"``: no waits are inserted; the program orders its streams itself
+        with :meth:`Stream.wait_stream` and events. ``"check"``: as manual, and a use of memory that
+        is not ordered after earlier uses by threads in this mode raises an
+        :class:`UnorderedAccessError` that names both places in the program; slow, for tests. In all
+        modes, memory is not reused before the work of every stream that used it is done.
 
     Notes
     -----
-    The mode changes when the object is made, so a plain call sets it; used in a ``with``
-    statement, the former mode comes back at the end, also upon an exception, and upon one that a
-    signal handler raises before the block begins.
+    The mode changes when the object is made, so a plain call sets it. A ``with`` statement restores
+    the former mode at the end, also after an exception, and after one that a signal handler raises
+    before the block begins.
 
     Examples
     --------

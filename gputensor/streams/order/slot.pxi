@@ -1,6 +1,6 @@
-"""What this room keeps for each open device (registry.pxd), and the end of it.
+"""This room's state for each open device (registry.pxd), and its cleanup.
 
-Captures and graphs' streams are in lists of the process: the few that there are concern any device.
+Captures and the streams of graphs are in lists of the process, since there are only a few.
 """
 
 cdef struct OrderSlot:
@@ -8,7 +8,7 @@ cdef struct OrderSlot:
     Waits waits
 
 
-# Of an open device.
+# The slot of an open device.
 cdef inline OrderSlot* order_of(int device) noexcept nogil:
     return <OrderSlot*>device_slot(device, order_slot)
 

@@ -18,7 +18,7 @@ static inline void count_change(int* count, int by) {
     __atomic_fetch_add(count, by, __ATOMIC_RELAXED);
 }
 
-// The moment that a clock shows, which moves on.
+// Returns a clock's moment and advances the clock.
 static inline unsigned long long moment_next(unsigned long long* clock) {
     return __atomic_fetch_add(clock, 1, __ATOMIC_RELAXED);
 }

@@ -1,4 +1,4 @@
-// What one thread has chosen: its device, its stream on every device, its ordering mode.
+// The choices of one thread: its device, its stream on every device, and its tracer.
 //
 // Plain data, so that reading it costs one address of thread-local storage. `owner` is a borrowed
 // pointer to the Python object that keeps the streams named here alive (see current.pxi); it is
@@ -12,7 +12,7 @@ struct ThreadState {
     int device;                 // NO_DEVICE (-1000): the process default
     uint64_t streams[64];       // current stream of device d at [d + 32]; 0 is the default stream
     void* owner;
-    void* tracer;               // borrowed; what traces in this thread, see traces.pxi
+    void* tracer;               // borrowed; the thread's tracer, see traces.pxi
 };
 
 static thread_local ThreadState gputensor_thread_state = {-1000, {0}, nullptr, nullptr};

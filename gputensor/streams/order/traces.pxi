@@ -1,7 +1,7 @@
 """The tracer of a thread: while a function is traced, a phantom device stands for the real one.
 
-The tracer is an object of programs/trace_device.py. It is consulted where an eager call of another
-thread pays one load at most, and otherwise only where that would raise an error.
+The tracer is an object of programs/trace_device.py. The library consults it where an eager call
+without a tracer pays at most one load, and otherwise only where such a call would raise an error.
 """
 
 
@@ -19,23 +19,24 @@ cdef int traced_device(int device) except? -1000:
 
 
 def set_tracer(tracer):
-    """Give this thread a tracer; None ends that.
+    """Give this thread a tracer; None removes it.
 
-    A tracer is an object with these methods, which raise what the user gets to see:
+    A tracer is an object with these methods, whose exceptions reach the user:
 
     ``device(number)``
         The device that stands for a device which the traced function names.
     ``stream(stream)``
         The stream of the phantom device that stands for a Stream.
     ``lift(function, tensors, out)``
-        Tensors that meet on several devices, all on the phantom device; see `on_one_device`.
+        Tensors of several devices in one call, all moved to the phantom device; see
+        `on_one_device`.
     ``made(storage)``, ``refuse_write(storage, name)``
-        The function writes to memory of another device that it has made; or may not have.
+        Called when the function writes to memory of another device: memory that it has made itself,
+        or memory that it may not have made.
     ``extents(number, values)``, ``length(number, extent)``
-        The shape or size of a tensor of device `number`, as the function is to see it; and it asks
-        for a length.
+        The shape or size, and the length, that the function sees of a tensor of device `number`.
     ``fact(name, function, device)``
-        The answer about a device.
+        The result of a query about a device.
     ``refuse(what, way_out)``
         Raise for something that a traced function cannot do.
     """

@@ -1,12 +1,12 @@
-"""Records which work is done because a thread of this process waited for it.
+"""Records of work that is done because a thread of this process waited for it.
 
-A capture may use memory whose former work is done, and cannot wait for it. The state of
-the stream does not show that: another thread may have queued more work since the program waited.
-So each use of memory gets a stamp of a clock that every wait advances, and a use with a stamp from
-before a wait for its stream, or for its device, is done, whatever the stream holds by now.
+A capture may use memory only if earlier work on it is done, because it cannot wait for that work.
+The state of the stream does not show this: another thread may have queued more work since the
+program waited. So each use of memory gets a stamp of a clock that every wait advances. A use with a
+stamp from before a wait for its stream, or for its device, is done, whatever the stream holds now.
 
-Replays use memory without a stamp. The streams that could name such memory wait for the replay, and
-their records are void until the next wait for them.
+Replays use memory without a stamp. The streams that the logs of such memory may name wait for the
+replay, and their records are void until the next wait for them.
 """
 
 cdef extern from "gputensor/streams/order/spin_lock.h":
@@ -18,17 +18,17 @@ cdef extern from "gputensor/streams/order/spin_lock.h":
 cdef struct Waited:
     uint64_t stream
     uint64_t done               # the latest moment that a wait for it covers
-    uint64_t replay             # when the latest replay came
+    uint64_t replay             # the moment of the latest replay
     Waited* next
 
 wait_clock = 1
 
-# What is known of one device.
+# The records of one device.
 cdef struct Waits:
-    int lock                    # of the rest
+    int lock                    # guards the rest
     Waited* streams
     uint64_t done               # of the whole device
-    uint64_t replay             # ... for streams whose record could not be had
+    uint64_t replay             # of streams for whose record there was no memory
 
 
 cdef uint64_t wait_begun() noexcept nogil:
@@ -66,7 +66,7 @@ cdef void wait_succeeded_for_all(int device, uint64_t moment) noexcept nogil:
     spin_release(&waits.lock)
 
 
-# A replay waits on `stream`, or is waited for there: it uses memory whose stamps do not show it.
+# Notes a replay for which `stream` waits: it uses memory whose stamps do not show it.
 cdef void replay_came(int device, uint64_t stream) noexcept nogil:
     cdef uint64_t moment = wait_begun()
     cdef Waits* waits = &order_of(device).waits
@@ -80,7 +80,7 @@ cdef void replay_came(int device, uint64_t stream) noexcept nogil:
     spin_release(&waits.lock)
 
 
-# Whether the uses on `stream` of memory stamped `stamp` there are done, replays included.
+# Whether the uses on `stream` of memory with this stamp are done, replays included.
 cdef bint is_waited_for(int device, uint64_t stream, uint64_t stamp) noexcept nogil:
     cdef Waits* waits = &order_of(device).waits
     cdef uint64_t covered, replay
@@ -96,7 +96,7 @@ cdef bint is_waited_for(int device, uint64_t stream, uint64_t stamp) noexcept no
     return stamp <= covered and replay <= covered
 
 
-# Drops what is known of a device that closes; the clock goes on.
+# Drops the records of a device that closes; the clock continues.
 cdef void forget_waits(int device) noexcept nogil:
     cdef Waits* waits = &order_of(device).waits
     cdef Waited* gone

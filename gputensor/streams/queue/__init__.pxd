@@ -1,4 +1,4 @@
-# What other rooms may call of streams/queue; each section is named after its part.
+# The functions of streams/queue that other rooms may call; each section is named after its part.
 
 from libc.stdint cimport uint64_t
 
@@ -21,9 +21,9 @@ cdef Device device_object(int device)
 cdef class Stream:
     cdef readonly int device_number
     cdef readonly int priority
-    cdef int generation         # of the device number: another one now means it was closed
+    cdef int generation         # of the device number; it differs after the device was closed
     cdef uint64_t handle
-    cdef bint is_owned          # from the driver through us; goes to the reuse list when dropped
+    cdef bint is_owned          # made by this library; goes to the reuse list when dropped
     cdef object owner           # keeps the object behind an external stream alive
 
     cdef int drop(self) except -1
@@ -31,14 +31,14 @@ cdef class Stream:
     cdef int check(self, status_t status, str call) except -1
 
 # The Stream of a stream argument: a Stream, or an object with __cuda_stream__, which belongs to
-# `device`. None gives the current stream of `device`. Raises TypeError for anything else and
+# `device`. None means the current stream of `device`. Raises TypeError for anything else and
 # ValueError for a stream of another device.
 cdef Stream stream_argument(object stream, int device)
-# The same as a handle, without making a Stream for None.
+# The handle of a stream argument, without making a Stream for None.
 cdef int resolve_stream(object stream, int device, uint64_t* handle) except -1
-# The Stream of a stream argument on whatever device it is; `device` is that of a foreign one.
+# The Stream of a stream argument on any device; `device` is the device of a foreign stream.
 cdef Stream any_stream(object stream, int device)
-# Runs the `synchronize` functions of the slots; after a wait for `device` from Python.
+# Runs the `synchronize` functions of the slots after a wait for a host device from Python.
 cdef int after_synchronize(int device) except -1
 
 
@@ -50,7 +50,7 @@ cdef class Event:
     cdef uint64_t handle            # 0 until the first record
     cdef int device_number          # NO_DEVICE until the first record
     cdef int generation             # of the device number when it was made (see Stream)
-    cdef uint64_t stream            # of the latest record, and its moment (waited.pxd)
+    cdef uint64_t stream            # of the latest record, and its moment (waited.pxi)
     cdef uint64_t moment
     cdef readonly bint enable_timing
     cdef readonly bint blocking

@@ -1,5 +1,5 @@
 # cython: auto_pickle=False
-# What users hold: devices, streams, events, and notes that a stream uses a tensor.
+# The objects of users: devices, streams, events, and records of uses of memory.
 
 cimport cython
 from cpython.object cimport PyObject

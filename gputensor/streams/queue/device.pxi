@@ -13,7 +13,7 @@ cdef class Device:
     Parameters
     ----------
     device : str, int, Device or None
-        What names the device; an int is a CUDA ordinal (or the negative number of a host device);
+        The name of the device. An int is a CUDA ordinal, or the negative number of a host device;
         None is the current device. An object with ``.type`` and ``.index`` works too.
     index : int, optional
         The ordinal, when `device` is a bare type such as ``"cuda"``.
@@ -30,7 +30,8 @@ cdef class Device:
     Raises
     ------
     ValueError, TypeError
-        `device` names no device that could exist. Whether it does exist shows at the first use.
+        `device` is not the name of a possible device. A device that does not exist raises at its
+        first use.
 
     Notes
     -----
@@ -103,7 +104,7 @@ cdef Device device_object(int device):
 
 
 def stand_for(int number, device):
-    """Have tensors on device `number` say that they are on `device`; None ends that."""
+    """Make tensors on device `number` report `device` as theirs; None ends that."""
     devices[number + HOST_DEVICES] = None if device is None else Device(device)
 
 
@@ -124,7 +125,7 @@ def set_device(device):
     Parameters
     ----------
     device : device
-        What :class:`Device` takes.
+        An argument of :class:`Device`.
 
     Raises
     ------

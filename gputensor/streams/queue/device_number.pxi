@@ -35,10 +35,10 @@ cdef object protocol_handle(object stream):
 
 
 def stream_handle(int device, stream=None):
-    """Return the handle of a stream: None is the thread's current one on `device`.
+    """Return the handle of a stream; None is the thread's current stream on `device`.
 
-    A number is a handle already; an object gives its ``cuda_stream``, or that of
-    ``__cuda_stream__``.
+    A number is a handle already. For an object it is ``cuda_stream``, or the handle that
+    ``__cuda_stream__`` returns.
 
     >>> stream_handle(-1)
     0

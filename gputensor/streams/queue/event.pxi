@@ -1,10 +1,11 @@
 """Event: a mark after the work of a stream, for waits and timing.
 
-The driver event is made at the first record, on that stream's device. Events without time stamps
-come from and go back to the pool in event_pool.pxi; those with time stamps are made and destroyed.
+The driver event is made at the first record, on that stream's device. Plain events come from the
+pool in event_pool.pxi and return to it; events with time stamps, and those for other processes or
+graphs, are made and destroyed.
 """
 
-# How long a blocking event sleeps between two looks, in seconds: from the first to the longest.
+# How long a blocking event sleeps between two queries, in seconds: the first sleep and the longest.
 SLEEP_FIRST = 20e-6
 SLEEP_LONGEST = 1e-3
 
@@ -17,25 +18,27 @@ cdef class Event:
     enable_timing : bool
         Keep a time stamp, for :meth:`elapsed_time`.
     blocking : bool
-        :meth:`synchronize` sleeps between looks instead of spinning: less CPU, up to 1 ms later.
+        :meth:`synchronize` sleeps between queries instead of spinning: less CPU time, but a return
+        up to 1 ms later.
     interprocess : bool
-        Other processes may open the event by its :meth:`ipc_handle`; without time stamps, on a GPU.
+        Other processes may open the event by its :meth:`ipc_handle`. Only on GPUs, and not together
+        with `enable_timing`.
     external : bool
         In a capture, record and wait for the event as work of the graph: each replay records it
-        anew, or waits for the record that is the latest when it is queued. The event has to live as
-        long as the graph.
+        anew, or waits for the record that is the latest when the replay is queued. The event has to
+        live as long as the graph.
 
     Attributes
     ----------
     device : Device or None
-        Where the event was first recorded; None before.
+        The device on which the event was first recorded; None before.
     cuda_event : int
         The driver's handle; 0 before the first record.
 
     Notes
     -----
-    An event that was never recorded counts as done. Recording it again moves the mark; waits that
-    were queued before refer to the former mark.
+    An event that was never recorded counts as done. Recording an event again moves the mark; waits
+    that were queued before still refer to the former mark.
 
     Examples
     --------
@@ -51,7 +54,7 @@ cdef class Event:
 
     def __init__(self, enable_timing=False, blocking=False, interprocess=False, external=False):
         if self.handle:
-            raise RuntimeError("an Event is made once; make another one")
+            raise RuntimeError("an Event is initialized once; make another one")
         if enable_timing and interprocess:
             raise argument_error(ValueError, "interprocess", interprocess,
                                  "False for an event with time stamps")
@@ -74,7 +77,7 @@ cdef class Event:
 
     @property
     def device(self):
-        """Where the event was first recorded; None before."""
+        """The device on which the event was first recorded; None before."""
         return None if self.handle == 0 else device_object(self.device_number)
 
     @property
@@ -83,7 +86,7 @@ cdef class Event:
         return self.handle
 
     def record(self, stream=None):
-        """Put the mark behind the work that `stream` (the current one by default) holds now."""
+        """Put the mark after the work that `stream` (the current one by default) holds now."""
         cdef Stream target
         cdef Driver* driver
         cdef uint64_t handle, moment
@@ -101,7 +104,7 @@ cdef class Event:
             target = stream_argument(stream, current_device())
         driver = target.driver()
         handle = self.handle if self.handle else self.create(target.device_number)
-        # With the GIL: two threads that record for the first time must not both make an event.
+        # The GIL is held: two threads that record for the first time must not both make an event.
         moment = wait_begun()
         if self.external:
             status = driver.event_record_external(driver.self, handle, target.handle)
@@ -122,7 +125,7 @@ cdef class Event:
     def wait(self, stream=None):
         """Make work queued on `stream` (the current one by default) from now on wait for the mark.
 
-        This thread does not wait, unless the stream is on another kind of device (host and CUDA).
+        This thread does not wait, unless one of the two is on a host device and the other on CUDA.
         """
         cdef Stream target
         cdef Driver* driver
@@ -139,7 +142,7 @@ cdef class Event:
         if target.device_number != self.device_number and (
                 target.device_number < 0 or self.device_number < 0):
             if target.device_number >= 0 or self.device_number >= 0:
-                # Host devices and CUDA know nothing of each other's events.
+                # A host device cannot wait for an event of a CUDA device, nor the other way round.
                 self.synchronize()
                 return
             self.driver()
@@ -167,7 +170,7 @@ cdef class Event:
             order_check_waits(target.device_number, target.handle, peer, handle)
 
     def query(self):
-        """Return whether the work before the mark is done. Never waits."""
+        """Return whether the work before the mark is done, without waiting."""
         cdef Driver* driver
         cdef uint64_t handle = self.handle
         cdef uint64_t stream = self.stream
@@ -213,7 +216,7 @@ cdef class Event:
         Raises
         ------
         ValueError
-            One of the events keeps no time stamp, was not recorded, or is on another device.
+            One of the events has no time stamp, was not recorded, or is on another device.
         DriverError
             The work before one of them is not done; synchronize first.
         """
@@ -250,8 +253,8 @@ cdef class Event:
     def ipc_handle(self):
         """Return bytes that another process opens with :meth:`from_ipc_handle`.
 
-        An event that was not recorded yet belongs to the current device from now on. The handle can
-        be opened while this object lives.
+        An event that was not recorded yet belongs to the current device from now on. The handle is
+        valid while this object lives.
 
         Raises
         ------
@@ -276,13 +279,14 @@ cdef class Event:
 
     @classmethod
     def from_ipc_handle(cls, device, handle):
-        """Return the Event that another process made, by what its :meth:`ipc_handle` gave.
+        """Return the Event that another process made, from the bytes of its :meth:`ipc_handle`.
 
         Parameters
         ----------
         device : device
             The device of the event, as this process names it.
         handle : bytes
+            The result of :meth:`ipc_handle` in the other process.
         """
         cdef int number = resolve_device(device)
         cdef Driver* driver = driver_get(number)
@@ -305,7 +309,7 @@ cdef class Event:
         place = "not recorded" if self.handle == 0 else device_text(self.device_number)
         return f"<Event {place} timing={bool(self.enable_timing)}>"
 
-    # Whether the driver's event is this object's alone, and not one of the pool.
+    # Whether the driver's event belongs to this object alone, and not to the pool.
     cdef bint is_own(self) noexcept:
         return self.enable_timing or self.interprocess or self.external
 

@@ -1,9 +1,9 @@
 """Handles of driver streams, which are kept for reuse when their Stream is dropped.
 
-A stream is never destroyed: work that it queued finishes, and memory that remembers the handle can
-still be ordered after it. Memory may also remember a dropped stream as its writer, and cannot be
-used elsewhere while a stream of that handle captures. So captures do not get a handle that has
-computed, but one made for captures, the least recently used.
+A driver stream is never destroyed: work queued on it finishes, and memory whose log names the
+handle can still be ordered after it. A log may also name a dropped stream as the writer of its
+memory, which cannot be used elsewhere while a stream with that handle captures. So captures do not
+get a handle that has run work, but one made for captures, the least recently used.
 """
 
 # `priority` is None for a stream that is made to capture on.
@@ -26,7 +26,7 @@ cdef uint64_t handle_take(int device, object priority) except? 0:
     return handle
 
 
-# Of a stream that is dropped: it is kept, and not destroyed.
+# Keeps the handle of a dropped stream for reuse.
 cdef int handle_keep(int device, uint64_t handle, int priority) except -1:
     cdef DeviceStreams kept = streams_of(device)
     key = None if handle in kept.capture_handles else priority

@@ -1,16 +1,16 @@
-"""What this room keeps for each open device: the Python objects of its slot (registry.pxd)."""
+"""This room's state for each open device: the Python objects of its slot (registry.pxd)."""
 
 cdef class DeviceStreams:
-    cdef Stream default_stream      # of handle 0; None: not made yet
+    cdef Stream default_stream      # with handle 0; None: not made yet
     cdef dict reusable              # priority -> handles of dropped streams; None -> for captures
-    cdef set capture_handles        # those made for captures
+    cdef set capture_handles        # handles made for captures
 
     def __cinit__(self):
         self.reusable = {}
         self.capture_handles = set()
 
 
-# Of an open device.
+# The state of an open device.
 cdef DeviceStreams streams_of(int device):
     cdef PyObject** kept = <PyObject**>device_slot(device, queue_slot)
     cdef DeviceStreams made

@@ -1,9 +1,9 @@
 """Stream: one queue of work on one device, and the choice of the thread's current stream.
 
-Every Stream() is a driver stream of its own. When it is dropped its handle goes to a list for
-reuse and is not destroyed: work that it queued finishes, memory that remembers the handle can
-still be ordered after it, and making streams is cheap. So two live Streams never share a queue,
-and the number of driver streams is the largest number that was alive at once.
+Every Stream() is a driver stream of its own. When it is dropped, its handle goes to a list for
+reuse and is not destroyed: work queued on it finishes, memory whose log names the handle can still
+be ordered after it, and making streams is cheap. So two live Streams never share a queue, and the
+number of driver streams is the largest number that was alive at once.
 """
 
 cdef enum:
@@ -15,14 +15,15 @@ cdef object event_type = None
 
 @cython.no_gc
 cdef class Stream:
-    """A queue of work on a device: what one stream holds runs in order.
+    """A queue of work on a device: the work of one stream runs in order.
 
     Parameters
     ----------
     device : device, optional
-        Where the stream is; the current device by default.
+        The device of the stream; the current device by default.
     priority : int
-        Lower numbers run first when the device has to choose; see :meth:`priority_range`.
+        Work of streams with lower numbers runs first when the device has a choice; see
+        :meth:`priority_range`.
 
     Attributes
     ----------
@@ -35,13 +36,13 @@ cdef class Stream:
     Raises
     ------
     ValueError
-        `priority` is outside of the device's range.
+        `priority` is outside the device's range.
 
     Notes
     -----
     In a ``with`` statement (or through :func:`stream`) the stream and its device are current in
-    this thread until the end of the block, also upon an exception. A stream may be used by many
-    threads.
+    this thread until the end of the block, also after an exception. Several threads may use one
+    stream.
 
     Examples
     --------
@@ -91,7 +92,7 @@ cdef class Stream:
         return priority_range(resolve_device(device))
 
     def query(self):
-        """Return whether all work queued so far is done. Never waits."""
+        """Return whether all work queued so far is done, without waiting."""
         cdef Driver* driver = self.driver()
         cdef uint64_t moment = wait_begun()
         cdef status_t status
@@ -119,7 +120,7 @@ cdef class Stream:
         after_synchronize(self.device_number)
 
     def is_capturing(self):
-        """Return whether work that is queued now goes into a graph instead of running.
+        """Return whether work queued now goes into a graph instead of running.
 
         >>> Stream("host").is_capturing()
         False
@@ -136,9 +137,9 @@ cdef class Stream:
         event.wait(self)
 
     def wait_stream(self, stream):
-        """Make work queued from now on wait for what `stream` holds now; this thread does not wait.
+        """Make work queued from now on wait for the work that `stream` holds now.
 
-        A stream of another kind of device (host and CUDA) is waited for by this thread.
+        This thread does not wait, unless one stream is on a host device and the other on CUDA.
         """
         cdef Stream other = any_stream(stream, self.device_number)
         cdef status_t status
@@ -152,7 +153,7 @@ cdef class Stream:
         self.check(status, "stream_wait_event")
 
     def record_event(self, event=None):
-        """Record `event`, or a new Event, behind the work queued so far, and return it."""
+        """Record `event`, or a new Event, after the work queued so far, and return it."""
         if event is None:
             event = find_event_type()()
         elif not isinstance(event, find_event_type()):
@@ -210,14 +211,16 @@ cdef class ExternalStream(Stream):
     Parameters
     ----------
     handle : int
-        The driver's handle (``CUstream``). On CUDA 1, the legacy default stream, is the same as 0.
+        The driver's handle (``CUstream``). On CUDA, 1 (the legacy default stream) means the same as
+        0.
     device : device, optional
-        Where the stream is; the current device by default.
+        The device of the stream; the current device by default.
 
     Notes
     -----
-    The stream is not destroyed when the object is dropped. It has to stay valid as long as a
-    tensor that was used on it lives: freeing or using that tensor elsewhere records an event on it.
+    The stream is not destroyed when the object is dropped. It has to stay valid as long as any
+    tensor that was used on it lives: freeing that tensor, or using it elsewhere, records an event
+    on the stream.
 
     Examples
     --------
@@ -274,7 +277,7 @@ cdef int check_priority(int device, object priority) except -1:
 
 
 cdef object find_event_type():
-    # event.pxi needs the Stream type when it is imported, so this side looks it up at first use.
+    # event.pxi comes after this file in the module, so its type is looked up at first use.
     global event_type
     if event_type is None:
         from gputensor.streams.queue import Event
@@ -348,7 +351,7 @@ def current_stream(device=None):
 
 
 def default_stream(device=None):
-    """Return the default stream of a device: the stream of a thread that chose none.
+    """Return the default stream of a device, which a thread uses until it chooses another one.
 
     >>> default_stream("host").cuda_stream
     0
@@ -365,7 +368,7 @@ def set_stream(stream):
     Parameters
     ----------
     stream : Stream or object with ``__cuda_stream__``
-        Without effect when None.
+        None changes nothing.
     """
     cdef Stream found
     if stream is None:
@@ -397,7 +400,7 @@ def stream(stream):
     Parameters
     ----------
     stream : Stream, object with ``__cuda_stream__`` or None
-        None gives a context that changes nothing.
+        With None the context changes nothing.
 
     Examples
     --------
@@ -421,11 +424,11 @@ def get_stream_from_external(handle, device=None):
     handle : int
         The driver's handle.
     device : device, optional
-        Where it is; the current device by default.
+        The device of the stream; the current device by default.
 
     See Also
     --------
-    ExternalStream : says how long the handle has to stay valid.
+    ExternalStream : how long the handle has to stay valid.
     """
     return ExternalStream(handle, device)
 
@@ -448,7 +451,7 @@ def synchronize(device=None):
     after_synchronize(number)
 
 
-# ---- what a wait brings to light ----
+# ---- after a wait ----
 
 cdef int after_synchronize(int device) except -1:
     return slots_synchronize(device) if device < 0 else 0

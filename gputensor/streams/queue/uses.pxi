@@ -1,7 +1,7 @@
-"""Uses: automatic ordering for memory that is not a Tensor's.
+"""Uses: automatic ordering for memory that does not belong to a Tensor.
 
-Tensors keep such a record inside (ordering.pxd). This type offers it to programs that launch their
-own kernels on raw addresses.
+A tensor's storage contains such a record (UseLog). This type offers it to programs that launch
+their own kernels on raw addresses.
 """
 
 
@@ -12,15 +12,15 @@ cdef class Uses:
     Parameters
     ----------
     device : device, optional
-        Where the memory is; the current device by default.
+        The device of the memory; the current device by default.
     stream : Stream, optional
-        Where it may be used without a wait, because it was allocated or last written there; the
-        device's current stream by default.
+        The stream that may use the memory without a wait, because the memory was allocated or last
+        written there; the device's current stream by default.
 
     Notes
     -----
     Call :meth:`read` or :meth:`write` right before the work is queued, with no other use of the
-    memory between the two. Under ``ordering("manual")`` nothing waits.
+    memory between the two. Under ``ordering("manual")`` no stream waits.
 
     Examples
     --------
@@ -50,7 +50,7 @@ cdef class Uses:
         return device_object(self.log.device)
 
     def read(self, stream=None):
-        """Make `stream` (the current one by default) wait for the last write elsewhere."""
+        """Make `stream` (the current one by default) wait for the last write on another stream."""
         cdef uint64_t handle = self.handle(stream)
         cdef status_t status
         section_begin()
@@ -59,7 +59,7 @@ cdef class Uses:
         raise_for_order(self.log.device, handle, status)
 
     def write(self, stream=None):
-        """Make `stream` (the current one by default) wait for every use elsewhere."""
+        """Make `stream` (the current one by default) wait for every use on other streams."""
         cdef uint64_t handle = self.handle(stream)
         cdef status_t status
         section_begin()

@@ -234,7 +234,7 @@ def test_overlapping_ranges_copy_as_if_through_a_buffer(open_calls):
 def test_misuse_of_the_python_face_is_an_error_that_names_it():
     with pytest.raises(
         ValueError,
-        match="k: got -1; expected the number of a call from 1, or 0 to turn the failure",
+        match="k: got -1; expected the number of a call, counted from 1, or 0 to turn",
     ):
         registry.fail_call(-1, -1)
     with pytest.raises(ValueError, match="'mem_allot'"):
