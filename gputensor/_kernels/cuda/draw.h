@@ -1,8 +1,10 @@
-// Random numbers from a seed and a place: Philox 4x32 with 10 rounds, and what is made of its words.
+// Random numbers from a seed and a counter: Philox 4x32 with 10 rounds, and distributions from its
+// words.
 //
 // The kernel (draw.cuh) and the host device (draw_host.h) compile this one text. Every step is an
-// operation on integers, or one whose result IEEE 754 fixes, and no two are contracted to one. So
-// all devices give the same bits, logarithms and sines included, which are polynomials here.
+// operation on integers, or one whose result IEEE 754 fixes, and no two steps are contracted into
+// one. So all devices give the same bits, also for logarithms and sines, which are polynomials
+// here.
 //
 // A *block* is 128 bits: four elements of one word of 32 bits each, or two of two words.
 #pragma once
@@ -23,9 +25,9 @@ struct DrawParameters {
     GPUTENSOR_POINTER(char) out;
     GPUTENSOR_POINTER(uint64) state;    // seed, counter (low, high), a word for the last to finish
     int64 count;                        // elements
-    uint64 blocks;                      // that the draw takes
-    double first, second, most;         // of the distribution; the greatest uniform number
-    uint64 least, range;                // least integer; how many, 0 for 2**64; odds of 2**32
+    uint64 blocks;                      // number of blocks that the draw uses
+    double first, second, most;         // a and b of the distribution; the greatest uniform number
+    uint64 least, range;                // least integer; their number (0: 2**64), or odds of 2**32
 };
 static_assert(sizeof(DrawParameters) == 72, "both sides of a launch lay the parameters out alike");
 
@@ -51,7 +53,7 @@ GPUTENSOR_BOTH RandomBlock philox(RandomBlock counter, uint64 seed) {
     return counter;
 }
 
-// Block number `index` behind the counter (low, high).
+// Block number `index` after the counter (low, high).
 GPUTENSOR_BOTH RandomBlock random_block(uint64 seed, uint64 low, uint64 high, uint64 index) {
     const uint64 place = low + index;
     high += place < low;
@@ -64,7 +66,7 @@ GPUTENSOR_BOTH uint64 wide_word(const RandomBlock& block, int lane) {
     return block.words[2 * lane] | (uint64)block.words[2 * lane + 1] << 32;
 }
 
-// ---- arithmetic that rounds once a step
+// ---- arithmetic that rounds once in each step
 
 #ifdef GPUTENSOR_KERNEL
 GPUTENSOR_BOTH float times(float a, float b) { return __fmul_rn(a, b); }
@@ -171,7 +173,7 @@ GPUTENSOR_BOTH void circle(double x, double* sine, double* cosine) {
 
 // ---- from words to numbers
 
-// Above 0 and at most 1.
+// A number above 0 and at most 1.
 GPUTENSOR_BOTH float above_zero(uint32 word) {
     return step((float)word, 2.3283064365386963e-10f, 1.1641532182693481e-10f);
 }
@@ -179,7 +181,7 @@ GPUTENSOR_BOTH double above_zero(uint64 word) {
     return step((double)(word >> 11), 1.1102230246251565e-16, 5.551115123125783e-17);
 }
 
-// The quarter of a turn in the two highest bits, and the rest as an angle of -pi/4 to pi/4.
+// The angle of -pi/4 to pi/4 from a word without its two highest bits, which are the quarter turn.
 GPUTENSOR_BOTH float angle(uint32 word) {
     return times((float)(int32)(word << 2), 3.6572952e-10f);
 }
@@ -199,7 +201,7 @@ GPUTENSOR_BOTH void normal_pair(Word length, Word turn, T* first, T* second) {
     *second = times(radius, quarter >= 2 ? -y : y);
 }
 
-// -log of a number above 0: exponential, 0 at least.
+// -log of a number above 0: exponentially distributed, at least 0.
 template <class Word> GPUTENSOR_BOTH auto waiting(Word word) {
     const auto x = logarithm(above_zero(word));
     return plus(0 * x, -x);
@@ -257,9 +259,9 @@ GPUTENSOR_BOTH void numbers(const RandomBlock& block, const DrawParameters& p, d
     }
 }
 
-// An integer below `range` from lane `lane` of a block, every one as likely: the high word of a
-// product with the range (Lemire's method). Where its low word says that the number would be
-// favoured, the lane of the block that Philox makes of this block as a counter is tried next.
+// A uniform integer below `range` from lane `lane` of a block: the high word of a product with the
+// range (Lemire's method). If the low word shows that the number would be too likely, the same lane
+// of the block that Philox makes with this block as its counter is tried next.
 GPUTENSOR_BOTH uint64 narrow_below(uint64 range, RandomBlock block, int lane, uint64 seed) {
     const uint32 few = (uint32)range;
     uint64 product = block.words[lane] * range;
@@ -287,7 +289,7 @@ GPUTENSOR_BOTH uint64 wide_below(uint64 range, RandomBlock block, int lane, uint
 
 // ---- permutations
 
-// Up to so many elements get a key of 64 bits each and are ranked; more go through a network.
+// Up to this many elements get a key of 64 bits each and are ranked; more go through a network.
 #define RANKED 1024
 #define NETWORK_ROUNDS 16
 
@@ -298,8 +300,8 @@ GPUTENSOR_BOTH uint32 mixed(uint32 x, uint32 key) {
     return x ^ x >> 15;
 }
 
-// Where element `x` of `count` goes: a Feistel network over the next power of two, walked until it
-// is below `count` again. `bits` is the number of bits of count - 1.
+// The new place of element `x` of `count`: a Feistel network over the next power of two, repeated
+// until the result is below `count`. `bits` is the number of bits of count - 1.
 GPUTENSOR_BOTH uint64 network(uint64 x, uint64 count, int bits, const uint32* keys) {
     const int below = bits / 2;
     const uint32 high_mask = (uint32)((1ull << (bits - below)) - 1);

@@ -9,14 +9,15 @@
 //     ABSENT   the operation has fewer operands
 //
 // RANK 0 means that every operand is UNIT or SCALAR over the whole index space, so that no index
-// arithmetic remains, and the last elements that fill no vector go to single threads. Otherwise
-// RANK is the number of axes left after merging; axes come innermost first, and all offsets fit 32
-// bits (the launcher cuts larger arrays).
+// arithmetic remains, and single threads take the last elements that do not fill a vector.
+// Otherwise RANK is the number of axes left after merging; axes come innermost first, and all
+// offsets fit 32 bits (the launcher cuts larger arrays).
 //
 // Defined before this text: VECTOR, RANK, UNROLL, BLOCK; OUTPUT, the stored type of the result; for
-// each operand i MODEi, INPUTi, its stored type, STOREDi, the type it is converted to, and
-// ARITHMETICi, that type's arithmetic one; ARITHMETIC, that of the operation; EXPRESSION of
-// the values a, b and c, and RESULT, the type of its value (RESULT_IS_BOOLEAN: narrowed directly).
+// each operand i: MODEi, INPUTi (its stored type), STOREDi (the type to which it is converted) and
+// ARITHMETICi (the arithmetic type of STOREDi); ARITHMETIC, the type of the operation; EXPRESSION
+// of the values a, b and c, and RESULT, the type of its value (RESULT_IS_BOOLEAN: narrowed
+// directly).
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -30,7 +31,7 @@ typedef ElementwiseParameters Parameters;
 typedef OUTPUT TO;
 typedef ARITHMETIC C;
 
-// FOR_INPUTS(WHAT) is WHAT_<mode>(number, name) of each operand. Number 0 is always there.
+// FOR_INPUTS(WHAT) is WHAT_<mode>(number, name) for each operand. Operand 0 always exists.
 #define PASTE(what, mode) what##_##mode
 #define DO(what, mode, i, name) PASTE(what, mode)(i, name)
 #define FOR_INPUTS(what) DO(what, MODE0, 0, a) DO(what, MODE1, 1, b) DO(what, MODE2, 2, c)
@@ -64,7 +65,7 @@ __device__ __forceinline__ TO compute(DO(TAKE, MODE0, 0, a) FOR_LATER_INPUTS(AND
 #endif
 }
 
-// What a thread holds of an operand: the elements of its units, or the scalar.
+// A thread's part of an operand: the elements of its units, or the scalar.
 #define DECLARE_UNIT(i, name) Vector<T##i, VECTOR> x##i[UNROLL];
 #define DECLARE_STRIDED(i, name) Vector<T##i, 1> x##i[UNROLL];
 #define DECLARE_SCALAR(i, name) const C##i s##i = *reinterpret_cast<const C##i*>(&p.scalars[i]);

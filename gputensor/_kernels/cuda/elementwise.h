@@ -1,4 +1,5 @@
-// The parameters of an element-wise kernel. A kernel of RANK axes reads a prefix of the host's.
+// The parameters of an element-wise kernel. A kernel of RANK axes reads a prefix of the host's
+// struct.
 #pragma once
 
 #include "gputensor/_kernels/cuda/axis.h"

@@ -1,9 +1,9 @@
 // Gather and scatter, and the fold of several index arrays into one.
 //
-// Gather and scatter share one index space, that of the side that is indexed element by element
-// (the `small` side: gather's output, scatter's values). `whole` has stride 0 along the index axes;
-// the index, times `axis_stride`, takes their place. Several index arrays are first folded into one
-// array of element offsets (FOLD), which then is the index with an axis stride of 1.
+// Gather and scatter share one index space: that of the `small` side, which is walked element by
+// element (gather's output, scatter's values). `whole` has stride 0 along the index axes; the
+// index, times `axis_stride`, replaces them. Several index arrays are first folded into one array
+// of element offsets (FOLD), which then is the index with an axis stride of 1.
 //
 // A CUDA kernel cannot raise: gather clamps an index into its axis, scatter skips it. NOWHERE marks
 // a skipped element in a folded array.

@@ -7,9 +7,9 @@ namespace gputensor {
 
 struct IndexParameters {
     GPUTENSOR_POINTER(char) small;
-    GPUTENSOR_POINTER(char) whole;          // unused by fold, whose offsets are the small side
+    GPUTENSOR_POINTER(char) whole;          // not used by fold, whose offsets are the small side
     GPUTENSOR_POINTER(const char) index;
-    uint32 count, is_first, is_strict;      // fold: the first array; mark an index out of range
+    uint32 count, is_first, is_strict;      // fold: is the first array; marks indices out of range
     uint32 padding;
     int64 axis_size, axis_stride;
     LaunchAxis axes[16];

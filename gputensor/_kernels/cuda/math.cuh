@@ -1,6 +1,6 @@
 // Functions of the element-wise operations that need more than an expression, complex ones first.
 //
-// Values are NumPy's (elementwise.pxd). The expressions are in operations.py.
+// Values are NumPy's (DESIGN.md, Values). The expressions are in operations.py.
 #pragma once
 
 #include "gputensor/_kernels/cuda/types.cuh"
@@ -16,7 +16,7 @@ FN complex_t<T> operator*(complex_t<T> a, complex_t<T> b) {
 }
 FN complex_t<T> operator*(complex_t<T> a, T b) { return make(a.re * b, a.im * b); }
 FN complex_t<T> operator/(complex_t<T> a, complex_t<T> b) {
-    // Smith's form: no overflow in |b|^2.
+    // Smith's method: no overflow in |b|^2.
     if (fabs(b.re) >= fabs(b.im)) {
         if (b.re == 0 && b.im == 0) return make(a.re / fabs(b.re), a.im / fabs(b.re));
         T ratio = b.im / b.re, scale = 1 / (b.re + b.im * ratio);
@@ -28,8 +28,8 @@ FN complex_t<T> operator/(complex_t<T> a, complex_t<T> b) {
 FN bool operator==(complex_t<T> a, complex_t<T> b) { return a.re == b.re && a.im == b.im; }
 FN bool operator!=(complex_t<T> a, complex_t<T> b) { return !(a == b); }
 FN T magnitude(complex_t<T> a) { return hypot(a.re, a.im); }
-// What follows keeps C's special cases (Annex G), as NumPy does: `not_finite(x)` is NaN, an exact
-// zero stays one, and a part that overflows is made of two factors of half its exponent.
+// The following functions have the special cases of C's Annex G: `not_finite(x)` is NaN, an exact
+// zero stays zero, and a part that overflows is a product of two factors with half its exponent.
 FN T not_finite(T x) { return x - x; }
 FN complex_t<T> directed(T size, T exponent, T share, complex_t<T> direction) {
     // size * direction; a size above every number of the type is share^2 * exp(exponent).
@@ -50,7 +50,7 @@ __device__ __forceinline__ float large_size(float) { return 1e37f; }
 __device__ __forceinline__ double large_size(double) { return 1e307; }
 __device__ __forceinline__ float tiny_size(float) { return 1e-30f; }
 __device__ __forceinline__ double tiny_size(double) { return 1e-290; }
-// A power of 4 that brings the parts of a number away from the ends of the type's range.
+// A power of 4 that scales the parts of a number away from the ends of the type's range.
 FN T to_the_middle(complex_t<T> a) {
     T size = fmax(fabs(a.re), fabs(a.im));
     if (size > large_size(size)) return (T)0.0625;
@@ -59,7 +59,7 @@ FN T to_the_middle(complex_t<T> a) {
 FN complex_t<T> log(complex_t<T> a) {
     const T factor = to_the_middle(a), re = fabs(a.re), im = fabs(a.im);
     const T size = magnitude(a * factor), large = re > im ? re : im, small = re > im ? im : re;
-    // Near 1 the logarithm is of the distance from 1, which the rounded size has lost.
+    // Near 1 the logarithm depends on the distance from 1, which the rounded size has lost.
     T result = log(size) - log(factor);
     if (size > (T)0.5 && size < (T)2 && factor == 1)
         result = (T)0.5 * log1p((large - 1) * (large + 1) + small * small);
@@ -230,7 +230,8 @@ FN complex_t<T> reciprocal(complex_t<T> a) {
     return make(ratio / size, -1 / size);
 }
 FN complex_t<T> sign(complex_t<T> a) {
-    // What is infinite stands for 1 beside anything finite; two infinities have no direction.
+    // An infinite part counts as 1 and a finite part beside it as 0; two infinities have no
+    // direction.
     if (a.re != a.re || a.im != a.im) return make(a.re + a.im, a.re + a.im);
     if (isinf(a.re) && isinf(a.im)) return make(not_finite(a.re), not_finite(a.re));
     if (isinf(a.re) || isinf(a.im))
@@ -250,7 +251,7 @@ template <> __device__ __forceinline__ float smaller<float>(float a, float b) {
     float y; asm volatile("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y;
 }
 #endif
-// The work is done on uint64: signed overflow is undefined in C, wrapping is what NumPy does.
+// Computed in uint64: signed overflow is undefined in C, and NumPy wraps.
 FN T integer_divide(T a, T b) {
     if (b == 0) return 0;
     if ((T)-1 < (T)0 && b == (T)-1) return (T)(0 - (uint64)a);
@@ -322,7 +323,7 @@ FN T bit_count(T a) {
     const uint64 x = size_of_integer((uint64)a, a < 0);
     return (T)(__popc((uint32)x) + __popc((uint32)(x >> 32)));
 }
-// Computed in double: beside its roots the terms are much larger than their sum.
+// Computed in double: near its roots the terms are much larger than their sum.
 FN T digamma(T a) {
     double x = a, result = 0;
     if (x == 0) return (T)(-1 / a);
@@ -339,7 +340,7 @@ FN T digamma(T a) {
         - y * (1.0 / 132 - y * (691.0 / 32760 - y / 12))))));
     return (T)(result + log(x) - 0.5 / x - (isinf(x) ? 0 : tail));
 }
-// Steps from the most frequent count, whose share is summed from there down.
+// Steps from the most frequent count, starting with the cumulative share up to this count.
 FN T poisson_quantile(T a, T b) {
     const double share = a, mean = b, zero = 0;
     if (!(share >= 0 && share <= 1 && mean >= 0)) return (T)(zero / zero);

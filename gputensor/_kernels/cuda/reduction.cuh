@@ -2,19 +2,19 @@
 //
 // Two layouts exist:
 //
-//     row      the reduced axes hold the input's unit stride: threads along x share one output, and
-//              a block has blockDim.y outputs
-//     column   the kept axes hold it: threads along x have neighbouring outputs, threads along y
-//              share each of them
+// row      the input's unit stride is on a reduced axis: threads along x share one output, and a
+//              block has blockDim.y outputs
+//     column   the unit stride is on a kept axis: threads along x have neighbouring outputs, and
+//              threads along y share each of them
 //
-// A thread accumulates a strided share in VECTOR accumulators, four loads in flight; shares meet in
-// a fixed tree of shuffles and shared memory, so a result never depends on timing. When outputs are
-// few, blockIdx.y cuts the reduced range and each part writes its accumulator to a workspace
-// (PARTIAL); a second row kernel (FROM_PARTIAL) reduces the parts.
+// A thread accumulates a strided share in VECTOR accumulators, with four loads in flight; a fixed
+// tree of shuffles and shared memory combines the shares, so a result never depends on timing. When
+// outputs are few, blockIdx.y cuts the reduced range and each part writes its accumulator to a
+// workspace (PARTIAL); a second row kernel (FROM_PARTIAL) reduces the parts.
 //
 // Defined before this text: VECTOR; KEPT and REDUCED, numbers of axes; INDEX, an unsigned type;
 // PARTIAL, FROM_PARTIAL, COLUMN; OUTPUT, INPUT and STORED, the types of the result, of an element
-// and of its values; ARITHMETIC; and what accumulator.cuh needs.
+// and of its values; ARITHMETIC; and the definitions for accumulator.cuh.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -39,9 +39,9 @@ __device__ __forceinline__ A with(A a, T x, long long index) {
 }
 #endif
 
-// What a thread accumulates of its own share, whose elements come in the order of their indices: for
-// the argument of an extreme, only what is better than all before takes their place, or the first
-// NaN, and an index has the bits that indices need. WORST stands for the first element.
+// The accumulator of a thread's share, whose elements come in the order of their indices. For the
+// argument of an extreme, only an element better than all before, or the first NaN, replaces the
+// former one, and the index has only the bits that indices need. WORST is the start value.
 #if defined(BETTER) && !FROM_PARTIAL
 struct Share { C value; INDEX index; };
 __device__ __forceinline__ Share no_share(INDEX first) {
@@ -201,7 +201,7 @@ extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
     A total = whole(acc[0], has_any);
 #pragma unroll
     for (int v = 1; v < VECTOR; ++v) total = combine(total, whole(acc[v], has_any));
-    // The elements behind the last whole vector.
+    // The elements after the last whole vector.
     if (VECTOR > 1 && is_kept && blockIdx.y == gridDim.y - 1)
         for (INDEX e = (INDEX)p.units * VECTOR + threadIdx.x; e < (INDEX)p.reduced; e += step)
             total = with(total, in[locate_reduced(p, e)], e);
@@ -209,7 +209,7 @@ extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
     for (int distance = width / 2; distance > 0; distance /= 2)
         total = combine(total, from_lane_below(total, distance, width));
     if (blockDim.x > 32) {
-        // Lane 0 of every warp holds the warp's share; the first thread of a row adds them up.
+        // Lane 0 of every warp holds the warp's share; the first thread of a row combines them.
         const int warp = (threadIdx.y * blockDim.x + threadIdx.x) / 32;
         if (threadIdx.x % 32 == 0) shared[warp] = total;
         __syncthreads();

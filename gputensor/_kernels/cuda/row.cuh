@@ -1,28 +1,27 @@
 // A formula along rows: each row is read once, folded, and written once.
 //
 // LANES threads share a row; a thread holds UNITS units of VECTOR neighbouring columns in registers,
-// UNITS * LANES units apart from those of its neighbours. In the layout of ROWS the lanes are
-// neighbours along the columns; with ACROSS set the threads of a warp have neighbouring rows, whose
-// elements are neighbours in memory. CLUSTER blocks share a row that one block cannot hold; LOOP
-// reads a row again for each of its phases instead. MAP: there are no folds, so a row is cut in
-// `period` parts, each for the lanes of one row here.
+// and one unit of a thread is CLUSTER * LANES units after the one before. Without ACROSS, the lanes
+// are neighbours along the columns; with ACROSS, the threads of a warp have neighbouring rows,
+// whose elements are neighbours in memory. CLUSTER blocks share a row that one block cannot hold;
+// LOOP reads a row again for each of its phases instead. MAP: there are no folds, so a row is cut
+// into `period` parts, each for the lanes of one row here.
 //
-// With AHEAD set, a block takes row after row, and copies the next one to shared memory before it
-// folds the one in its registers: a thread's own units, so no other thread waits for them.
+// With AHEAD, a block takes row after row, and copies the next one to shared memory before it folds
+// the one in its registers. A thread copies its own units, so no other thread waits for them.
 //
-// A fold goes in fixed steps, so its bits depend on neither timing nor other rows: a thread's
-// elements in order, then the lanes of a warp by exchange, then warps, then blocks. Exchange gives
-// every lane the same bits since every fold is commutative. An exchange between blocks costs about a
-// microsecond, so row_program.py has one do for two folds where it can: a maximum and the sum of
-// powers beside it, a mean and the squares beside that.
+// A fold has fixed steps, so its bits depend on neither timing nor other rows: a thread's elements
+// in order, then the lanes of a warp by exchange, then warps, then blocks. Exchange gives every
+// lane the same bits since every fold is commutative. An exchange between blocks costs about a
+// microsecond, so row_program.py lets two folds share one where it can: a maximum and the sum of
+// powers beside it, a mean and the sum of squares beside it.
 //
 // Defined before this text: VECTOR, UNITS, LANES, ROWS (rows of a block), ACROSS, CLUSTER, LOOP, MAP;
-// FULL (the lanes have as many columns as there are), COLUMN_AXES, KEPT_AXES; ARITHMETIC, the type of
-// all values; FOLDS, how many there are; AHEAD; and what row_program.py writes: FUNCTIONS of the
+// FULL (the columns fill all lanes exactly), COLUMN_AXES, KEPT_AXES; ARITHMETIC, the type of all
+// values; FOLDS, their number; AHEAD; and the parts that row_program.py writes: FUNCTIONS of the
 // steps, TYPES, POINTERS and DECLARE of the operands, LOAD of one unit, FETCH of one to shared memory
-// and TAKE of it from there, BODY (the phases that fold), the
-// steps of the results and how they are stored. Operands that only the last phase needs are loaded
-// there.
+// and TAKE of it from there, BODY (the phases that fold), and the steps of the results and their
+// stores. Operands that only the last phase needs are loaded there.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -37,7 +36,7 @@ typedef C A;
 #define LOWEST (-__int_as_float(0x7f800000))
 #define HIGHEST __int_as_float(0x7f800000)
 
-// A power for results of 16 bits: x * 2^-24 and 2^-22 of itself away at most; 0 below 2^-126.
+// exp(x) for results of 16 bits: the relative error is at most x * 2^-24 + 2^-22; 0 below 2^-126.
 __device__ __forceinline__ float rough_exp(float x) {
     float y;
     x *= 1.44269504088896340736f;
@@ -93,7 +92,7 @@ template <int NBYTES> __device__ __forceinline__ void fetch(char* to, const void
 }
 #endif
 
-// What the lanes of a row have in this block, folded; every lane gets it.
+// The fold of the values of a row's lanes in this block; every lane gets it.
 template <class F> __device__ __forceinline__ C in_block(C x, C* slot, uint32 lane, uint32 row) {
 #if ACROSS
     slot[lane * ROWS + row] = x;
@@ -122,7 +121,8 @@ template <class F> __device__ __forceinline__ C in_block(C x, C* slot, uint32 la
 }
 
 #if CLUSTER > 1
-// Gives what this block has to all of the cluster, which have it in their order after cluster_sync.
+// Gives this block's value to all blocks of the cluster, which have all values in order after
+// cluster_sync.
 __device__ __forceinline__ void share(C x, C* slot, uint32 lane) {
     if (lane < CLUSTER) store_in_block(slot + 32 + cluster_rank(), lane, x);
 }
@@ -132,7 +132,7 @@ template <class F> __device__ __forceinline__ C of_cluster(const C* slot) {
     for (int block = 1; block < CLUSTER; ++block) x = F::combine(x, slot[32 + block]);
     return x;
 }
-// Columns of a block: units lie in turn with those of the others.
+// The number of columns of a block, whose units alternate with those of the other blocks.
 __device__ __forceinline__ C columns_of(const Parameters& p, int block) {
     if (FULL) return UNITS * LANES * VECTOR;
     int64 count = 0;
@@ -143,7 +143,7 @@ __device__ __forceinline__ C columns_of(const Parameters& p, int block) {
     }
     return (C)count;
 }
-// The mean of a block's columns by their sum; 0 where it has none.
+// The mean of a block's columns from their sum; 0 if it has no columns.
 __device__ __forceinline__ C mean_of(const Parameters& p, int block, C sum) {
     const C count = columns_of(p, block);
     return count == 0 ? (C)0 : sum / count;
@@ -151,7 +151,7 @@ __device__ __forceinline__ C mean_of(const Parameters& p, int block, C sum) {
 __device__ __forceinline__ C finite(C largest) { return largest == LOWEST ? (C)0 : largest; }
 #endif
 
-// What the lanes of a row have, folded; every lane gets it. `slot` has memory for this fold alone.
+// The fold of the values of a row's lanes; every lane gets it. `slot` is memory of this fold alone.
 template <class F> __device__ __forceinline__ C folded(C x, C* slot, uint32 lane, uint32 row) {
     x = in_block<F>(x, slot, lane, row);
 #if CLUSTER > 1
@@ -175,7 +175,7 @@ typedef uint32 Column;
 #define COLUMN(k) (begin + ((Column)(k) * (CLUSTER * LANES) + place) * VECTOR)
 #define IS_INSIDE(column) (FULL || column < limit)
 #if LOOP
-// A phase reads the row again, UNITS units of a thread at a time.
+// A phase reads the row again, each thread UNITS units at a time.
 #define EACH(...)                                                                     \
     for (int64 from = 0; from < p.columns; from += (int64)UNITS * LANES * VECTOR) {   \
         DECLARE                                                                       \
@@ -200,7 +200,7 @@ typedef uint32 Column;
     }
 #endif
 
-// Elements from the first of a row to a column, for an operand without unit stride.
+// The offset of a column from the first element of its row, for an operand without unit stride.
 __device__ __forceinline__ int64 along(const Parameters& p, int operand, int64 column) {
 #if COLUMN_AXES == 1
     return column * p.axes[0].strides[operand];
@@ -229,7 +229,7 @@ __device__ __forceinline__ int64 to_row(const Parameters& p, int operand, int64 
 }
 
 #if AHEAD
-// Two blocks of a multiprocessor: one reads and writes while the other folds.
+// Two blocks share a multiprocessor: one reads and writes while the other folds.
 #define BOUNDS __launch_bounds__(LANES * ROWS, LANES > 512 ? 1 : 2)
 #define FETCH_ROW(number)                                                             \
     {                                                                                 \
@@ -253,7 +253,7 @@ extern "C" __global__ void BY_CLUSTER BOUNDS kernel(const Parameters p) {
 #if CLUSTER > 1
     const uint32 place = cluster_rank() * LANES + lane;
     int64 row = blockIdx.x / CLUSTER;
-    cluster_sync();                     // no block writes to another before that has begun
+    cluster_sync();                     // no block writes to another one before that one has begun
 #else
     const uint32 place = lane;
     int64 row = (int64)blockIdx.x * ROWS + row_of_block;
@@ -280,11 +280,11 @@ extern "C" __global__ void BY_CLUSTER BOUNDS kernel(const Parameters p) {
             if (IS_INSIDE(column)) { TAKE }
         }
         if (next < p.rows) FETCH_ROW(next)
-        // Each other row has the other slots: blocks may still read those of the one before.
+        // Rows use the two sets of slots in turn: blocks may still read those of the row before.
         shared = shared == slots ? slots + FOLDS * SLOT : slots;
 #else
     {
-        // All threads take part in the folds; those beyond the last row do that row once more.
+        // All threads take part in the folds; those beyond the last row compute that row again.
         const int64 here = row < p.rows ? row : p.rows - 1;
 #endif
     POINTERS

@@ -1,4 +1,5 @@
-// The parameters of a row formula (row.cuh). A kernel of fewer axes reads a prefix of the host's.
+// The parameters of a row formula (row.cuh). A kernel of fewer axes reads a prefix of the host's
+// struct.
 #pragma once
 
 #include "gputensor/_kernels/cuda/words.h"
@@ -17,9 +18,9 @@ struct RowAxis {
     int64 strides[ROW_OPERANDS];        // in elements
 };
 struct RowParameters {
-    GPUTENSOR_POINTER(char) operands[ROW_OPERANDS];     // those that are read, then the results
+    GPUTENSOR_POINTER(char) operands[ROW_OPERANDS];     // operands that are read, then the results
     int64 rows, columns;
-    int64 period;                       // rows of the axis before the columns; of a map: parts of a row
+    int64 period;                       // rows of the axis before the columns; map: parts of a row
     RowAxis axes[ROW_AXES];             // of the columns, then of the rows; innermost first
 };
 static_assert(sizeof(RowParameters) == 8 * ROW_OPERANDS + 24 + ROW_AXES * 8 * (1 + ROW_OPERANDS),

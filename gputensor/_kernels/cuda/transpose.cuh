@@ -2,8 +2,8 @@
 //
 // A block moves one square tile through shared memory, so that both the reads (along the input's
 // unit axis) and the writes (along the output's) are whole lines. Rows of the tile are one bank
-// longer than a power of two, so that its columns meet no bank conflict. Further axes are walked by
-// blocks.
+// longer than a power of two, so that its columns have no bank conflicts. Blocks walk the further
+// axes.
 //
 // Defined before this text: TILE, its edge; PAD, elements of a bank; BATCH, further axes; OUTPUT
 // and INPUT, the stored types.

@@ -14,7 +14,7 @@ struct TransposeParameters {
     GPUTENSOR_POINTER(const char) input;
     uint32 out_size, in_size;           // lengths of the output's and the input's unit axis
     uint32 out_tiles, in_tiles;
-    int32 in_stride, out_stride;        // of the input along the output's unit axis, and reversed
+    int32 in_stride, out_stride;        // of each side along the other side's unit axis
     TransposeBatch batch[16];
 };
 static_assert(sizeof(TransposeParameters) == 40 + 16 * 12,

@@ -1,12 +1,12 @@
-// Element types and the conversions between them, with which nearly every kernel begins.
+// Element types and the conversions between them, which nearly every kernel includes.
 //
-// NVRTC alone ships no cuda_fp16.h, so the 16-bit and 8-bit floats are structs of bits here,
-// converted by PTX instructions (bfloat16: sm_80 and newer) or by integer arithmetic. Three
-// functions do everything:
+// NVRTC does not come with cuda_fp16.h, so the 16-bit and 8-bit floats are structs of bits here,
+// converted by PTX instructions (bfloat16: sm_80 and newer) or by integer arithmetic. There are
+// three functions:
 //
 //     wide(x)          the arithmetic type of a stored element: float for 16- and 8-bit floats
 //     narrow<To>(x)    an arithmetic value as the stored type To, rounded to nearest even
-//     convert<To>(x)   narrow<To>(wide(x)): C's cast, with NumPy's values on x86 where C has none
+//     convert<To>(x)   narrow<To>(wide(x)): C's cast; where C is undefined, NumPy's values on x86
 //
 // A negative float goes to an unsigned type through a signed 64-bit one, since NumPy wraps there
 // while the GPU's own instruction clamps to zero.
@@ -33,14 +33,15 @@ __device__ __forceinline__ float wide(e5m2_t x) {
     half_t y; y.bits = (uint16)((uint16)x.bits << 8); return wide(y);
 }
 __device__ __forceinline__ float wide(e4m3_t x) {
-    // The same fields with half's bias of 15 instead of 7: smaller by 2^8, denormals included.
+    // The same fields with float16's bias of 15 instead of 7: smaller by 2^8, denormals included.
     half_t y; y.bits = (uint16)((((uint16)x.bits & 0x80) << 8) | (((uint16)x.bits & 0x7f) << 7));
     return (x.bits & 0x7f) == 0x7f ? __uint_as_float(0x7fffffff) : wide(y) * 256.0f;
 }
 
 // Arithmetic value -> stored element.
-// A double on its way to half stops at an odd float, so that the second rounding sees whether
-// anything was cut off. (ml_dtypes rounds a double to bfloat16 and fp8 through float; so do we.)
+// A double becomes a float16 through a float that is rounded to odd, so that the second rounding
+// sees whether bits were cut off. (ml_dtypes rounds a double to bfloat16 and fp8 through float; so
+// do we.)
 __device__ __forceinline__ float odd_float(double x) {
     float y = __double2float_rz(x);
     return (double)y == x ? y : __uint_as_float(__float_as_uint(y) | 1);
@@ -157,7 +158,7 @@ template <class To, class T> __device__ __forceinline__ To narrow(T x) {
     return Narrow<To>::from(x);
 }
 
-// A value that already has the stored type is not touched.
+// A value that already has the stored type is not changed.
 template <class To, class From> struct Convert {
     static __device__ __forceinline__ To from(From x) { return narrow<To>(wide(x)); }
 };

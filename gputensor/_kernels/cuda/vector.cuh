@@ -5,7 +5,7 @@
 
 template <class T, int N> struct alignas(sizeof(T) * N) Vector { T item[N]; };
 
-// Arithmetic values as neighbouring elements; one instruction rounds two 16-bit floats.
+// Rounds arithmetic values to neighbouring elements; one instruction rounds two 16-bit floats.
 template <class To, int N, class T> __device__ __forceinline__ void narrow_all(
         Vector<To, N>& y, const T (&x)[N]) {
 #pragma unroll
@@ -26,7 +26,7 @@ NARROW_PAIRS(bfloat_t, "bf16")
 #undef NARROW_PAIRS
 #endif
 
-// Neighbouring elements as arithmetic values; 16-bit floats are taken from words, not one by one.
+// Widens neighbouring elements to arithmetic values; 16-bit floats are read from words, in pairs.
 template <class T, int N, class C> __device__ __forceinline__ void widen_all(
         C (&y)[N], const Vector<T, N>& x) {
 #pragma unroll

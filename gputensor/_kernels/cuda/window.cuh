@@ -1,13 +1,13 @@
-// Folds over windows: pooling, and convolution where each channel is by itself.
+// Folds over windows: pooling, and depthwise convolution.
 //
 // A thread has VECTOR neighbouring channels (CHANNELS_LAST) or one, and PIXELS neighbours along the
-// width. With PIXELS above 1 it reads each column of x that its windows share once, for which the
-// width's kernel, stride and dilation are known here.
+// width. With PIXELS above 1 it reads each column of x that its windows share once, so the width's
+// kernel, stride and dilation are constants.
 //
-// Defined before this text: ELEMENT and ARITHMETIC, the types of elements and of what they become;
-// POOLING: 0 the largest, 1 the sum, 2 the mean, 3 the mean with padding, 4 the sum weighted and
-// ACTIVATION of it, an expression of `a`; LOWEST; CHANNELS_LAST, VECTOR, PIXELS; KERNEL, STRIDE and
-// DILATION along the width; INDEX, an unsigned type.
+// Defined before this text: ELEMENT and ARITHMETIC, the type of elements and that of the
+// computation; POOLING: 0 the largest, 1 the sum, 2 the mean, 3 the mean with padding, 4 the
+// weighted sum with ACTIVATION, an expression of `a`; LOWEST; CHANNELS_LAST, VECTOR, PIXELS;
+// KERNEL, STRIDE and DILATION along the width; INDEX, an unsigned type.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -30,7 +30,7 @@ __device__ __forceinline__ void fold(C& sum, C x) {
     sum = sum + x;
 #endif
 }
-// Where a window begins, and how many elements it has, those outside of x included.
+// The first element of a window, and the number of its elements, including those outside x.
 __device__ __forceinline__ int first_of(const WindowAxis& axis, int place) {
     return axis.kernel ? place * axis.stride - axis.padding
                        : (int)((int64)place * axis.x / axis.out);
@@ -39,7 +39,7 @@ __device__ __forceinline__ int taps_of(const WindowAxis& axis, int place, int fi
     return axis.kernel ? axis.kernel
                        : (int)(((int64)(place + 1) * axis.x + axis.out - 1) / axis.out) - first;
 }
-// How many of a window's elements count for a mean.
+// The number of a window's elements that count for a mean.
 __device__ __forceinline__ int counted(const WindowAxis& axis, int first, int taps) {
     const int end = axis.x + (POOLING == 3 ? axis.ends : 0);
     int found = 0;

@@ -1,11 +1,12 @@
-// Adds rows of `source` to those of `target` that an index names, along the middle of three axes.
+// Adds rows of `source` to the rows of `target` that an index names, along the middle of three
+// axes.
 //
-// Elements that are named several times receive every sum, by atomics: the order of additions is not
-// fixed. Indices out of range are skipped.
+// Elements that are named several times receive every addend, by atomics: the order of additions is
+// not fixed. Indices out of range are skipped.
 //
 // Defined before this text: ELEMENT; INDEX, the type of an index; IS_GRID, whether there is an
-// index for each element of source and not only for its middle axis; VECTOR, neighbouring elements
-// that a thread adds; WIDE, an unsigned type that counts the vectors.
+// index for each element of source and not only for its middle axis; VECTOR, the number of
+// neighbouring elements that a thread adds; WIDE, an unsigned type for the number of vectors.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"

@@ -1,14 +1,15 @@
-// Adds to `counts` how many elements are of each kind.
+// Adds the number of elements of each kind to `counts`.
 //
 // VALUES: the elements are the numbers of the kinds, 0 to length - 1. EDGES and EVEN_EDGES: a kind
 // is the range from one of length + 1 ascending edges to the next, with the last edge in the last
-// range; even edges give a first guess, which the edges beside it correct. Others are left out.
+// range; even edges give a first guess, which the neighbouring edges correct. Other elements are
+// not counted.
 //
-// Few counts are collected in shared memory, in COPIES for the warps, so that fewer threads meet.
-// Integers are added, so the order does not count.
+// Few counts are collected in shared memory, in COPIES for the warps, so that fewer threads
+// collide. Integers are added, so the order does not matter.
 //
 // Defined before this text: FORM, one of the three; ELEMENT; EDGE, the type of an edge, to which
-// elements are cast; SLOTS, length or more; 0: counts are not in shared memory.
+// elements are cast; SLOTS, at least length, or 0 if the counts are not in shared memory.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -39,7 +40,7 @@ struct Counts {
     int64 length;
     E low, high, scale;
 
-    // The number of an element's kind; negative: it has none.
+    // The number of an element's kind; negative if it has none.
     __device__ __forceinline__ Kind kind_of(T x) const {
 #if FORM == VALUES
         const int64 value = (int64)x;
@@ -55,7 +56,7 @@ struct Counts {
         while (k < last && value >= edges[k + 1]) ++k;
         return k;
 #else
-        Kind begin = 0, end = (Kind)length;  // of edges around the value
+        Kind begin = 0, end = (Kind)length;  // edges around the value
         while (begin + 1 < end) {
             const Kind half = (begin + end) / 2;
             if (edges[half] <= value) begin = half;

@@ -1,4 +1,4 @@
-// Unsigned integers in the order of the elements: NaN behind all others, -0 beside 0.
+// Unsigned integers in the order of the elements: NaN after all others, -0 equal to 0.
 //
 // Defined before this text: ELEMENT, the type of an element; KEY, uint32 or uint64.
 #pragma once
@@ -9,7 +9,7 @@
 typedef ELEMENT T;
 typedef KEY Key;
 
-// Of a NaN and of -0, which `in_order` makes 0, the own bits are not kept.
+// `in_order` keeps neither the bits of a NaN nor the sign of -0.
 __device__ __forceinline__ uint32 bits_in_order(uint32 bits) {
     return bits >> 31 ? ~bits : bits | 1u << 31;
 }
@@ -37,7 +37,7 @@ __device__ __forceinline__ Key key_of(T x, bool is_descending) {
     return is_descending ? (Key)~key : key;
 }
 
-// Keys from which the elements can be made again: -0 is before 0, and any NaN is one of them.
+// Keys from which the elements can be made again: -0 comes before 0, and all NaN have one key.
 __device__ __forceinline__ uint32 own_key(float x) {
     return x != x ? ~0u : bits_in_order(__float_as_uint(x));
 }
@@ -90,7 +90,7 @@ __device__ __forceinline__ T element_of(Key key, bool is_descending) {
     return FromKey<T>::of(is_descending ? (Key)~key : key);
 }
 
-// Sorts `count` keys and places in shared memory, a power of two, by key and then place.
+// Sorts `count` keys and places (a power of two) in shared memory, by key and then place.
 __device__ __forceinline__ void sort_shared(Key* keys, uint32* places, int count) {
     for (int size = 2; size <= count; size *= 2) {
         for (int stride = size / 2; stride > 0; stride /= 2) {

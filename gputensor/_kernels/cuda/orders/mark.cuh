@@ -1,10 +1,12 @@
-// Which elements are chosen: a bit for each, and how many are chosen before each tile of them.
+// Marks chosen elements: a bit for each element, and the number of chosen elements before each
+// tile.
 //
-// A block of threads has a tile of WORDS_EACH parts, a thread a word of 32 bits in each. One pass
-// (prefix.cuh); the last start is the number of all.
+// A block of threads has a tile of WORDS_EACH parts, and a thread has a word of 32 bits in each
+// part. The kernel makes one pass (prefix.cuh); the last start is the total number of chosen
+// elements.
 //
 // Defined before this text: RULE, one of the three; ELEMENT, the type of an element; IS_BYTES, whether
-// TRUE reads bytes of which any bit counts.
+// TRUE reads single bytes, which are true if any bit is set.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -12,8 +14,8 @@
 #include "gputensor/_kernels/cuda/orders/orders.h"
 
 #define TRUE 0       // not zero
-#define FIRST 1      // another than the element before
-#define FIRST_NAN 2  // the same, with all NaN alike
+#define FIRST 1      // different from the element before
+#define FIRST_NAN 2  // the same, with all NaN equal
 #define THREADS 256
 #define WORDS_EACH 4
 #define PART (THREADS * 32)
@@ -45,7 +47,7 @@ __device__ __forceinline__ bool is_chosen(const T* input, int64 i) {
 #endif
 }
 
-// The low bits of four bytes, each whether the byte is not zero.
+// Four bits, each of which says whether one of four bytes is not zero.
 __device__ __forceinline__ uint32 four_bits(uint32 bytes) {
     bytes |= bytes >> 4 & 0x0f0f0f0fu;
     bytes |= bytes >> 2 & 0x03030303u;

@@ -7,8 +7,8 @@ namespace gputensor {
 
 struct SortParameters {                     // sort.cuh, topk.cuh
     GPUTENSOR_POINTER(const char) input;    // rows of columns
-    GPUTENSOR_POINTER(char) values;         // sorted elements; null: not wanted
-    GPUTENSOR_POINTER(int64) order;         // their columns; null: not wanted
+    GPUTENSOR_POINTER(char) values;         // sorted elements; null: not written
+    GPUTENSOR_POINTER(int64) order;         // their columns; null: not written
     int64 rows, columns;
     int64 width;                            // of a selection: k
     int64 is_descending;
@@ -16,9 +16,9 @@ struct SortParameters {                     // sort.cuh, topk.cuh
 static_assert(sizeof(SortParameters) == 56, "both sides of a launch lay the parameters out alike");
 
 struct RadixParameters {                    // radix.cuh
-    GPUTENSOR_POINTER(const char) input;    // rows of columns: elements, else keys
-    GPUTENSOR_POINTER(char) out;            // keys; of the last pass elements, or columns
-    GPUTENSOR_POINTER(const uint32) places; // beside the keys of input; null: there are none
+    GPUTENSOR_POINTER(const char) input;    // rows of columns: elements, in later passes keys
+    GPUTENSOR_POINTER(char) out;            // keys; in the last pass elements or columns
+    GPUTENSOR_POINTER(const uint32) places; // of the keys of input; null: there are none
     GPUTENSOR_POINTER(uint32) next_places;
     GPUTENSOR_POINTER(uint64) counts;       // of rows, passes and digits; then their starts
     GPUTENSOR_POINTER(uint64) words;        // of tiles and digits; zero before the launch
@@ -53,14 +53,14 @@ struct ScanParameters {                     // scan.cuh
     GPUTENSOR_POINTER(uint64) words;        // of one pass (prefix.cuh): tiles, then groups of them
     GPUTENSOR_POINTER(uint32) counter;
     int64 outer, length, inner;
-    int64 chunks, chunk;                    // how many, and elements of each
+    int64 chunks, chunk;                    // their number, and the elements of each
 };
 static_assert(sizeof(ScanParameters) == 80, "both sides of a launch lay the parameters out alike");
 
 struct MarkParameters {                     // mark.cuh
     GPUTENSOR_POINTER(const char) input;
     GPUTENSOR_POINTER(uint32) bits;         // a word for 32 elements
-    GPUTENSOR_POINTER(int64) starts;        // of each tile, and the end of the last
+    GPUTENSOR_POINTER(int64) starts;        // of each tile, then the end of the last one
     GPUTENSOR_POINTER(uint64) words;        // as in ScanParameters
     GPUTENSOR_POINTER(uint32) counter;
     int64 count, tiles;
@@ -72,7 +72,7 @@ struct PickParameters {                     // pick.cuh
     GPUTENSOR_POINTER(const uint32) bits;
     GPUTENSOR_POINTER(const int64) starts;
     GPUTENSOR_POINTER(char) out;
-    int64 count, total;                     // elements, and those that are chosen
+    int64 count, total;                     // elements, and chosen ones
     int64 extents[16];                      // of the axes of places
 };
 static_assert(sizeof(PickParameters) == 176, "both sides of a launch lay the parameters out alike");

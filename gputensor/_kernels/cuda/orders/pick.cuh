@@ -84,7 +84,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
             const uint32 word = k + j;
             if (!(found[j] >> lane & 1)) continue;
             const int64 at = start + leading[word] + __popc(found[j] & ((1u << lane) - 1));
-            if (at < 0 || at >= p.total) continue;  // starts that are not those of the bits
+            if (at < 0 || at >= p.total) continue;  // the starts do not belong to the bits
 #if FORM == PICK
             out[at] = values[j];
 #else

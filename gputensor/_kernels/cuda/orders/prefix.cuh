@@ -1,15 +1,16 @@
-// What comes before each thread of a block, and before each tile of a row, in a fixed order.
+// Prefix sums: the fold of all elements before each thread of a block, and before each tile of a
+// row, in a fixed order.
 //
-// Tiles take their numbers from a counter, so those before a tile have begun. Each publishes its
-// total. THREADS tiles are a group: what comes before a tile is what comes before its group, then a
-// tree over the totals of the group up to it; the last tile of a group publishes what comes before
-// the next. So bits depend on the tile's number alone; a tile that went back to wherever it found a
-// prefix would add in an order that differs from run to run.
+// Tiles take their numbers from a counter, so all tiles before a tile have begun. Each publishes
+// its total. THREADS tiles are a group: the prefix of a tile is the prefix of its group, folded
+// with a tree over the totals of the group's tiles before it; the last tile of a group publishes
+// the prefix of the next group. So bits depend on the tile's number alone; a tile that looked back
+// until it found any finished prefix would add in an order that differs from run to run.
 //
-// 32 bits travel in a word of 64 with a mark beside them, so no fence is needed. The words are zero
+// A 64-bit word carries 32 bits with a mark beside them, so no fence is needed. The words are zero
 // before the launch.
 //
-// Defined before this text: THREADS, of a block, a multiple of 32.
+// Defined before this text: THREADS, the threads of a block, a multiple of 32.
 #pragma once
 
 #include "gputensor/_kernels/cuda/types.cuh"
@@ -28,8 +29,8 @@ template <class X> __device__ __forceinline__ X from_below(X x, int distance) {
     return u.value;
 }
 
-// What comes before each thread's own, and the total of the block. F has `join` and `identity`;
-// `sums` has THREADS / 32 elements of shared memory.
+// The fold of the values of all threads before this one, and the total of the block. F has `join`
+// and `identity`; `sums` has THREADS / 32 elements of shared memory.
 template <class F, class X>
 __device__ __forceinline__ X before_thread(X own, X* sums, X& total) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -80,7 +81,7 @@ __device__ __forceinline__ uint32 take_number(uint32* counter, uint32* shared) {
     return *shared;
 }
 
-// What comes before a tile of a row; `totals` has a place for each tile, `groups` for each group.
+// The prefix of a tile of a row; `totals` has a place for each tile, `groups` for each group.
 template <class F, class X>
 __device__ __forceinline__ X before_tile(X total, int64 tile, int64 tiles, uint64* totals,
                                          uint64* groups, X* sums) {
@@ -89,7 +90,7 @@ __device__ __forceinline__ X before_tile(X total, int64 tile, int64 tiles, uint6
     X sum, own = F::identity();
     if (other < tile) own = await<X>(totals + other * WORDS(X));
     before_thread<F>(own, sums, sum);
-    // One thread waits: all of them would keep the one word that so many blocks need from its writer.
+    // One thread waits: polling by all threads of so many blocks would slow down the word's writer.
     if (threadIdx.x == 0) sums[0] = group ? await<X>(groups + group * WORDS(X)) : F::identity();
     __syncthreads();
     const X before = F::join(sums[0], sum);

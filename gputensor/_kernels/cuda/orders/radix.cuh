@@ -1,15 +1,16 @@
-// Sorting long rows, stable: passes over digits of 8 bits, from the lowest on.
+// Stable sort of long rows: passes over digits of 8 bits, from the lowest to the highest.
 //
-// COUNTS counts the digits of all passes, STARTS makes what comes before each of them. PASS reads
-// the keys once and writes them once: a block of threads takes a tile, ranks its keys, learns from the
-// tiles before it how many of each digit they have, and writes the tile digit by digit. These are
-// integers, so a tile may add up what it finds until it meets a sum of all before. A pass in which
-// all keys of a row have one digit, as numbers of a small range have, moves them as they are.
+// COUNTS counts the digits of all passes, STARTS turns the counts into the start of each digit.
+// PASS reads the keys once and writes them once: a block of threads takes a tile, ranks its keys,
+// gets the counts of each digit in all tiles before it, and writes the tile digit by digit. The
+// counts are integers, so a tile may add the counts that it finds until it meets a sum of all tiles
+// before. A pass in which all keys of a row have the same digit, as for numbers of a small range,
+// copies them.
 //
-// Keys of ELEMENT begin at bit LOW. With IS_ORDER, keys travel with their columns, and the result are
-// those; without it the elements are made again from the keys.
+// Keys of ELEMENT begin at bit LOW. With IS_ORDER, keys travel with their columns, which are the
+// result; without it the elements are made again from the keys.
 //
-// Defined before this text: FORM, one of the three; THREADS of a block, 256 at least, and EACH, the
+// Defined before this text: FORM, one of the three; THREADS of a block, at least 256, and EACH, the
 // keys of a thread; PASSES; LOW; IS_ORDER; IS_FIRST, whether input is elements; IS_LAST, whether out
 // is the result; STATE, an unsigned type for four times the columns; ELEMENT and KEY (keys.cuh).
 #pragma once
@@ -24,11 +25,11 @@
 #define WARPS (THREADS / 32)
 #define TILE (THREADS * EACH)
 #define COUNTED 64                          // tiles of a block of COUNTS, as in sorting.pxi
-#define PARTS 4                             // copies of counts, so that fewer lanes meet
-#define AHEAD 8                             // tiles that are looked at together
-#define BLOCKS 4                            // of a multiprocessor, which registers have to allow
+#define PARTS 4                             // copies of counts, so that fewer lanes collide
+#define AHEAD 8                             // tiles whose states are read together
+#define BLOCKS 4                            // of a multiprocessor; limits the registers of a thread
 #define OWN 1                               // a state: the count of the tile itself
-#define SO_FAR 2                            // and of all tiles up to it
+#define SO_FAR 2                            // a state: the count of all tiles up to it
 
 #include "gputensor/_kernels/cuda/orders/prefix.cuh"
 
@@ -87,16 +88,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
     __syncthreads();
     if (count == (uint64)p.columns) is_same = 1;
     const uint64 start = before_thread<WideSum>(count, sums, total);
-    // Nothing comes before the lowest digit, so its place says whether all keys have the same.
+    // The start of the lowest digit is always 0, so its word says whether all keys have one digit.
     if (has_digit) counts[threadIdx.x] = threadIdx.x ? start : is_same;
 }
 #else
-// How many keys of this thread's digit the tiles before this one have. The tile has published its
-// own count.
+// The number of keys with this thread's digit in the tiles before this one. The tile has already
+// published its own count.
 __device__ __forceinline__ uint64 look_back(volatile STATE* states, int64 tile, uint32 own) {
     uint64 before = 0;
     if (tile == 0) return 0;
-    // Several at once, since each reading takes as long as all of them.
+    // Several states at once, since one read takes as long as several.
     for (int64 other = tile - 1, is_done = 0; !is_done;) {
         STATE found[AHEAD];
 #pragma unroll
@@ -131,10 +132,10 @@ __device__ __forceinline__ void write_place(const Parameters& p, int64 to, uint3
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) kernel(const Parameters p) {
     start_early();
-    // The counters of warps, and when they have been read the tile in its new order.
+    // First the counters of warps; after they have been read, the tile in its new order.
     __shared__ union { uint32 counters[WARPS][DIGITS]; Key keys[TILE]; uint32 places[TILE]; } shared;
-    __shared__ uint32 lanes[WARPS][DIGITS];    // of each warp, that have a digit
-    __shared__ int64 bases[DIGITS];    // the column of each digit's first key, less its place here
+    __shared__ uint32 lanes[WARPS][DIGITS];    // lanes of each warp that have a digit
+    __shared__ int64 bases[DIGITS];    // column of each digit's first key, less its place here
     __shared__ uint32 sums[WARPS];
     __shared__ uint32 taken;
     const uint32 number = take_number(p.counter, &taken);
@@ -175,7 +176,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) kernel(const Param
     }
     for (int k = lane; k < DIGITS; k += 32) counters[k] = lanes_of[k] = 0;
     __syncwarp();
-    // First how many: the tiles behind this one wait for that alone.
+    // Counts come first, since the tiles after this one wait for them alone.
 #pragma unroll
     for (int e = 0; e < EACH; ++e) atomicAdd(&counters[digit_of(keys[e], p.pass)], 1u);
     __syncthreads();
@@ -193,7 +194,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) kernel(const Param
     if (has_digit)
         for (int w = 0; w < WARPS; ++w) shared.counters[w][threadIdx.x] += start;
     __syncthreads();
-    // Then where each goes in the tile: behind those of its digit in lower lanes, and before.
+    // Then the rank of each key in the tile: after earlier keys of its digit, and those in lower
+    // lanes.
 #pragma unroll
     for (int e = 0; e < EACH; ++e) {
         const uint32 digit = digit_of(keys[e], p.pass);

@@ -1,14 +1,14 @@
-// Sums, products, extremes or sums of exponentials of all elements up to each, along the middle one
-// of three axes.
+// Scans: cumulative sums, products, extremes or logarithms of sums of exponentials, along the
+// middle one of three axes.
 //
-// Where the last axis is 1, a block of threads has a row (ROW), or a tile of it (ONE_PASS, for few
-// rows; prefix.cuh). Otherwise a thread has a column, or a chunk of it, and neighbours have
-// neighbouring columns; chunks take three launches: TOTALS of each, PREFIXES (what comes before each,
-// in the place of its total) and COLUMN. All combine in a fixed order.
+// If the last axis has length 1, a block of threads has a row (ROW), or a tile of it (ONE_PASS, for
+// few rows; prefix.cuh). Otherwise a thread has a column, or a chunk of it, and neighbours have
+// neighbouring columns; chunks take three launches: TOTALS of each chunk, PREFIXES (which replace
+// the totals) and COLUMN. All combine in a fixed order.
 //
 // Defined before this text: FORM, one of the five; INPUT and OUTPUT, types of elements;
-// ARITHMETIC, what OUTPUT is computed in; OP, the number of what is done; IDENTITY, its value where
-// there is nothing.
+// ARITHMETIC, the type of the computation; OP, the number of the operation; IDENTITY, its value for
+// no elements.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -34,7 +34,7 @@ typedef ScanParameters Parameters;
 typedef INPUT TI;
 typedef OUTPUT TO;
 typedef ARITHMETIC A;
-// Elements of a thread, as in scan.pxi: a tile of one pass has 32 KiB, for few and long ones.
+// Elements of a thread, as in scan.pxi. A tile of ONE_PASS has 32 KiB, for few long rows.
 #define EACH (sizeof(A) == 16 ? 8 : sizeof(A) == 8 || FORM == ROW ? 16 : 32)
 
 struct Fold {
@@ -63,7 +63,7 @@ struct Fold {
 #if IS_ROW
 extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p) {
     start_early();
-    // One more word after EACH, so that the threads of a warp meet different banks.
+    // One unused element after every EACH, so that the threads of a warp access different banks.
     __shared__ A stage[THREADS * (EACH + 1)];
     __shared__ A sums[THREADS / 32];
     const int tile = THREADS * EACH;

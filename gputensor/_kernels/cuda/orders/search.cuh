@@ -1,4 +1,4 @@
-// The place of each element among sorted ones, before or behind equal ones.
+// The place of each element among sorted ones, before or after equal ones.
 //
 // Defined before this text: ELEMENT and KEY (keys.cuh).
 #pragma once

@@ -1,8 +1,8 @@
-// Sorting rows of up to TILE elements, stable: a bitonic network in registers.
+// Stable sort of rows of up to TILE elements: a bitonic network in registers.
 //
 // A thread holds EACH neighbouring positions. Partners are in the same thread, in the same warp, or
-// in another one, which shared memory reaches. With ORDER, keys travel with their columns and the
-// result are those; without it the elements are made again from the keys.
+// in another warp, through shared memory. With IS_ORDER, keys travel with their columns, which are
+// the result; without it the elements are made again from the keys.
 //
 // Defined before this text: TILE, a power of two; IS_ORDER; ELEMENT and KEY (keys.cuh).
 #pragma once
@@ -49,7 +49,7 @@ __device__ __forceinline__ Item from_lane(const Item& x, int mask) {
     return u.item;
 }
 
-// Strides from `from` down, among the elements of one thread. `size` is that of the runs.
+// Strides from FROM down, among the elements of one thread. `size` is the length of the runs.
 template <int FROM>
 __device__ __forceinline__ void merge_inside(Item (&items)[EACH], int size) {
 #pragma unroll

@@ -1,8 +1,9 @@
-// The first k elements of each sorted row, without sorting it: a block of threads a row.
+// The first k elements of each row in sorted order, without a sort of the row: one block of threads
+// for each row.
 //
-// Digits of DIGIT bits of the k-th key are found from the highest on, by counts of the elements
-// whose higher digits are those. Where more elements have that key than are wanted, the same goes
-// on with their places. What is selected is then sorted.
+// The digits (of DIGIT bits) of the k-th key are found from the highest to the lowest, by counting
+// the elements whose higher digits are equal to those found. If more elements than needed have that
+// key, the same search continues with their places. The selected elements are then sorted.
 //
 // Defined before this text: SLOTS, a power of two that is k or more; KEY_BITS; ELEMENT and KEY
 // (keys.cuh).
@@ -19,11 +20,11 @@ typedef SortParameters Parameters;
 struct Search {
     Key key;                // the digits found so far
     uint32 place;
-    uint32 wanted, found;   // elements still to select among those that have them; how many have
+    uint32 wanted, found;   // elements to select among those with these digits; their number
     uint32 used;
 };
 
-// The digit at which the counts reach what is wanted.
+// Finds the digit at which the sum of the counts reaches the wanted number.
 __device__ __forceinline__ void find_digit(const uint32* bins, uint32* sums, Search& search,
                                            uint32& digit) {
     const int each = (1 << DIGIT) / THREADS, first = threadIdx.x * each;
