@@ -32,8 +32,8 @@ cdef PinnedPool* pinned_pool_peek(int device) noexcept nogil
 
 # ---- allocator
 
-# Pinned host memory for copies between host and device. No function needs the GIL. The model is in
-# allocator.pxi.
+# Pinned host memory for copies between host and device. Only pinned_holds needs the GIL. The model
+# is in allocator.pxi.
 
 # At least `nbytes` (> 0) of host memory that `device` copies to and from at full speed; block.ptr
 # is a host address, aligned to 512 bytes. NULL and a status when there is none. The device is open.
@@ -43,8 +43,8 @@ cdef void pinned_free(Block* block) noexcept nogil
 # Work queued on `stream` of the block's device reads or writes the block. Call it at any time
 # before pinned_free.
 cdef status_t pinned_use(Block* block, uint64_t stream) noexcept nogil
-# Whether a program holds this memory as pinned: a PinnedMemory, whose block it is, or memory that
-# it registered; then the block is NULL.
-cdef bint pinned_holds(uint64_t ptr, size_t nbytes, Block** block) noexcept nogil
+# Whether all of this memory is pinned: in a block in use, or memory that the program registered;
+# then the block is NULL. Needs the GIL.
+cdef bint pinned_holds(uint64_t ptr, size_t nbytes, Block** block)
 # Turns a failed pinned_malloc into its exception.
 cdef int raise_for_pinned(int device, size_t nbytes, status_t status) except -1

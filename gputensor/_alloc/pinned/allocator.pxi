@@ -124,48 +124,41 @@ cdef status_t _use_in_capture(Block* block, uint64_t capture_id) noexcept nogil:
     return STATUS_OK
 
 
-# Whether a graph uses a freed block, or a stream that used it captures now. Needs the lock, which
-# it drops: the block is the caller's.
-cdef bint _is_kept(PinnedPool* pool, Block* block) noexcept nogil:
-    cdef Driver* driver = pool.a.driver
-    cdef PinnedCapture* record
+# Whether a stream that used a freed block captures now. Without the lock.
+cdef bint _is_capturing(Driver* driver, Block* block) noexcept nogil:
     cdef StreamUse* use
     cdef int active = 0
     cdef uint64_t capture_id
-    if block.epoch == UINT64_MAX:
-        return True
-    for record in each(pool.captures):
-        if record.capture_id == block.epoch:
-            return True
-    block.epoch = 0
-    device_unlock(&pool.a)
     for use in each(block.uses):
         if not active:
             driver.capture_info(driver.self, use.stream, &active, &capture_id)
-    device_lock(&pool.a)
     return active != 0
 
 
-# Has a PENDING block wait for its streams, or defers that.
-cdef void _await(PinnedPool* pool, Block* block) noexcept nogil:
-    pool.a.driver_requests += 1         # meanwhile it is in no list
-    is_kept = _is_kept(pool, block)
-    pool.a.driver_requests -= 1
+# Has a PENDING block wait for its streams; defers that while a graph or a capture keeps the block.
+cdef void _await(PinnedPool* pool, Block* block, bint is_capturing) noexcept nogil:
+    cdef PinnedCapture* record
+    cdef bint is_kept = is_capturing or block.epoch == UINT64_MAX
+    for record in each(pool.captures):
+        is_kept = is_kept or record.capture_id == block.epoch
     if is_kept:
         chain_push(&pool.a.deferred, block)
     else:
+        block.epoch = 0
         pending_begin(&pool.a, block)
 
 
 cdef void pinned_free(Block* block) noexcept nogil:
     cdef Held held
     cdef bint is_done = block.uses == NULL and block.epoch == 0
+    cdef bint is_capturing
     pool = _pool_of(block)
     if pool.is_closed:
         return
     a = &pool.a
     if history_enabled(a.device):
         block_event_free(block, stack_capture_if(HISTORY_STACK_FREE), is_done)
+    is_capturing = _is_capturing(a.driver, block)
     device_hold(a, &held, "a free of pinned memory")
     account_take(a, block.kind, block.nbytes, block.requested)
     block.requested = 0
@@ -174,7 +167,7 @@ cdef void pinned_free(Block* block) noexcept nogil:
     else:
         block.state = BLOCK_PENDING
         account_pending(a, block, 1)
-        _await(pool, block)
+        _await(pool, block, is_capturing)
     pinned_trim(pool, a.config.pinned_max_cached_size)
 
 
@@ -184,8 +177,14 @@ cdef void _collect(PinnedPool* pool) noexcept nogil:
     _retire_captures(pool)
     deferred = a.deferred
     a.deferred = NULL
+    a.driver_requests += 1              # meanwhile they are in no list
     while deferred != NULL:
-        _await(pool, chain_pop(&deferred))
+        block = chain_pop(&deferred)
+        device_unlock(a)
+        is_capturing = _is_capturing(a.driver, block)
+        device_lock(a)
+        _await(pool, block, is_capturing)
+    a.driver_requests -= 1
     pending_poll(a)
     pinned_trim(pool, a.config.pinned_max_cached_size)
 
@@ -275,7 +274,6 @@ cdef void _fork() noexcept nogil:
         pool = pinned_pool_peek(device)
         if pool != NULL:
             pool.is_closed = True
-    pinned_ranges.renew()
 
 
 cdef Slot slot

@@ -1,17 +1,32 @@
 """The Python face of pinned host memory: PinnedMemory and PinnedRegion."""
 
-cdef extern from "gputensor/_alloc/pinned/ranges.h" namespace "gputensor" nogil:
-    cdef cppclass PinnedRanges:
-        void add(uint64_t ptr, size_t nbytes, void* block)
-        void remove(uint64_t ptr)
-        bint find(uint64_t ptr, size_t nbytes, void** block)
-        void renew()
-
-cdef PinnedRanges pinned_ranges     # of the objects below
+# Of each PinnedRegion, by its address: size, device, and the generation of the device.
+cdef dict registered = {}
 
 
-cdef bint pinned_holds(uint64_t ptr, size_t nbytes, Block** block) noexcept nogil:
-    return pinned_ranges.find(ptr, nbytes, <void**>block)
+# The block in use that holds all of a range, or NULL.
+cdef Block* _block_over(PinnedPool* pool, uint64_t ptr, size_t nbytes) noexcept nogil:
+    cdef Segment* segment
+    cdef Block* block
+    cdef Held held
+    held.take(&pool.a.lock)
+    for segment in each(pool.a.pools[0].segments):
+        if segment.va <= ptr < segment.va + segment.nbytes:
+            for block in each(segment.first):
+                if (block.state == BLOCK_ALLOCATED and block.ptr <= ptr
+                        and ptr + nbytes <= block.ptr + block.requested):
+                    return block
+    return NULL
+
+
+cdef bint pinned_holds(uint64_t ptr, size_t nbytes, Block** block):
+    for number in pinned_devices():
+        block[0] = _block_over(pinned_pool_peek(number), ptr, nbytes)
+        if block[0] != NULL:
+            return True
+    return any(start <= ptr and ptr + nbytes <= start + size
+               and generation == device_generation(device)
+               for start, (size, device, generation) in list(registered.items()))
 
 
 cdef class PinnedMemory:
@@ -50,11 +65,9 @@ cdef class PinnedMemory:
             raise_for_pinned(device, wanted, status)
         self.device = device
         self.nbytes = wanted
-        pinned_ranges.add(self.block.ptr, wanted, self.block)
 
     def __dealloc__(self):
         if self.block != NULL:
-            pinned_ranges.remove(self.block.ptr)
             pinned_free(self.block)
 
     def __getbuffer__(self, Py_buffer* view, int flags):
@@ -109,7 +122,7 @@ cdef class PinnedRegion:
         raise_for_status(
             driver.pinned_register(driver.self, <uint64_t><uintptr_t>self.view.buf, self.view.len),
             "pinned_register", f"of {self.view.len} bytes on device {device}")
-        pinned_ranges.add(self.ptr, self.view.len, NULL)
+        registered[self.ptr] = (self.view.len, device, self.generation)
         self.is_registered = True
 
     def __dealloc__(self):
@@ -144,7 +157,7 @@ cdef class PinnedRegion:
         if not self.is_registered:
             return STATUS_OK
         self.is_registered = False
-        pinned_ranges.remove(ptr)
+        registered.pop(ptr, None)
         if driver != NULL and self.generation == device_generation(self.device):
             with nogil:
                 status = driver.pinned_unregister(driver.self, ptr)
