@@ -56,7 +56,6 @@ cdef extern from "gputensor/_alloc/core/list.h" nogil:
     void chain_push[T](T** head, T* record)
     T* chain_pop[T](T** head)
     void queue_append[Q, T](Q* queue, T* record)
-    void queue_push[Q, T](Q* queue, T* record)
 
 cdef enum:
     UNIT = 512                  # bytes; every block is a multiple of it
@@ -97,9 +96,16 @@ cdef struct PrivatePool
 cdef struct PoolHold
 cdef struct View
 cdef struct CaptureReuse
+cdef struct PendingQueue
 
+# Another stream used a block: noted at the block until that is freed, then in the stream's queue
+# until its event is complete.
 cdef struct StreamUse:
     uint64_t stream
+    uint64_t event              # 0: none could be had
+    uint64_t wait               # ... then: a wait for the whole device in this epoch completes it
+    Block* block
+    PendingQueue* queue
     StreamUse* next
 
 # The slab aligns records to cache lines. A hit of a thread cache touches the first line only, so
@@ -310,12 +316,6 @@ cdef enum:                      # StatType
     STAT_INACTIVE_SPLIT_BYTES = 8
     STAT_TYPES = 9
 
-cdef struct PendingEvent:
-    uint64_t event              # 0: none could be had
-    uint64_t wait               # ... then: a wait for the whole device in this epoch completes it
-    Block* block
-    PendingEvent* next
-
 # A block freed in a capture whose streams all take part in it: it is free for a stream whose next
 # work comes after all `nodes`.
 cdef struct CaptureReuse:
@@ -328,8 +328,8 @@ cdef struct CaptureReuse:
 # Uses on one other stream, oldest first.
 cdef struct PendingQueue:
     uint64_t stream
-    PendingEvent* head
-    PendingEvent* tail
+    StreamUse* head
+    StreamUse* tail
     PendingQueue* next
 
 cdef struct DeviceAllocator:
@@ -363,7 +363,7 @@ cdef struct DeviceAllocator:
     # frees that wait for other streams
     PendingQueue* pending
     int64_t pending_sums[2][2]  # [FLOW_BYTES and FLOW_COUNT][kind]
-    int64_t refunds[2][2]       # of them: room under the peaks that goes back to a budget
+    int64_t leads[2][2]         # how much more room `active` has below its peak than `allocated`
     int pending_in_flight       # events that threads query or wait for, out of their queues
     int driver_requests         # threads that call the driver without the lock: see _open_scope
     Block* deferred             # freed during a capture, with uses; link_next

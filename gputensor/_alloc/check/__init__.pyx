@@ -17,8 +17,8 @@ from gputensor._alloc.model cimport (
     CACHE_SLOTS, FLOWS, FLOW_BYTES, FLOW_COUNT, POOL_LARGE,
     STAT_ACTIVE, STAT_ACTIVE_BYTES, STAT_ALLOCATED_BYTES, STAT_ALLOCATION, STAT_INACTIVE_SPLIT,
     STAT_INACTIVE_SPLIT_BYTES, STAT_REQUESTED_BYTES, STAT_RESERVED_BYTES, STAT_SEGMENT, STAT_TYPES,
-    UNIT, Block, BlockPool, Counters, DeviceAllocator, Page, PendingEvent, PendingQueue, PoolScope,
-    PrivatePool, Segment, StreamBins, ThreadCache, View, each, gt_highest_bit, linked,
+    UNIT, Block, BlockPool, Counters, DeviceAllocator, Page, PendingQueue, PoolScope,
+    PrivatePool, Segment, StreamBins, StreamUse, ThreadCache, View, each, gt_highest_bit, linked,
 )
 from gputensor._alloc.pinned cimport pinned_pool_peek
 

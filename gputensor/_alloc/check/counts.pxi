@@ -50,8 +50,8 @@ cdef void _check_caches(DeviceAllocator* a, Walk* walk) noexcept nogil:
 # of them in flight.
 cdef void _check_pending(DeviceAllocator* a, Walk* walk) noexcept nogil:
     cdef PendingQueue* queue
-    cdef PendingEvent* entry
-    cdef PendingEvent* last
+    cdef StreamUse* entry
+    cdef StreamUse* last
     cdef Block* block
     cdef int64_t entries = 0, deferred = 0
     for queue in each(a.pending):
@@ -141,9 +141,10 @@ cdef int64_t _budgets_of(DeviceAllocator* a, Walk* walk, int kind, int budget) n
     return total
 
 
-# The refund of a column of pending blocks to the budgets when they are done.
-cdef int64_t _refund(const int64_t* by_kind, int column) noexcept nogil:
-    return by_kind[0] + by_kind[1] if column == 0 else by_kind[2 - column]
+# The room of a column that only one of `allocated` (sign -1) and `active` (1) has.
+cdef int64_t _apart(const int64_t* leads, int column, int sign) noexcept nogil:
+    cdef int64_t small = 0 if column == 1 else max(sign * leads[0], 0)
+    return small + (0 if column == 2 else max(sign * leads[1], 0))
 
 
 # How far the values that a budget guards are below their peaks; `current` is of that column.
@@ -154,8 +155,8 @@ cdef int64_t _room(DeviceAllocator* a, int budget, int column,
     cdef int64_t room = a.stats[first][column].peak - current[first]
     if budget != FLOW_BYTES and budget != FLOW_COUNT:
         return room
-    return min(room - _refund(a.refunds[budget], column),
-               a.stats[second][column].peak - current[second])
+    return min(room - _apart(a.leads[budget], column, -1),
+               a.stats[second][column].peak - current[second] - _apart(a.leads[budget], column, 1))
 
 
 # Columns of the statistics: all, large, small.

@@ -83,8 +83,3 @@ template <class Q, class T> void queue_append(Q* queue, T* record) {
     *(queue->head ? &queue->tail->next : &queue->head) = record;
     queue->tail = record;
 }
-template <class Q, class T> void queue_push(Q* queue, T* record) {
-    if (!queue->head) { queue->tail = record; }
-    record->next = queue->head;
-    queue->head = record;
-}

@@ -86,6 +86,13 @@ cdef int64_t _room(DeviceAllocator* a, int flow, int i) noexcept nogil:
     return min(stat.peak - stat.current, other.peak - other.current)
 
 
+# How much more room `active` has below its peak than `allocated`, in pool column `i`.
+cdef int64_t _lead(DeviceAllocator* a, int flow, int i) noexcept nogil:
+    cdef Stat* stat = &a.stats[TYPE_OF[flow]][i]
+    cdef Stat* other = &a.stats[TYPE_WITH_PENDING[flow]][i]
+    return other.peak - other.current - stat.peak + stat.current
+
+
 # Adds `amount` to one budget of every shard, which counts as 0 when it is below; gives the sum
 # before the addition.
 cdef int64_t _hand_out(DeviceAllocator* a, int kind, int flow, int64_t amount) noexcept nogil:
@@ -150,9 +157,10 @@ cdef void stats_settle(DeviceAllocator* a) noexcept nogil:
             if TYPE_WITH_PENDING[flow] >= 0:
                 _set_type(a.stats[TYPE_WITH_PENDING[flow]], kind, came,
                           gone - a.pending_sums[flow][kind])
-                a.refunds[flow][kind] = 0
     for flow in range(FLOWS):
         _budget(a, flow)
+        for kind in range(2 if TYPE_WITH_PENDING[flow] >= 0 else 0):
+            a.leads[flow][kind] = max(min(_lead(a, flow, 2 - kind), _lead(a, flow, 0) // 2), 0)
 
 
 cdef void stats_update(DeviceAllocator* a) noexcept nogil:
@@ -178,18 +186,16 @@ cdef void account_split_in(DeviceAllocator* a, Block* block) noexcept nogil:
 
 
 cdef void account_pending(DeviceAllocator* a, Block* block, int sign) noexcept nogil:
-    cdef int64_t amount
+    cdef int64_t amount, apart
     cdef int flow
     for flow in range(2):
-        amount = <int64_t>block.nbytes if flow == FLOW_BYTES else 1
-        a.pending_sums[flow][block.kind] += sign * amount
-        # A block moves from allocated to pending: its room belongs to no budget while it waits.
-        # When it is done, `active` has more room under its peak. So has `allocated`, since the
-        # block was freed, unless settle() gave that away meanwhile.
-        if sign < 0:
-            amount = -min(amount, a.refunds[flow][block.kind])
-        a.refunds[flow][block.kind] += amount
-        a.counters[block.kind].budgets[flow] -= amount
+        amount = sign * (<int64_t>block.nbytes if flow == FLOW_BYTES else 1)
+        a.pending_sums[flow][block.kind] += amount
+        # A block that waits leaves room below the peak of `allocated`, and one that is done below
+        # that of `active`. Budgets have what both have: the lead says which of them has more.
+        apart = min(a.leads[flow][block.kind], 0)
+        a.leads[flow][block.kind] -= amount
+        a.counters[block.kind].budgets[flow] += min(a.leads[flow][block.kind], 0) - apart
 
 
 cdef void stat_change(Stat* stat, int64_t amount) noexcept nogil:

@@ -10,9 +10,8 @@ from gputensor._alloc.core cimport (
 from gputensor._alloc.grow cimport view_close, view_show
 from gputensor._alloc.history cimport block_event_completed
 from gputensor._alloc.model cimport (
-    BLOCK_HELD, BLOCK_PENDING, Block, BlockPool, CaptureReuse, DeviceAllocator, PendingEvent,
-    PendingQueue, PoolScope, PrivatePool, StreamUse, chain_pop, chain_push, each, queue_append,
-    queue_push, row_pop, row_push,
+    BLOCK_HELD, BLOCK_PENDING, Block, BlockPool, CaptureReuse, DeviceAllocator, PendingQueue,
+    PoolScope, PrivatePool, StreamUse, chain_pop, chain_push, each, queue_append, row_pop, row_push,
 )
 from gputensor._driver.table cimport STATUS_OK, STATUS_OUT_OF_MEMORY, Driver, status_t
 

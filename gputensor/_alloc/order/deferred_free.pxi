@@ -44,34 +44,6 @@ cdef PendingQueue* _queue(DeviceAllocator* a, uint64_t stream) noexcept nogil:
     return queue
 
 
-cdef void _wait_for(DeviceAllocator* a, Block* block, uint64_t stream) noexcept nogil:
-    cdef Driver* driver = a.driver
-    cdef PendingQueue* queue = _queue(a, stream)
-    cdef PendingEvent* entry = <PendingEvent*>calloc(1, sizeof(PendingEvent))
-    cdef uint64_t event = 0
-    cdef bint is_recorded = False
-    if event_take(a, &event) != STATUS_OK:
-        event = 0
-    device_unlock(a)
-    if queue == NULL or entry == NULL:
-        # Without host memory for the record, wait here and now: correct, and rare.
-        driver.stream_synchronize(driver.self, stream)
-    elif event != 0:
-        is_recorded = driver.event_record(driver.self, event, stream) == STATUS_OK
-    device_lock(a)
-    if event != 0 and not is_recorded:
-        event_give(a, event)
-        event = 0
-    if queue == NULL or entry == NULL:
-        free(entry)
-        return
-    entry.event = event
-    entry.wait = a.epoch
-    entry.block = block
-    block.waits += 1
-    queue_append(queue, entry)
-
-
 cdef void _complete(DeviceAllocator* a, Block* block) noexcept nogil:
     account_pending(a, block, -1)
     block_event_completed(block)
@@ -79,6 +51,20 @@ cdef void _complete(DeviceAllocator* a, Block* block) noexcept nogil:
         view_close(a, block)
     else:
         pool_insert(block.pool, block)
+
+
+# A block waits for one thing less.
+cdef void _waits_less(DeviceAllocator* a, Block* block) noexcept nogil:
+    block.waits -= 1
+    if block.waits == 0:
+        _complete(a, block)
+
+
+cdef void _use_over(DeviceAllocator* a, StreamUse* use) noexcept nogil:
+    if use.event != 0:
+        event_give(a, use.event)
+    _waits_less(a, use.block)
+    free(use)
 
 
 cdef void pending_add(DeviceAllocator* a, Block* block) noexcept nogil:
@@ -93,69 +79,83 @@ cdef void pending_add(DeviceAllocator* a, Block* block) noexcept nogil:
 
 # The block begins to wait, for events or for the capture's end.
 cdef void pending_begin(DeviceAllocator* a, Block* block) noexcept nogil:
+    cdef Driver* driver = a.driver
+    cdef StreamUse* use
     if a.capturing:
         chain_push(&a.deferred, block)
         capture_reuse_note(a, block)
         return
+    a.driver_requests += 1              # meanwhile the block is in no list
+    for use in each(block.uses):
+        use.block = block
+        use.queue = _queue(a, use.stream)
+        if event_take(a, &use.event) != STATUS_OK:
+            use.event = 0
+    device_unlock(a)
+    for use in each(block.uses):
+        if use.queue == NULL:
+            # Without host memory for the queue, wait here and now: correct, and rare.
+            driver.stream_synchronize(driver.self, use.stream)
+        if use.event != 0 and driver.event_record(driver.self, use.event, use.stream) != STATUS_OK:
+            driver.event_destroy(driver.self, use.event)
+            use.event = 0
+    device_lock(a)
+    a.driver_requests -= 1
     block.waits = 1                     # this function: the block must not complete under it
-    a.driver_requests += 1
     while block.uses != NULL:
         use = row_pop(&block.uses)
-        _wait_for(a, block, use.stream)
-        free(use)
-    a.driver_requests -= 1
-    block.waits -= 1
-    if block.waits == 0:
-        _complete(a, block)
+        use.wait = a.epoch
+        block.waits += 1
+        if use.queue != NULL:
+            queue_append(use.queue, use)
+        else:
+            _use_over(a, use)
+    _waits_less(a, block)
 
 
-# Queries an entry's event, or waits for it. Without the lock.
-cdef bint _deferred_free_ask(DeviceAllocator* a, PendingEvent* entry, bint waits) noexcept nogil:
-    cdef Driver* driver = a.driver
-    cdef status_t status
-    if not waits:
-        status = driver.event_query(driver.self, entry.event)
-    elif entry.event != 0:
-        status = driver.event_synchronize(driver.self, entry.event)
-    else:
-        status = driver.synchronize(driver.self)
-    return status == STATUS_OK
+# Whether the work that an entry stands for is done; with `waits`, waits for it. Without the lock.
+cdef bint _is_over(Driver* driver, StreamUse* use, uint64_t waited, bint waits) noexcept nogil:
+    if use.event == 0:
+        return waited >= use.wait or (waits and driver.synchronize(driver.self) == STATUS_OK)
+    if waits:
+        return driver.event_synchronize(driver.self, use.event) == STATUS_OK
+    return driver.event_query(driver.self, use.event) == STATUS_OK
 
 
-# Takes the oldest entry out of its queue, so that no other thread settles, queries or waits, and
-# settles it or puts it back. Gives the lock up meanwhile.
-cdef bint _try_oldest(DeviceAllocator* a, PendingQueue* queue, bint waits) noexcept nogil:
-    cdef PendingEvent* entry = queue.head
-    cdef Block* block = entry.block
-    cdef bint is_complete = entry.event == 0 and a.waited >= entry.wait
-    if entry.event == 0 and not is_complete and not waits:
-        return False
-    row_pop(&queue.head)
-    if not is_complete:
-        a.pending_in_flight += 1
-        a.driver_requests += not waits
-        device_unlock(a)
-        is_complete = _deferred_free_ask(a, entry, waits)
-        device_lock(a)
-        a.driver_requests -= not waits
-        a.pending_in_flight -= 1
-    if not is_complete:
-        queue_push(queue, entry)
-        return False
-    if entry.event != 0:
-        event_give(a, entry.event)
-    free(entry)
-    block.waits -= 1
-    if block.waits == 0:
-        _complete(a, block)
-    return True
+# Takes all entries out of a queue, or the oldest if it waits for that, so that no other thread
+# queries them or waits. Those that are complete are settled, the others go back; whether any is
+# complete. Drops the lock meanwhile.
+cdef bint _settle(DeviceAllocator* a, PendingQueue* queue, bint waits) noexcept nogil:
+    cdef StreamUse* first = queue.head
+    cdef StreamUse* last = first if waits else queue.tail
+    cdef StreamUse* still = first       # the first that is not complete
+    cdef uint64_t waited = a.waited
+    cdef bint is_settled
+    queue.head = last.next
+    last.next = NULL
+    a.pending_in_flight += 1
+    a.driver_requests += not waits
+    device_unlock(a)
+    while still != NULL and _is_over(a.driver, still, waited, waits):
+        still = still.next
+    device_lock(a)
+    a.driver_requests -= not waits
+    a.pending_in_flight -= 1
+    if still != NULL:
+        queue.tail = last if queue.head == NULL else queue.tail
+        last.next = queue.head
+        queue.head = still
+    is_settled = still != first
+    while first != still:
+        _use_over(a, row_pop(&first))
+    return is_settled
 
 
 cdef void pending_poll(DeviceAllocator* a) noexcept nogil:
     cdef PendingQueue* queue
     for queue in each(a.pending):
-        while queue.head != NULL and not a.capturing and _try_oldest(a, queue, False):
-            pass
+        if queue.head != NULL and not a.capturing:
+            _settle(a, queue, False)
 
 
 cdef bint pending_wait_one(DeviceAllocator* a) noexcept nogil:
@@ -164,7 +164,7 @@ cdef bint pending_wait_one(DeviceAllocator* a) noexcept nogil:
         return False
     for queue in each(a.pending):
         if queue.head != NULL:
-            return _try_oldest(a, queue, True)
+            return _settle(a, queue, True)
     if a.pending_in_flight > 0:
         # Another thread is about to return the entry that it waits for.
         device_unlock(a)
