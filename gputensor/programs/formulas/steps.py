@@ -108,6 +108,8 @@ def _tree(call, parts):
         return ("round", target, parts[0]) if {source, target} <= {*_FLOATS} else None
     if op not in OPERATIONS or compute not in _TYPES or len(parts) != OPERATIONS[op].arity:
         return None
+    if op == "add" and compute == "bool":  # of truth values; a formula would add numbers
+        op = "or"
     return (op, *parts)
 
 

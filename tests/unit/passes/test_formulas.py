@@ -50,6 +50,14 @@ def test_chains_are_one_call(rng, dtype):
     check(gated, x, y, calls=["formula"], dtype=dtype, bound=bound)
 
 
+def test_sums_of_truth_values_are_no_numbers(rng):
+    def both(x, y):
+        found = (x < 0.5) + (y < 0.5)
+        return found * x
+
+    check(both, draw(rng, ROWS, COLUMNS), draw(rng, ROWS, COLUMNS), calls=["formula"])
+
+
 def test_norms_take_the_sum_before_them(rng):
     """And give it as well, since the next residual reads it."""
 
