@@ -41,24 +41,29 @@ UNFIT = (ValueError, TypeError, IndexError, OverflowError, RuntimeError)
 
 
 class Case:
-    """One drawn function: `model(*inputs, state)`, with its specs."""
+    """One drawn function: `model(*inputs, state)`, with its specs.
 
-    def __init__(self, seed, home="host"):
-        rng = random.Random(seed)
+    `kinds` are the functions that draw its steps, `dtypes` those of its inputs, and `lengths` how
+    many steps it has. States are drawn with steps of all kinds alone.
+    """
+
+    def __init__(self, rng, home="host", kinds=STEPS, dtypes=DTYPES, lengths=(2, 10)):
         self.rng = rng
+        self.kinds = kinds
         self.home = home
         self.given = Outside(rng, home)
         self.has_dim = rng.random() < 0.2
         self.given.fixed = not self.has_dim
         self.shapes = [self.shape() for _input in range(rng.randint(1, 3))]
         self.given.inputs = len(self.shapes)
-        self.dtypes = [rng.choice(DTYPES) for _shape in self.shapes]
+        self.dtypes = [rng.choice(dtypes) for _shape in self.shapes]
         self.states = [
-            (rng.choice(DTYPES), (rng.randint(2, 4), 3)) for _s in range(rng.randint(0, 2))
+            (rng.choice(DTYPES), (rng.randint(2, 4), 3))
+            for _s in range(rng.randint(0, 2) if kinds is STEPS else 0)
         ]
         self.writes = []
         self.steps = []
-        self.draw(rng.randint(2, 10))
+        self.draw(rng.randint(*lengths))
         self.outputs = rng.sample(range(self.total), min(self.total, rng.randint(1, 4)))
 
     def shape(self):
@@ -85,7 +90,7 @@ class Case:
             lists.append([*(gt.asarray(a, device=self.home) for a in arrays), *states])
         fixed = len(self.shapes)
         for _step in range(count):
-            step = self.rng.choice(STEPS)(self.rng, lists[0], self.given)
+            step = self.rng.choice(self.kinds)(self.rng, lists[0], self.given)
             if self.states and self.rng.random() < 0.2:
                 step = self.state_step(fixed, lists[0])
             lengths = [len(one) for one in lists]
@@ -186,7 +191,7 @@ def run_one(seed, devices, interpret, home="host"):
 
     `devices` run the program, `home` the function.
     """
-    case = Case(seed, home)
+    case = Case(random.Random(seed), home)
     listed = case.listed()
     source = case.source(listed)
     device = case.rng.choice(devices)
