@@ -14,9 +14,9 @@ cdef struct Attention:
     const Operand* length       # [batch], of integers; or NULL: all keys
     double scale
     double soft_cap             # 0: none
-    int64_t window              # 0: none; else is_causal
+    int64_t window              # 0: none; otherwise is_causal is set
     int is_causal               # the last query is at the last key
-    uint32_t precision          # flags of precision.pxd
+    uint32_t precision          # flags of blas/plan
 
 # Queues the work; no extent is 0.
 cdef int attend(int device, uint64_t stream, const Attention* given) except -1

@@ -1,4 +1,4 @@
-"""The one way of attention: a host call, the fused kernel, or products and a formula."""
+"""The entry of attention: a host call, the fused kernel, or products and a formula."""
 
 
 cdef int attend(int device, uint64_t stream, const Attention* given) except -1:

@@ -1,7 +1,7 @@
 """Attention in one kernel (attention.cuh), where tensor cores take the element type.
 
-Few rows and many keys, as in decoding, leave most of a GPU idle: then the keys are cut among blocks
-and a second launch joins their parts in a fixed order.
+Few rows and many keys, as in decoding, leave most of a GPU idle. In that case the keys are cut
+among blocks, and a second launch joins the parts in a fixed order.
 """
 
 cdef enum:
@@ -150,21 +150,21 @@ cdef void fill_parameters(AttentionParameters* p, const Attention* given) noexce
 
 
 cdef int hopper_groups(int device, const Attention* given, int64_t rows) except -1:
-    """Warpgroups of a block, of 64 rows each, where wgmma takes this attention; else 0."""
+    """Warpgroups of a block, of 64 rows each, where wgmma takes this attention; otherwise 0."""
     cdef int64_t blocks, size = given.query.shape[3]
     if device_facts(device).capability != HOPPER or given.mask != NULL or given.scale <= 0:
         return 0
     if device_facts(device).shared_nbytes <= HOPPER_SHARED or (size != 64 and size != 128):
         return 0
-    # Blocks of 128 rows must fill most of the device: smaller tiles do, or keys that are cut.
+    # Too few blocks of 128 rows leave the device idle; smaller tiles or cut keys fill it.
     blocks = given.query.shape[0] * given.key.shape[1] * ((rows + 127) // 128)
     if rows < 128 or 2 * blocks < device_facts(device).multiprocessors:
         return 0
-    # Where keys are few, a block's beginning and end count: two of them share a multiprocessor
+    # With few keys, a block's beginning and end count, so two blocks share a multiprocessor
     # (1,024 keys of 64, causal, 16 heads, batch 8: 108 -> 96 us on an H200).
     if size == 64 and given.is_causal and given.key.shape[2] <= FEW_KEYS:
         return 1
-    # Where rows are many, larger tiles read keys less often.
+    # With many rows, larger tiles read the keys less often.
     return 3 if size == 64 and blocks >= 8 * device_facts(device).multiprocessors else 2
 
 

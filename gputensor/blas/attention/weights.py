@@ -4,7 +4,7 @@ __all__ = ["weight_trees"]
 
 
 def weight_trees(scale, is_causal, window, cap, mask, has_length):
-    """Return the formula of the weights: of the scores, then mask and length if there are any.
+    """Return the formula of the weights, whose operands are the scores, then any mask and length.
 
     >>> len(weight_trees(0.5, True, 0, 0.0, None, False))
     1
@@ -26,7 +26,7 @@ def weight_trees(scale, is_causal, window, cap, mask, has_length):
         x = ("add", x, ("load", 1))
     for one in seen:
         x = ("where", one, x, ("number", "-inf"))
-    # Where everything is masked all powers are 0, and so is the row.
+    # Where everything is masked, all powers are 0, and so is the row.
     largest = ("fold", "max", x)
     shift = ("where", ("eq", largest, ("number", "-inf")), ("number", 0), largest)
     powers = ("exp", ("sub", x, shift))

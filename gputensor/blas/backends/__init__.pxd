@@ -1,4 +1,4 @@
-# What other rooms may call of blas/backends; each section is named after its part.
+# The parts of blas/backends that other rooms may call; each section is named after its file.
 
 from libc.stdint cimport int64_t, uint64_t
 
@@ -31,9 +31,9 @@ cdef struct Outcome:
 
 cdef void work_init(Work* work, Plan* plan, Product* products, uint64_t stream) noexcept nogil
 # Takes a workspace where the plan needs one, and queues the work: once, or for each index tuple of
-# the product's outer dimensions. Raises what a launch of our own kernels raises.
+# the product's outer dimensions. Raises the errors of our own kernels' launches.
 cdef int work_queue(Work* work, Outcome* outcome) except -1 nogil
-# The same in a context that is current, with the workspace of `work`; a cuBLAS status.
+# The same in the current context, with the workspace of `work`; returns a cuBLAS status.
 cdef int work_launch(Work* work) except -1 nogil
 # Raises for an outcome that is not STAGE_DONE.
 cdef int raise_for_outcome(const Work* work, const Outcome* outcome) except -1 with gil
@@ -47,36 +47,36 @@ cdef inline bint is_integer(int dtype) noexcept nogil:
 # A backend is one way to compute products: a library's call or a kernel of ours. table.pxi has a
 # row for each. Every function may be called without the GIL.
 
-cdef enum:                      # what of an epilogue a launch does, besides alpha and beta
+cdef enum:                      # steps of an epilogue that a launch does, besides alpha and beta
     DOES_BIAS = 1
     DOES_ACTIVATION = 2
     DOES_ADDEND = 4             # beta multiplies a C that is not D
     DOES_ALL = 7
 
 cdef enum Role:
-    ROLE_LIBRARY = 0            # takes what our own kernels leave, in a context, with a workspace
+    ROLE_LIBRARY = 0            # computes the other products, in a context, with a workspace
     ROLE_OWN = 1                # a kernel of ours that competes with the libraries
     ROLE_OWN_FIRST = 2          # the same, preferred to the algorithms measured on the device
     ROLE_GROUP = 3              # for many products at once; planned by its caller
 
 cdef struct Backend:
     const char* name
-    const char* call            # what errors name
-    int number                  # in plans and in files of tuned results; never used again
+    const char* call            # the call that errors name
+    int number                  # in plans and in files of tuned results; never reassigned
     Role role
     int epilogues               # DOES_*
-    # Whether the launch computes this product at all, and whether it is expected to be the quickest
-    # way. The models compare with the libraries, each for its own products, and not with each
-    # other: planning takes the first row that wins.
+    # `can`: whether the launch computes this product at all. `wins`: whether it is expected to be
+    # the quickest way. Each model compares with the libraries for its own products, and not with
+    # other models, so planning takes the first row that wins.
     bint (*can)(const Product* product) except -1 nogil
     bint (*wins)(const Product* product) except -1 nogil
-    # Completes the plan: descriptors, algorithm or kernel. A cuBLAS status, BLAS_NOT_SUPPORTED
-    # where there is no algorithm or nothing compiles the kernel.
+    # Completes the plan: descriptors, algorithm or kernel. Returns a cuBLAS status,
+    # BLAS_NOT_SUPPORTED where there is no algorithm or the kernel cannot be compiled.
     int (*build)(const Product* product, const Choice* choice, Plan* plan) except -1 nogil
     size_t (*scratch)(const Plan* plan, const Product* product) noexcept nogil
-    int (*launch)(const Work* work) except -1 nogil     # one repetition; a cuBLAS status
+    int (*launch)(const Work* work) except -1 nogil     # one repetition; returns a cuBLAS status
 
-# The row of a number; NULL: there is none.
+# The row with this number, or NULL.
 cdef const Backend* backend_of(int number) noexcept nogil
 cdef bint is_own(int number) noexcept nogil
 # Scratch memory of one run of a plan.
@@ -86,8 +86,8 @@ cdef size_t scratch_nbytes(const Plan* plan, const Product* product) noexcept no
 # ---- planning
 
 cdef enum:
-    # The product as it is, by a library: nothing is compiled, and tuning is not consulted. This bit
-    # of the preference in their keys keeps such plans apart from others.
+    # The product without padding, by a library: no kernel is compiled, and tuning is not consulted.
+    # The keys of such plans have this bit in their preference, which keeps them apart from others.
     PLAN_PLAIN = 8
 
 # The request for a plan: wanted_init fills the first four fields, plan_known the rest.
@@ -95,28 +95,29 @@ cdef struct Wanted:
     Product* product
     int preference              # a Library
     int limits                  # PLAN_PLAIN or 0
-    const Choice* choice        # as tuning found it; NULL: by models and heuristics
+    const Choice* choice        # the result of tuning; NULL: models and heuristics decide
     PlanKey key
     uint64_t hash
 
 cdef void wanted_init(Wanted* wanted, Product* product, int preference,
                       int limits) noexcept nogil
-# The plan of a product: that in the table; else by what tuning knows, by models and heuristics, and
-# then in the table. NULL, and an outcome, where no library plans it. `stream` is where the product
-# will run. Takes the GIL to load libraries, to compile a kernel, and where tuning is to measure or
-# note the product. A compute type that the library lacks becomes float32's.
+# The plan of a product, from the table; if it is not there, it is made by the results of tuning, or
+# by models and heuristics, and put into the table. Returns NULL, and an outcome, where no library
+# plans it. `stream` is the stream on which the product will run. Takes the GIL to load libraries,
+# to compile a kernel, and where tuning has to measure or note the product. A compute type that the
+# library lacks becomes float32's.
 cdef Plan* plan_of(Wanted* wanted, uint64_t stream, Outcome* outcome) except? NULL nogil
 cdef int raise_for_plan(const Product* product, const Outcome* outcome) except -1 with gil
-# The plan in the table, or NULL. The device's libraries are loaded where there is one.
+# The plan in the table, or NULL. If there is one, the device's libraries are loaded.
 cdef Plan* plan_known(Wanted* wanted) noexcept nogil
-# Builds the plan of a product that is in no table: the libraries' way, not put into the table.
-# NULL, and an outcome, on failure.
+# Builds the plan of a product with the libraries, and does not put it into the table. Returns NULL,
+# and an outcome, on failure.
 cdef Plan* plan_build(const Wanted* wanted, Outcome* outcome) except? NULL nogil
-# The same by one of our kernels; NULL where it is not expected to be the quickest way, and where
-# nothing compiles it.
+# The same with one of our kernels; NULL where it is not expected to be the quickest way, and where
+# it cannot be compiled.
 cdef Plan* own_plan(int number, const Wanted* wanted) except? NULL nogil
 cdef void plan_destroy(Plan* plan) noexcept nogil
-# To call when a call is done with its plan: destroys one that found no place in the table.
+# Called when a call is done with its plan: destroys a plan that found no place in the table.
 cdef void plan_drop(Plan* plan) noexcept nogil
 # A product in words, for messages.
 cdef str product_facts(const Product* product)
@@ -131,9 +132,9 @@ cdef bint libraries_are_loaded(int device) noexcept nogil
 
 # Products that a phantom GPU kept: `Product`s of one repetition, without a device.
 
-# Whether one from a file names types, operations and extents that there are.
+# Whether the types, operations and extents of one from a file are valid.
 cdef bint described_is_sound(const Product* given) noexcept nogil
-# Plans it by the libraries, and queues it; where the plan is known nothing is planned.
+# Plans it with the libraries, unless its plan is known, and queues it.
 cdef int described_queue(int device, uint64_t stream, const Product* given) except -1 nogil
 
 
@@ -141,12 +142,12 @@ cdef int described_queue(int device, uint64_t stream, const Product* given) exce
 
 # Batches that no single stride describes, as one call with arrays of addresses on the device.
 
-# Whether the repetitions of a product (its `outer` dimensions) are to go as one pointer-array call:
-# pure arithmetic.
+# Whether the repetitions of a product (its `outer` dimensions) should be one pointer-array call.
+# Pure arithmetic.
 cdef bint pointer_batch_wins(const Product* product) noexcept nogil
 # Whether the library takes matrices at these addresses by pointer.
 cdef bint pointers_are_aligned(const Product* product, int a, int b, int d) noexcept nogil
-# Compile what writes the table; False where nothing compiles kernels.
+# Compiles the kernel that writes the table; False where no kernel can be compiled.
 cdef bint pointer_batch_ready(int device) except -1 nogil
 # A plan for the grouped call of `work`, whose scratch is a table of this size.
 cdef void grouped_plan(const Product* products, Plan* plan) noexcept nogil
@@ -155,8 +156,8 @@ cdef size_t grouped_table_nbytes(int64_t count) noexcept nogil
 
 # ---- skinny
 
-# A skinny product: y = alpha * x w^T + beta * addend + bias for at most 16 rows of x, as the own
-# kernels take it, whose weights may be quantized.
+# A skinny product as our own kernels take it: y = alpha * x w^T + beta * addend + bias for at most
+# 16 rows of x. The weights may be quantized.
 
 cdef enum:
     SMALL_M = 16                # rows of x at most

@@ -1,7 +1,7 @@
-"""Products as data: what a phantom GPU keeps of a library's product, and queueing it elsewhere.
+"""Products as data: a phantom GPU keeps a library's product so that it can be queued elsewhere.
 
-A described product is a `Product` of one repetition: no outer dimensions, no device, every other
-byte 0. A described product may come from a file, so its numbers are checked before they are used.
+A described product is a `Product` of one repetition: no outer dimensions, no device, and padding
+bytes of 0. It may come from a file, so its numbers are checked before they are used.
 """
 
 cdef enum:
@@ -11,7 +11,7 @@ cdef int64_t MOST_EXTENT = <int64_t>1 << 40
 
 
 cdef void describe_product(const Product* product, Product* out) noexcept nogil:
-    """The fields one by one: what lies between them is 0."""
+    """Copy the fields one by one, so that the bytes between them are 0."""
     memset(out, 0, sizeof(Product))
     out.m, out.n, out.k, out.batch = product.m, product.n, product.k, product.batch
     out.lda, out.ldb, out.ldc, out.ldd = product.lda, product.ldb, product.ldc, product.ldd
@@ -62,7 +62,7 @@ cdef bint described_is_sound(const Product* given) noexcept nogil:
 
 
 cdef int described_queue(int device, uint64_t stream, const Product* given) except -1 nogil:
-    """Plan a described product by the libraries, which compile nothing, and queue it."""
+    """Plan a described product with the libraries, which compile nothing, and queue it."""
     cdef Product product = given[0]
     cdef Wanted wanted
     cdef Outcome outcome

@@ -1,4 +1,4 @@
-"""The rows of the libraries: cuBLASLt, whose plans can be kept, and cuBLAS for what is left.
+"""The rows of the libraries: cuBLASLt, whose plans can be kept, and cuBLAS for other products.
 
 A phantom GPU has no libraries. It keeps their products, described (described.pxi), and they are
 planned where they run.
@@ -41,7 +41,7 @@ cdef bint needs_lt(const Product* product) noexcept nogil:
 
 
 cdef bint lt_can(const Product* product) except -1 nogil:
-    # The libraries promise sums of int8 products without other factors than 0 and 1 only.
+    # The libraries promise integer sums only for int8 products with factors of 0 and 1.
     if is_integer(product.type_a) and (product.type_a != DT_INT8 or product.type_d != DT_INT32
                                        or product.flags & PRODUCT_FACTORS):
         return False

@@ -1,10 +1,10 @@
-"""Planning: the plan in the table, else a loop over the rows of backends, without Python.
+"""Planning: finds the plan in the table, or loops over the rows of backends, without Python.
 
-The result of tuning decides, if there is one for the product; else what is known of the device for
-the product (measured_algorithms.py); else the result of tuning of a near product. Otherwise the
-first of our kernels that expects to win takes it, and what they leave goes to the libraries: padded
-by a cost model, with the algorithm that the library proposes. With tuning enabled, a product that
-has no tuned result is tuned here, before its first run, unless its stream is capturing.
+The first of these that exists decides: the product's own result of tuning; the algorithm measured
+for it on such a device (measured_algorithms.py); the result of tuning of a near product. Without
+any, the first of our kernels that expects to win takes the product. The rest goes to the libraries:
+padded by a cost model, with the algorithm that the library proposes. With tuning enabled, a product
+that has no tuned result is tuned here, before its first run, unless its stream is capturing.
 """
 
 cdef str product_facts(const Product* product):
@@ -53,7 +53,7 @@ cdef void plan_drop(Plan* plan) noexcept nogil:
 
 cdef int build_by_libraries(const Product* product, const Wanted* wanted,
                             Plan* plan) except -1 nogil:
-    """Complete a plan by the first library that can; the status of the last one tried."""
+    """Complete a plan with the first library that can; returns the status of the last one tried."""
     cdef const Choice* choice = wanted.choice
     cdef bint wants_cublas = wanted.preference == LIBRARY_CUBLAS
     cdef int status = BLAS_NOT_SUPPORTED
@@ -107,7 +107,7 @@ cdef Plan* plan_build(const Wanted* wanted, Outcome* outcome) except? NULL nogil
 
 cdef Plan* plan_by(const Backend* row, const Wanted* wanted,
                    bint is_asked=False) except? NULL nogil:
-    """By one of our kernels that can make it and, unless forced, is modelled as the fastest."""
+    """Plan with one of our kernels if it can and, unless forced, is expected to be the fastest."""
     cdef Plan* plan
     cdef int status = BLAS_NOT_SUPPORTED
     if not row.can(wanted.product) or not (is_asked or row.wins(wanted.product)):
@@ -139,7 +139,7 @@ cdef Plan* first_own_plan(Role role, const Wanted* wanted) except? NULL nogil:
     return NULL
 
 
-# ---- with what tuning knows
+# ---- with the results of tuning
 
 cdef int fill_known(int device) except -1 with gil:
     tunable.fill(device)
@@ -158,8 +158,8 @@ cdef bint ask_tuning(const Product* product, uint64_t stream, Choice* choice) ex
 
 cdef bint find_tuned(const Product* product, uint64_t stream, bint is_measured,
                      Choice* choice) except -1 nogil:
-    """The result of tuning; that of a near product where nothing is measured."""
-    # A pointer-array call is cuBLAS's, and there is one algorithm of it.
+    """Find the result of tuning, or that of a near product if no algorithm was measured."""
+    # A pointer-array call belongs to cuBLAS, which has one algorithm for it.
     if product.flags & (PRODUCT_POINTERS | PRODUCT_AS_IT_IS):
         return False
     if known_tuned(product, choice) or (tuning_asks() and ask_tuning(product, stream, choice)):
@@ -172,7 +172,7 @@ cdef Plan* plan_by_knowledge(Wanted* wanted, uint64_t stream,
     cdef const Product* product = wanted.product
     cdef Choice known, found
     cdef Plan* plan = NULL
-    # Who asks for a library or for padding gets a library.
+    # A caller that requests a library or padding gets a library.
     cdef bint is_auto = (wanted.preference == LIBRARY_AUTO and padding_is_auto()
                          and not product.flags & PRODUCT_POINTERS)
     cdef bint is_measured
@@ -190,7 +190,7 @@ cdef Plan* plan_by_knowledge(Wanted* wanted, uint64_t stream,
         elif plan is NULL:
             plan = first_own_plan(ROLE_OWN, wanted)
     if wanted.choice is not NULL and is_own(wanted.choice.backend):
-        # Its kernel cannot be had here; the libraries' way is as good as any.
+        # Its kernel is not available here, so the libraries take the product.
         wanted.choice = NULL
     if plan is NULL:
         plan = plan_build(wanted, outcome)
@@ -198,14 +198,14 @@ cdef Plan* plan_by_knowledge(Wanted* wanted, uint64_t stream,
     return plan
 
 
-# ---- the one way to a plan
+# ---- the entry of planning
 
-# By device: 1 and the number of the backend that a phantom GPU plans products by; 0: as models say.
+# By device: 1 + the number of the backend with which a phantom GPU plans; 0: the models decide.
 cdef int[MAX_DEVICES] phantom_backends
 
 
 def plan_phantom_by(int device, backend):
-    """Have a phantom GPU plan the products that a backend can do by it; None: as models say."""
+    """Have a phantom GPU plan with this backend where that can; None: the models decide."""
     phantom_backends[device + HOST_DEVICES] = 0 if backend is None else <int>backend + 1
 
 
@@ -220,17 +220,17 @@ cdef int load_for_planning(int device) except -1 with gil:
 
 
 cdef int read_preference() except -1 with gil:
-    preferred_blas_library()        # raises where the environment asks for none that there is
+    preferred_blas_library()        # raises if the environment names an unknown library
     return 0
 
 
 cdef Plan* plan_for_phantom(Wanted* wanted, Outcome* outcome) except? NULL nogil:
-    """By models alone, and in no table: the number stands for another GPU each time."""
+    """Plan by models alone, outside the table: the device number is another GPU each time."""
     cdef Choice plain
     cdef Plan* plan = NULL
     cdef int number = phantom_backends[wanted.product.device + HOST_DEVICES] - 1
     if wanted.product.compute == COMPUTE_32F_EMULATED_16BFX9:
-        wanted.product.compute = COMPUTE_32F        # which library there is shows where it runs
+        wanted.product.compute = COMPUTE_32F        # the library is only known where it runs
     if not libraries_are_loaded(wanted.product.device):
         load_for_planning(wanted.product.device)
     plan_key(wanted.product, wanted.preference | wanted.limits, &wanted.key)

@@ -1,7 +1,7 @@
-"""The table of backends, in the order in which planning asks them.
+"""The table of backends, in the order in which planning tries them.
 
-To add one: a folder below blas/kernels with the kernel, its parameters and the functions of its
-row, an `include` of its part in `__init__.pyx`, and the row here. Nothing else names a backend of
+To add one, add a folder below blas/kernels with the kernel, its parameters and the functions of its
+row, an `include` of its part to `__init__.pyx`, and the row here. No other code names a backend of
 ours.
 """
 
@@ -67,7 +67,7 @@ add(Backend(name=b"packed", call=b"cuLaunchKernel", number=5, role=ROLE_OWN, epi
             can=packed_can, wins=packed_wins, build=packed_build, scratch=packed_scratch,
             launch=packed_launch))
 
-# ---- libraries, and what stands in for them
+# ---- libraries, and kernels that stand in for them
 
 add(Backend(name=b"pointers", call=b"cublasGemmBatchedEx", number=7, role=ROLE_LIBRARY, epilogues=0,
             can=pointers_can, wins=always, build=cublas_build, scratch=pointers_scratch,
@@ -91,7 +91,7 @@ add(Backend(name=b"grouped", call=b"cublasGemmGroupedBatchedEx", number=BACKEND_
 
 
 def backend_table():
-    """Return the rows as dicts, in the order in which planning asks them.
+    """Return the rows as dicts, in the order in which planning tries them.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Planned work on its way to a stream, without the GIL: the one place that queues products.
 
 A library's call gets a workspace and the device's context; a kernel of ours needs neither. Outer
-dimensions move the product's addresses through their index tuples, one launch for each, and are
-back where they were at the end.
+dimensions move the product's addresses through their index tuples, with one launch for each; at the
+end the addresses are those from before.
 """
 
 # The shape of one launch of our own kernels.
@@ -29,8 +29,8 @@ cdef void work_init(Work* work, Plan* plan, Product* products, uint64_t stream) 
 
 # ---- our own kernels
 
-# A plan's build when the kernel is known: BLAS_NOT_SUPPORTED where nothing compiles it, since the
-# libraries need no compiler.
+# Completes a plan whose kernel is known. Returns BLAS_NOT_SUPPORTED where the kernel cannot be
+# compiled, because the libraries, which need no compiler, can then take the product.
 cdef int compiled(void* kernel, int device, int shared_nbytes) except -1 nogil:
     if (<Kernel>kernel).functions[device + HOST_DEVICES]:
         return BLAS_OK
@@ -45,7 +45,7 @@ cdef int compile_now(void* kernel, int device, int shared_nbytes) except -1 with
     return BLAS_OK
 
 
-# Queues one launch of a Kernel; BLAS_OK, or an exception.
+# Queues one launch of a Kernel; returns BLAS_OK or raises.
 cdef int queue_kernel(const Work* work, void* kernel, const Grid* grid, const void* parameters,
                       size_t nbytes) except -1 nogil:
     cdef Launch launch

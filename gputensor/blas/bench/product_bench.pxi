@@ -2,8 +2,8 @@
 
 An algorithm is None (the cost models and the library's heuristic decide) or a tuple (pad, backend,
 configuration). Operands rotate through more memory than the cache holds; products are captured into
-graphs, so that the host's time does not count. Plans and graphs are numbers here; who asked for one
-releases it. Everything runs on a stream of its own, never inside a capture of the caller's.
+graphs, so that the host's time does not count. Plans and graphs are numbers here; the caller that
+made one releases it. Everything runs on a separate stream, never inside a capture of the caller's.
 """
 
 cdef enum:
@@ -33,8 +33,8 @@ cdef extern from "gputensor/blas/kernels/random/random.h" namespace "gputensor" 
 
 cdef Kernel fill = Kernel(programs.random())
 
-# What this room keeps for each open device (registry.pxd): the handle of its stream, 0 before it is
-# made. Blocks of the allocator's pools carry it.
+# This room's slot of each open device (registry.pxd): the handle of its stream, 0 before the stream
+# exists. Blocks of the allocator's pools carry it.
 cdef Slot slot
 slot.nbytes = sizeof(uint64_t)
 cdef int bench_slot = register_slot(&slot)
@@ -46,11 +46,11 @@ cdef class ProductBench:
     Parameters
     ----------
     signature : tuple of int
-        The product, see :data:`gputensor.blas.plan.FIELDS`.
+        The product; see :data:`gputensor.blas.plan.FIELDS`.
     device : int
         An open CUDA device.
     rotating_nbytes : int
-        Memory that the operands rotate through.
+        Bytes of memory that the operands rotate through.
     """
 
     cdef Product raw
@@ -118,7 +118,7 @@ cdef class ProductBench:
         total = (self.size_a * dtype_itemsize(raw.type_a)
                  + self.size_b * dtype_itemsize(raw.type_b)
                  + self.size_d * dtype_itemsize(raw.type_d))
-        # Rounded up, in signed numbers: an unsigned one cannot be negated for that.
+        # Rounded up in signed numbers, because an unsigned minimum could wrap.
         self.set_count = <int>min(MAX_SETS, (<int64_t>rotating_nbytes - 1) // max(1, total) + 1)
         for index in range(self.set_count):
             self.sets[index] = raw[0]
@@ -131,13 +131,13 @@ cdef class ProductBench:
                 self.sets[index].bias = self.operand(raw.m, raw.type_d, 256, 99)
         self.scratch_nbytes = workspace_nbytes(self.device)
         self.scratch = self.take(self.scratch_nbytes)
-        # From here on, the raw product stands for the first set.
+        # From here on, the raw product is that of the first set.
         self.raw = self.sets[0]
         return 0
 
     cdef uint64_t operand(self, int64_t size, int dtype, uint64_t alignment,
                           uint64_t seed) except 0:
-        """Random elements at an address of exactly the given alignment (256: any multiple)."""
+        """Make random elements at an address of exactly this alignment (256: any multiple)."""
         cdef RandomParameters parameters
         cdef Launch launch
         cdef size_t nbytes = <size_t>(size * dtype_itemsize(dtype)) + 512
@@ -154,7 +154,7 @@ cdef class ProductBench:
         return ptr + (alignment if alignment < 256 else 0)
 
     cdef int take_padding(self) except -1:
-        """Memory for padded copies, shared by the sets: a product uses it in stream order."""
+        """Take memory for padded copies, which the sets share because products are ordered."""
         cdef int64_t ld, stride
         if not self.pad_a:
             self.pad_a = self.take(pad_nbytes(&self.raw, PAD_A, &ld, &stride))
@@ -163,14 +163,14 @@ cdef class ProductBench:
         return 0
 
     cdef uint64_t take_own_scratch(self, Plan* plan) except? 1:
-        """The scratch memory of a plan, shared by the sets as the padding is."""
+        """Take the scratch memory of a plan, which the sets share like the padding."""
         cdef size_t nbytes = scratch_nbytes(plan, &self.raw)
         if nbytes and not self.own_scratch:
             self.own_scratch = self.take(nbytes)
         return self.own_scratch
 
     cdef int launch(self, Plan* plan, int index) except -1:
-        """Queue one product; a cuBLAS status."""
+        """Queue one product and return a cuBLAS status."""
         cdef Product product = self.sets[index]
         cdef Relayout before, after
         cdef Work work
@@ -180,7 +180,7 @@ cdef class ProductBench:
             pad_bind(&product, plan.pad, self.pad_a, self.pad_b, self.pad_d, &before, &after)
             if before.count:
                 relayout_launch(&before, self.device, self.stream)
-        # A block of its own: inside a capture nothing may be allocated behind the streams' back.
+        # The bench's own workspace, because inside a capture none may be allocated.
         work_init(&work, plan, &product, self.stream)
         work.workspace.ptr, work.workspace.nbytes = self.scratch, self.scratch_nbytes
         work.workspace.lent = <Block*>NULL
@@ -191,7 +191,7 @@ cdef class ProductBench:
         return status
 
     def once(self, uint64_t plan):
-        """Run a plan uncaptured; its seconds on the device, or infinity when it is refused."""
+        """Run a plan uncaptured and return its seconds on the device; infinity when refused."""
         cdef float milliseconds = 0
         cdef int status
         self.driver.event_record(self.driver.self, self.start, self.stream)
@@ -204,14 +204,14 @@ cdef class ProductBench:
         return milliseconds * 1e-3
 
     def wait(self):
-        """Wait for everything that was queued."""
+        """Wait for all queued work."""
         cdef status_t status
         with nogil:
             status = self.driver.stream_synchronize(self.driver.self, self.stream)
         raise_for_status(status, "stream_synchronize", "while tuning a product")
 
     def graph(self, uint64_t plan, int repeats):
-        """An executable graph of `repeats` products over the rotating operands."""
+        """Return an executable graph of `repeats` products over the rotating operands."""
         cdef uint64_t captured = 0
         cdef uint64_t executable = 0
         cdef int index
@@ -232,7 +232,7 @@ cdef class ProductBench:
         return executable
 
     def replay(self, uint64_t executable, int repeats):
-        """Replay a graph; the seconds of one of its products."""
+        """Replay a graph and return the seconds of one of its products."""
         cdef float milliseconds = 0
         self.driver.event_record(self.driver.self, self.start, self.stream)
         raise_for_status(self.driver.graph_launch(self.driver.self, executable, self.stream),
@@ -243,7 +243,7 @@ cdef class ProductBench:
         return milliseconds * 1e-3 / repeats
 
     def result(self, uint64_t plan):
-        """The first elements of the result by a plan, as float64; None when it was refused."""
+        """Return the first elements of a plan's result, as float64; None when it was refused."""
         cdef int64_t count = min(self.size_d, 1 << 20)
         values = np.empty(count, DTYPES[self.raw.type_d].numpy)
         cdef uint64_t target = values.__array_interface__["data"][0]
@@ -256,7 +256,7 @@ cdef class ProductBench:
         return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
 
     def plan(self, object choice):
-        """Make the plan of an algorithm; 0 when the library has none."""
+        """Make the plan of an algorithm; 0 when there is none."""
         cdef Choice given
         cdef Wanted wanted
         cdef Outcome outcome
@@ -274,7 +274,7 @@ cdef class ProductBench:
         return <uint64_t>plan
 
     def algorithm_of(self, uint64_t plan):
-        """Return the algorithm of a plan, its library named."""
+        """Return the algorithm of a plan, with its library."""
         cdef Plan* found = <Plan*>plan
         cdef Choice choice
         config = None
@@ -297,13 +297,13 @@ cdef class ProductBench:
         return sorted({PAD_NONE, odd & (PAD_A | PAD_B), odd})
 
     def own_algorithms(self):
-        """Return the algorithms by our own kernels that are expected to do well."""
+        """Return the algorithms of our own kernels."""
         if self.raw.outer_ndim:
             return []
         return [(PAD_NONE, row["number"], None) for row in backend_table() if row["is_own"]]
 
     def proposals(self, int padded):
-        """Return the libraries' algorithms for one form of padding, the likely first."""
+        """Return the libraries' algorithms for one form of padding, the likely ones first."""
         return [(padded, BACKEND_CUBLAS, None)] + self.search(padded, None, 0)
 
     def everything(self, int padded, double deadline):
@@ -315,7 +315,7 @@ cdef class ProductBench:
         return self.search(algorithm[0], algorithm[2], deadline) if algorithm[2] is not None else []
 
     cdef list search(self, int padded, tuple config, double deadline):
-        """Proposals when `config` is None, everything when it is empty, else its neighbours."""
+        """Return proposals if `config` is None, all if it is empty, otherwise its neighbours."""
         cdef Product final = self.raw
         cdef Relayout before, after
         cdef size_t nbytes = workspace_nbytes(self.device)
@@ -336,7 +336,7 @@ cdef class ProductBench:
         return [(padded, BACKEND_LT, one) for one in found]
 
     def tolerance(self, expected):
-        """Return how far two results may differ, by the sum's order and rounding."""
+        """Return how far two results may differ because of the sum's order and rounding."""
         unit = {DT_FLOAT16: 2.0**-10, DT_BFLOAT16: 2.0**-7, DT_FLOAT64: 2.0**-50,
                 DT_COMPLEX128: 2.0**-50}.get(self.raw.type_d, 2.0**-9)
         if self.raw.type_d == DT_FLOAT32 and self.raw.compute == COMPUTE_32F and (

@@ -1,9 +1,10 @@
 """Measures the algorithms for one product and chooses the fastest.
 
-Each algorithm (padding, library or own kernel, settings) becomes a plan. A first pass measures the
-library proposes and drops what is clearly slower, then walks from the best to its neighbours, one
-attribute changed at a time, as long as that gains and time is left; the best few are measured again
-in interleaved rounds, and the median decides. The default is always among them and wins ties.
+Each algorithm (padding, library or own kernel, settings) becomes a plan. A first pass measures our
+own kernels and the libraries' proposals and drops the clearly slower ones. It then walks from the
+best to its neighbours, changing one attribute at a time, while that gains and time is left. The
+best few are measured again in interleaved rounds, and the median decides. The default is always
+among them and wins ties.
 """
 
 import itertools
@@ -20,7 +21,7 @@ FINALISTS = 8
 MAX_REPEATS = 64
 #: A product below this time is not dropped by one uncaptured run: launch gaps hide its speed.
 SHORT_SECONDS = 50e-6
-#: Share of the budget for the first pass.
+#: The first pass's share of the budget.
 FIRST_PASS = 0.6
 #: An algorithm must beat the default by this much to replace it.
 GAIN = 0.99
@@ -59,7 +60,7 @@ class Tuning:
         self.seen.add(algorithm)
         start = time.monotonic()
         plan = self.bench.plan(algorithm)
-        # A kernel of our own may be compiled here, once and for all: no time of this product's.
+        # One of our kernels may be compiled here; that is done once and not counted for a product.
         self.deadline += time.monotonic() - start
         self.first_pass_end += time.monotonic() - start
         if not plan:
@@ -81,7 +82,7 @@ class Tuning:
             self.best = one
 
     def is_worth(self, plan):
-        """Whether a plan runs and is not out of the question."""
+        """Whether a plan runs and is not much slower than the best."""
         limit = max(SHORT_SECONDS, 2 * self.best.seconds)
         return self.bench.once(plan) < limit or self.bench.once(plan) < limit
 
@@ -107,7 +108,7 @@ class Tuning:
                 return
 
     def second_pass(self, rounds):
-        """Measure the best in interleaved rounds; returns them, the default among them."""
+        """Measure the best in interleaved rounds and return them, with the default among them."""
         measured = sorted((one for one in self.contenders if one.times), key=lambda x: x.seconds)
         finalists = measured[:FINALISTS]
         if self.contenders[0] not in finalists:
@@ -158,15 +159,15 @@ def tune(
     Parameters
     ----------
     signature : tuple of int
-        The product, see :data:`gputensor.blas.plan.FIELDS`.
+        The product; see :data:`gputensor.blas.plan.FIELDS`.
     device : int
         An open CUDA device.
     seconds : float
-        Budget; at least the default algorithm is measured.
+        Budget in seconds; the default algorithm is measured in any case.
     rounds : int
         Interleaved rounds of the second pass.
     rotating_nbytes : int
-        Memory that the operands rotate through, for cold caches.
+        Bytes of memory that the operands rotate through, for cold caches.
     is_exhaustive : bool
         Also measure algorithms that the library's heuristic does not propose.
     is_checked : bool
@@ -175,8 +176,9 @@ def tune(
     Returns
     -------
     dict
-        ``choice`` (pad, backend, configuration), ``us`` and ``default_us``, ``measured`` (how
-        many), ``algorithms``: the finalists as pairs (us, choice), the quickest first.
+        ``choice`` (pad, backend, configuration); ``us`` and ``default_us``, the microseconds of the
+        choice and the default; ``measured``, the number of measured algorithms; ``algorithms``, the
+        finalists as pairs (us, choice), the quickest first.
     """
     bench = ProductBench(signature, device, rotating_nbytes)
     start = time.monotonic()

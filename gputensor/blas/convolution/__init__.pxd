@@ -1,11 +1,11 @@
-# What other rooms may call of blas/convolution.
+# The parts of blas/convolution that other rooms may call.
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint32_t, uint64_t
 
 from gputensor._arrays cimport Operand
 
-# activation(convolution(x, weight) + bias + addend). Attributes are for three axes, of which the
-# last ones are those of the operands. The caller has checked shapes and types; no extent is 0.
+# activation(convolution(x, weight) + bias + addend). Attributes are for three axes; operands with
+# fewer axes use the last ones. The caller has checked shapes and types; no extent is 0.
 cdef struct Convolution:
     const Operand* x            # [batch, channels, one to three axes]
     const Operand* weight       # [outputs, channels / groups, kernel]
@@ -13,16 +13,16 @@ cdef struct Convolution:
     const Operand* bias         # [outputs]; or NULL
     const Operand* addend       # of the shape of out; or NULL
     int64_t[3] stride
-    int64_t[3] padding          # before x; what lies beyond x is 0
+    int64_t[3] padding          # zeros before x; positions beyond x are 0 too
     int64_t[3] dilation
     int64_t groups
     int activation              # by its number in CONVOLUTION_ACTIVATIONS
-    uint32_t precision          # flags of precision.pxd
+    uint32_t precision          # flags of blas/plan
 
 # Queues the work on any device.
 cdef int convolve(int device, uint64_t stream, const Convolution* given) except -1
 
-# ---- parameters of kernels, and the plan of shifted patches, which tests look at
+# ---- parameters of kernels, and the plan of shifted patches, which tests read
 
 cdef extern from "gputensor/blas/kernels/convolution/convolution.h" namespace "gputensor" nogil:
     cdef struct ConvolutionOperand:
@@ -99,9 +99,9 @@ cdef struct ShiftedForm:
     int is_vectored
     int sharing
 
-# Operands to parameters; raises ValueError where there are too many results or terms.
+# Converts operands to parameters; raises ValueError where there are too many results or terms.
 cdef int convolution_parameters(ConvolutionParameters* p, const Convolution* given) except -1
-# The form, its dtype, activation and is_vectored given, and all parameters that follow from it and
-# `common`. Returns False where none fits. Needs the GIL.
+# Completes a form whose dtype, activation and is_vectored are set, and fills all parameters that
+# follow from it and `common`. Returns False where no form fits. Needs the GIL.
 cdef bint shifted_plan(ShiftedForm* form, ShiftedParameters* s, int64_t images,
                        int multiprocessors) noexcept

@@ -1,4 +1,4 @@
-"""The one way of convolution: which kernel takes it."""
+"""The entry of convolution: decides which kernel takes it."""
 
 
 cdef bint is_by_channel(const Convolution* given) noexcept nogil:
@@ -21,7 +21,7 @@ cdef int by_channel(int device, uint64_t stream, const Convolution* given) excep
 
 
 cdef int without_stride(int device, uint64_t stream, const Convolution* given) except -1:
-    """Single elements a stride apart: those pixels are copied, and then a product."""
+    """Copy the pixels that a strided kernel of a single element reads, then multiply."""
     cdef Convolution now = given[0]
     cdef Operand seen = given.x[0], x
     cdef Temporaries temporaries

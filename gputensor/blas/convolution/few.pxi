@@ -1,7 +1,7 @@
 """Convolution of few channels (few.cuh): 16-bit floats, one or two axes, a kernel of a few pixels.
 
-A pixel has so many elements in shared memory that neighbouring results begin a multiple of 16 bytes
-apart; nothing is copied before.
+A pixel has as many elements in shared memory as make neighbouring results begin a multiple of 16
+bytes apart; operands are not copied first.
 """
 
 cdef enum:
@@ -9,7 +9,7 @@ cdef enum:
     MOST_FEW_TERMS = 448        # of an output, with those that are zeros
     FEW_FRAGMENTS = 32          # of 16 results, of a tile
     FEW_SHARED = 100 << 10      # of a block at most: two share a multiprocessor
-    FEW_BESIDE = 2 << 10        # what the system and the biases take
+    FEW_BESIDE = 2 << 10        # of a block, for the system and the biases
     MOST_STRIDE = 1 << 24       # of weights: 64 times as much fits 32 bits
 
 cdef struct FewForm:
@@ -32,7 +32,7 @@ cdef bint is_small(int64_t x) noexcept nogil:
 
 
 cdef bint few_fits(const Convolution* given, FewForm* form) noexcept nogil:
-    """Whether this kernel takes it, and then what of its form depends on the extents alone."""
+    """Whether this kernel takes it; if so, fills the fields that depend on the extents alone."""
     cdef int last = given.x.ndim - 1, axis
     cdef int64_t height = given.weight.shape[2] if last == 3 else 1
     cdef int64_t width = given.weight.shape[last], stride = given.stride[2]
@@ -64,7 +64,7 @@ cdef int64_t few_shared(int device) except -1:
 
 cdef bint few_plan(FewForm* form, FewParameters* f, int64_t images, int multiprocessors,
                    int64_t shared) noexcept nogil:
-    """Tiles of as many rows as leave enough of them. Returns False where none fits."""
+    """Choose tiles of as many rows as leave enough tiles. Returns False where none fits."""
     cdef ConvolutionAxis* rows = &f.common.axes[1]
     cdef ConvolutionAxis* columns = &f.common.axes[2]
     cdef int fragments = (columns.out + 15) // 16, groups
@@ -74,7 +74,7 @@ cdef bint few_plan(FewForm* form, FewParameters* f, int64_t images, int multipro
     f.pitch = (f.fragments * 16 - 1) * form.stride + (
         (form.kernel[1] * form.pixel + 15) // 16 * 16) // form.pixel
     f.pitch = (f.pitch + 7) // 8 * 8
-    # Few tiles: twice as many have half of the weights to read.
+    # With few tiles, twice as many tiles read half of the weights each.
     form.outputs = 64
     if f.common.outputs <= 32 or images * rows.out * f.across < multiprocessors:
         form.outputs = 32
@@ -105,7 +105,7 @@ cdef object few_program(const void* variant):
 cdef int few_launch(int device, uint64_t stream, FewParameters* f, FewForm* form) except -1:
     cdef Launch launch
     cdef uint64_t key = (form.dtype << 3 | form.activation) << 3 | form.channels
-    # As many as there are at once: registers decide.
+    # As many blocks as run at once, which registers limit.
     cdef int64_t blocks = max(1, device_facts(device).multiprocessors) * (
         2 if form.outputs == 64 else 3)
     key = ((key << 4 | form.pixel) << 7 | form.kernel[0]) << 7 | form.kernel[1]

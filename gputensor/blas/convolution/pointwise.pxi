@@ -1,4 +1,4 @@
-"""A convolution by single elements as a product.
+"""A convolution with kernels of a single element, as a product.
 
 Where channels are neighbours in memory, the pixels of all images are the rows of one matrix; where
 pixels are, each image is a matrix of its own.
@@ -22,7 +22,7 @@ cdef bint merges(const Operand* one, int first) noexcept nogil:
 
 
 cdef int64_t pixel_stride(const Operand* one) noexcept nogil:
-    """The step from pixel to pixel of axes that merge."""
+    """Return the step from pixel to pixel of axes that merge."""
     cdef int axis
     for axis in range(one.ndim - 1, 1, -1):
         if one.shape[axis] > 1:
@@ -31,9 +31,9 @@ cdef int64_t pixel_stride(const Operand* one) noexcept nogil:
 
 
 cdef bint is_single(const Convolution* given, bint is_strided) noexcept nogil:
-    """Whether each result needs the channels of one pixel: that in its place, or a stride on.
+    """Whether each result needs the channels of one pixel, in its place or a stride further on.
 
-    Results in padding behind the last pixel need none, so they are not among these.
+    Results in padding behind the last pixel need no pixel, so such convolutions are excluded.
     """
     cdef int axis, absent = 3 - (given.x.ndim - 2)
     cdef bint is_moved = False
@@ -71,8 +71,8 @@ cdef bint pointwise_fits(const Convolution* given) noexcept nogil:
         return False
     if channels_last(given):
         return True
-    # The product adds a bias to rows, not to columns; as a residual it comes after the activation,
-    # and without an addend.
+    # The product adds a bias to rows, not to columns. Here the bias can only be a residual, which
+    # is added after the activation and excludes an addend.
     return pixels_last(given) and (given.bias == NULL or (
         given.addend == NULL and given.activation == ACT_NONE
         and not dtype_is_half(given.x.dtype)))

@@ -1,8 +1,8 @@
 """Convolution by shifted patches (shifted.cuh): 16-bit floats, one or two axes, on Hopper.
 
-What a tile costs decides its size, how its terms are cut, and what patches are shared: by all taps
-whose places differ by whole strides, at the price of positions without results between rows and
-images; by the taps of a column of the kernel; or by none.
+A model of a tile's cost decides its size, how its terms are cut, and which taps share a patch: all
+taps whose places differ by whole strides, at the price of positions without results between rows
+and images; the taps of a column of the kernel; or none.
 """
 
 from libc.math cimport fmax
@@ -17,8 +17,8 @@ cdef enum:
     SHARED_BY_COLUMN = 1
     SHARED_BY_NONE = 2
 
-# Microseconds, measured on an H200 and fitted to 1,300 tiles of 30 convolutions: 64 x 64 sums of a
-# chunk; a byte that is copied; the least step; a tile; its results, each 128 of them; a cluster.
+# Microseconds, measured on an H200 and fitted to 1,300 tiles of 30 convolutions, of: 64 x 64 sums
+# of a chunk; a copied byte; the shortest step; a tile; 128 of its results; a cluster.
 cdef double SUM_COST = .00115 * 64, BYTE_COST = 2.44e-5, LEAST_COST = .17
 cdef double TILE_COST = .93, RESULT_COST = .028, CLUSTER_COST = .86
 
@@ -81,7 +81,7 @@ cdef Reach reach_along(const ConvolutionAxis* axis, bint is_shared) noexcept nog
 
 
 cdef int64_t pitch_along(const ConvolutionAxis* axis, const Reach* reach) noexcept nogil:
-    """Positions of results, and those that keep taps before and after them in zeros."""
+    """Count positions of results, and zeros before and after them that taps reach."""
     if reach.least == 0 and reach.most == 0:
         return axis.out
     return max(reach.extent + max(<int64_t>0, -reach.least),
@@ -89,7 +89,7 @@ cdef int64_t pitch_along(const ConvolutionAxis* axis, const Reach* reach) noexce
 
 
 cdef int fill_taps(ShiftedParameters* s, int sharing) noexcept nogil:
-    """Pitches and taps, those of a patch after each other. Returns how many patches there are."""
+    """Fill pitches and taps, those of a patch one after the other. Returns how many patches."""
     cdef ConvolutionAxis* rows = &s.common.axes[1]
     cdef ConvolutionAxis* columns = &s.common.axes[2]
     cdef Reach down_rows = reach_along(rows, sharing != SHARED_BY_NONE)
@@ -144,7 +144,7 @@ cdef int64_t farthest_shift(const ShiftedParameters* s) noexcept nogil:
 
 
 cdef int64_t plane_of(int64_t rows) noexcept nogil:
-    """Bytes of 8 channels: an odd number of 16 in 128, so that copies meet no bank conflicts."""
+    """Return the bytes of 8 channels, an odd multiple of 16, so copies have no bank conflicts."""
     return ((rows + 6) // 8 * 8 + 1) * 16
 
 
@@ -155,7 +155,7 @@ cdef int64_t shifted_nbytes(const ShiftedForm* form, int64_t rows) noexcept nogi
 
 cdef double shifted_cost(const ShiftedParameters* s, const ShiftedForm* form, int64_t rows,
                          int patches, int multiprocessors) noexcept nogil:
-    """Microseconds on an H200, without what all tiles have in common."""
+    """Return microseconds on an H200, without the part that is the same for all forms."""
     cdef int64_t across = form.columns * (2 if form.outputs == 64 else 1)
     cdef int64_t tiles = ((s.positions + across - 1) // across
                           * ((s.common.outputs + form.outputs - 1) // form.outputs)
@@ -174,8 +174,8 @@ cdef double shifted_cost(const ShiftedParameters* s, const ShiftedForm* form, in
 
 
 cdef bint choose_rings(ShiftedForm* form, int64_t rows, int patches) noexcept nogil:
-    """Stages and places that fit. With several patches of a chunk a third place comes before more
-    stages (128 -> 128 at stride 2, 56 x 56, batch 256: 181 us with two, 158 with three).
+    """Choose stages and places that fit. With several patches of a chunk a third place gains more
+    than more stages (128 -> 128 at stride 2, 56 x 56, batch 256: 181 us with two, 158 with three).
     """
     cdef int most = 2 if patches == 1 else 4
     form.stages, form.splits, form.places = 6, 1, most
@@ -190,7 +190,7 @@ cdef bint choose_rings(ShiftedForm* form, int64_t rows, int patches) noexcept no
 
 cdef int list_shifted(ShiftedCandidate* found, const ShiftedForm* given, ShiftedParameters* s,
                       int64_t images, int multiprocessors) noexcept nogil:
-    """Write all forms that fit, with their costs. Returns how many there are."""
+    """Store all forms that fit, with their costs. Returns their number."""
     cdef ShiftedForm tried = given[0]
     cdef ShiftedParameters plan
     cdef int64_t rows, tail
@@ -226,7 +226,7 @@ cdef int list_shifted(ShiftedCandidate* found, const ShiftedForm* given, Shifted
 
 
 cdef int cheapest_of(const ShiftedCandidate* found, int count) noexcept nogil:
-    """The place of the first one of least cost; -1 where all costs are negative."""
+    """Return the place of the first form of least cost; -1 where all costs are negative."""
     cdef int place, best = -1
     for place in range(count):
         if found[place].cost >= 0 and (best < 0 or found[place].cost < found[best].cost):
@@ -236,7 +236,7 @@ cdef int cheapest_of(const ShiftedCandidate* found, int count) noexcept nogil:
 
 cdef bint choose_shifted(ShiftedForm* form, ShiftedParameters* s, int64_t images,
                          int multiprocessors) noexcept nogil:
-    """The form of least cost. Returns False where none fits."""
+    """Choose the form of least cost. Returns False where none fits."""
     cdef ShiftedCandidate[MOST_FORMS] found
     cdef int best = cheapest_of(found, list_shifted(found, form, s, images, multiprocessors))
     if best >= 0:
@@ -246,7 +246,7 @@ cdef bint choose_shifted(ShiftedForm* form, ShiftedParameters* s, int64_t images
 
 cdef int take_form_at_hand(ShiftedForm* form, ShiftedParameters* s, int64_t images, int device,
                            object has) except -1:
-    """The form of least cost whose program `has` accepts. Without one, `form` stays."""
+    """Choose the form of least cost whose program `has` accepts. Without one, `form` stays."""
     cdef ShiftedCandidate[MOST_FORMS] found
     cdef int best, count
     count = list_shifted(found, form, s, images, max(1, device_facts(device).multiprocessors))
@@ -262,7 +262,7 @@ cdef int take_form_at_hand(ShiftedForm* form, ShiftedParameters* s, int64_t imag
 
 cdef bint remembered_form(ShiftedForm* form, ShiftedParameters* s, int64_t images,
                           int multiprocessors) noexcept:
-    """`choose_shifted`, which takes some microseconds, once for each convolution."""
+    """Call `choose_shifted`, which takes some microseconds, once for each convolution."""
     cdef ShiftedKey key
     cdef ShiftedChoice* known
     cdef uint64_t hashed = 0
@@ -285,7 +285,7 @@ cdef bint remembered_form(ShiftedForm* form, ShiftedParameters* s, int64_t image
 
 cdef bint shifted_plan(ShiftedForm* form, ShiftedParameters* s, int64_t images,
                        int multiprocessors) noexcept:
-    """The form, and all parameters that follow from it. Returns False where none fits."""
+    """Fill the form and all parameters that follow from it. Returns False where none fits."""
     if not remembered_form(form, s, images, multiprocessors):
         return False
     return shifted_follow(form, s, images)

@@ -1,13 +1,13 @@
 """Convolution on tensor cores (tile.cuh): 16-bit floats, channels last.
 
-What lies otherwise is copied first: x with its channels as neighbours, padded with zeros to a
-multiple of 8, and weights as their terms are numbered. Of few channels, as the first convolution of
-a network has, a chunk holds several pixels instead of zeros: x then has 8 channels and a narrower
-kernel, the more so the more pixels there are in its stride.
+Operands in another layout are copied first: x with its channels as neighbours, padded with zeros to
+a multiple of 8, and weights in the order of their terms. With few channels, as in the first
+convolution of a network, a chunk holds several pixels instead of zeros. The copy of x then has 8
+channels, and the kernel is narrower by the number of pixels in a chunk.
 """
 
 cdef enum:
-    CHUNK = 8                   # channels that are copied at once
+    CHUNK = 8                   # channels that one copy takes
     MOST_PARTS = 16
     LEAST_STEPS = 4             # of a part of the terms
     DEEP_SHARED = 160 << 10     # of a multiprocessor, for two blocks with long steps
@@ -20,7 +20,7 @@ cdef struct TileForm:
     int is_split
     int is_vectored
     int spatial                 # 2 or 3
-    int is_wide                 # 64-bit places in x
+    int is_wide                 # places in x need 64 bits
 
 cdef KernelTable tile_kernels
 cdef KernelTable sum_kernels
@@ -50,7 +50,7 @@ cdef bint tile_fits(const Convolution* given, int capability) noexcept nogil:
 
 cdef int channels_last_copy(Temporaries* temporaries, const Operand* given, int64_t channels,
                             Operand* out) except -1:
-    """A copy with its channels as neighbours, and zeros up to `channels` of them."""
+    """Make a copy with channels as neighbours, and zeros up to `channels` of them."""
     cdef Operand source = given[0], whole, zero
     cdef int64_t nbytes = dtype_itemsize(given.dtype) * channels
     cdef int axis
@@ -73,7 +73,7 @@ cdef int channels_last_copy(Temporaries* temporaries, const Operand* given, int6
 
 
 cdef int pixels_of_chunk(const Convolution* given) noexcept nogil:
-    """How many neighbours along the width share a chunk; 1: they do not."""
+    """Return how many neighbours along the width share a chunk; 1: none do."""
     cdef int pixels = 8
     while pixels > 1 and (pixels * given.x.shape[1] > CHUNK or given.stride[2] % pixels):
         pixels //= 2
@@ -84,7 +84,7 @@ cdef int pixels_of_chunk(const Convolution* given) noexcept nogil:
 
 
 cdef int zeros(Temporaries* temporaries, Operand* out) except -1:
-    """Memory of zeros for an operand whose elements follow each other."""
+    """Take memory of zeros for an operand whose elements are contiguous."""
     cdef Operand whole = out[0], zero
     cdef int64_t count = 1
     cdef int axis
@@ -100,8 +100,8 @@ cdef int zeros(Temporaries* temporaries, Operand* out) except -1:
 
 cdef int in_chunks(Temporaries* temporaries, const Operand* given, int64_t width, int pixels,
                    int64_t before, Operand* out) except -1:
-    """A copy in chunks of `pixels` neighbours along the width, from place `before` on, with zeros
-    around them: 8 channels of `width` chunks.
+    """Make a copy in chunks of `pixels` neighbours along the width, from place `before` on, with
+    zeros around them: 8 channels of `width` chunks.
     """
     cdef Operand source = given[0], inner
     cdef int last = given.ndim - 1, axis
@@ -124,7 +124,7 @@ cdef int in_chunks(Temporaries* temporaries, const Operand* given, int64_t width
 
 cdef int few_channels(Temporaries* temporaries, Convolution* now, int pixels, Operand* x,
                       Operand* weight) except -1:
-    """The same convolution of 8 channels: a chunk of x has the channels of several pixels."""
+    """Make it a convolution of 8 channels: a chunk of x has the channels of several pixels."""
     cdef int last = now.x.ndim - 1
     cdef int64_t kernel = (now.weight.shape[last] + pixels - 1) // pixels
     cdef int64_t seen = max(now.padding[2] + now.x.shape[last],
@@ -138,7 +138,7 @@ cdef int few_channels(Temporaries* temporaries, Convolution* now, int pixels, Op
 
 
 cdef bint is_numbered(const Operand* weight) noexcept nogil:
-    """Whether weights lie as their terms are numbered."""
+    """Whether weights lie in the order of their terms."""
     cdef int axis
     cdef int64_t step = weight.shape[1]
     if weight.ptr % 16 or weight.shape[1] % CHUNK or weight.strides[1] != 1:
@@ -151,7 +151,7 @@ cdef bint is_numbered(const Operand* weight) noexcept nogil:
 
 
 cdef int64_t reach_of(const ConvolutionParameters* p, int64_t images) noexcept nogil:
-    """A bound of the places in x, in elements, also of those that taps outside of it have."""
+    """Return a bound of the places in x, in elements, including those of taps outside of it."""
     cdef int64_t reach = images * p.x.batch + <int64_t>p.channels * p.groups, beside
     cdef int axis
     for axis in range(3):
@@ -166,7 +166,7 @@ cdef int64_t tiles_of(const ConvolutionParameters* p, int shape) noexcept nogil:
             * ((p.outputs + tile_columns[shape] - 1) // tile_columns[shape]))
 
 
-# The largest tile of which there are enough for all multiprocessors; below that, the terms are cut.
+# Chooses the largest tile that is enough for all multiprocessors; below that, the terms are cut.
 cdef void choose_tile(TileForm* form, ConvolutionParameters* p, int multiprocessors) noexcept nogil:
     cdef int64_t depth = 64 if form.is_deep else 32
     cdef int64_t terms = <int64_t>p.channels, steps, parts

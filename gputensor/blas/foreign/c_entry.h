@@ -1,17 +1,18 @@
-// The C face of products for compiled programs: no Python object, no libtorch type.
+// The C interface of products for compiled programs, without Python objects and libtorch types.
 //
 //   int gputensor_mm_out(DLTensor* out, const DLTensor* self, const DLTensor* mat2, void* stream);
 //   const char* gputensor_last_error(void);
 //
-// out = self @ mat2, queued on `stream` (a CUDA stream handle; NULL is the default stream). All three
-// are two-dimensional, on one device, of one type of float32, float16 and bfloat16, with one unit
-// stride each and, unless empty, an address that is a multiple of its element's size; out may not
-// overlap an operand. Sums, partial ones too, are float32 whatever the process allows for 16-bit
-// products; the inputs of float32 products are rounded where gputensor.blas.float32_matmul_precision
-// (allow_tf32) of the calling thread or the process says so, and not by default. Returns 0 or a
-// GPUTENSOR_* number below; the text of this thread's last failure is gputensor_last_error(), ""
-// when there was none. Safe from any number of threads and streams at once. For processes that run
-// Python: until gputensor.blas.foreign is imported there, a product is refused.
+// out = self @ mat2, queued on `stream` (a CUDA stream handle; NULL is the default stream). All
+// three are two-dimensional, on one device, of one type of float32, float16 and bfloat16, with one
+// unit stride each and, unless empty, an address that is a multiple of its element's size; out may
+// not overlap an operand. Sums, partial ones too, are float32 whatever the process allows for
+// 16-bit products. The inputs of float32 products are rounded only where
+// gputensor.blas.float32_matmul_precision (allow_tf32) of the calling thread or the process allows
+// it, which is not the default. Returns 0 or a GPUTENSOR_* number below; gputensor_last_error() is
+// the text of this thread's last failure, "" when there was none. Any number of threads and streams
+// may call at once. The process must run Python: products are refused until gputensor.blas.foreign
+// is imported there.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 """The C entry: ``gputensor_mm_out`` and ``gputensor_last_error`` (c_entry.h has the contract).
 
-A call takes no lock and no GIL, touches no Python object and shares plans with the Python side. Two
-things are done once, under the GIL: opening a device with its libraries, and host products, which
-are NumPy's. Importing this module is what makes the symbols usable; :func:`library_path` names the
-file that has them.
+A call takes no lock and no GIL when its plan is known, touches no Python object and shares plans
+with the Python side. The GIL is taken to open a device with its libraries, once, and for host
+products, which NumPy computes. Importing this module makes the symbols usable;
+:func:`library_path` names the file that has them.
 """
 
 cdef extern from "gputensor/blas/foreign/c_entry.h" nogil:
@@ -41,13 +41,13 @@ cdef enum:
 
 
 cdef int invalid(const char* name, const char* problem) noexcept nogil:
-    """Set ``name: got VALUE; expected RULE``; `problem` is what follows the name."""
+    """Set ``name: got VALUE; expected RULE``; `problem` is the part after the name."""
     gt_set_argument_error(name, problem)
     return INVALID
 
 
 cdef int dtype_of(GtDLDataType dtype) noexcept nogil:
-    """The DType code of a DLPack type of the contract; -1 for any other."""
+    """Return the DType code of a DLPack type of the contract; -1 for any other."""
     if dtype.lanes != 1:
         return -1
     if dtype.code == 2 and dtype.bits == 32:
@@ -82,7 +82,7 @@ cdef int read_tensor(const char* name, const GtDLTensor* tensor, Operand* operan
     else:
         operand.strides[0], operand.strides[1] = tensor.strides[0], tensor.strides[1]
     if operand.shape[0] == 0 or operand.shape[1] == 0:
-        # Strides between no elements may be anything.
+        # Without elements, any strides are allowed.
         operand.strides[0], operand.strides[1] = operand.shape[1] or 1, 1
         return OK
     if tensor.data is NULL:
@@ -95,8 +95,8 @@ cdef int read_tensor(const char* name, const GtDLTensor* tensor, Operand* operan
 cdef bint overlaps(const Operand* out, const Operand* other) noexcept nogil:
     """Whether two matrices share an element.
 
-    Exact for row-major matrices of one row pitch, as views of one buffer are; for others, whether
-    their address ranges meet.
+    Exact for row-major matrices with equal row pitches, such as views of one buffer; for others,
+    whether their address ranges overlap.
     """
     cdef uint64_t low, high, other_low, other_high
     cdef int64_t pitch, width, other_width, shift
@@ -137,7 +137,7 @@ cdef int check(GtDLTensor* out, const GtDLTensor* left, const GtDLTensor* right,
         return invalid(b"tensors", b"got several devices; expected one device")
     if out.device.device_type != DL_CUDA and out.device.device_type != DL_HOST:
         return invalid(b"device", b"got another type; expected a CUDA device or the host")
-    # Numbers below 0 would be ours of host devices.
+    # We use numbers below 0 for host devices.
     if out.device.device_type == DL_CUDA and not (
             0 <= out.device.device_id < MAX_DEVICES - HOST_DEVICES):
         gt_set_error_number(b"device: got %lld; expected the number of a CUDA device",
@@ -145,15 +145,16 @@ cdef int check(GtDLTensor* out, const GtDLTensor* left, const GtDLTensor* right,
         return INVALID
     device[0] = out.device.device_id if out.device.device_type == DL_CUDA else HOST_DEVICE
     if check_out(&operands[1], &operands[2], &operands[0]) != 0:
-        return invalid(b"shapes", b"got others; expected out[m, n] = self[m, k] @ mat2[k, n], "
-                                  b"and no stride of 0 in out")
+        return invalid(b"shapes", b"got extents or strides that do not fit; expected out[m, n] = "
+                                  b"self[m, k] @ mat2[k, n], and no stride of 0 in out")
     if overlaps(&operands[0], &operands[1]) or overlaps(&operands[0], &operands[2]):
-        return invalid(b"out", b"got memory that it shares with an operand; expected memory apart")
+        return invalid(b"out", b"got memory that it shares with an operand; expected other "
+                               b"memory")
     return OK
 
 
 cdef int open_device(int device) noexcept with gil:
-    """Open the device and load its libraries; once for each device."""
+    """Open the device and load its libraries, once for each device."""
     try:
         driver_open(device)
         libraries_load(device)
@@ -191,7 +192,7 @@ cdef int run_cuda(Product* product, uint64_t stream) noexcept nogil:
         work_init(&work, plan, product, stream)
         work_queue(&work, &outcome)
     elif outcome.stage == STAGE_LIBRARY:
-        gt_set_error_number(b"no library plans the product: cuBLAS status %lld", outcome.status)
+        gt_set_error_number(b"no library can plan the product: cuBLAS status %lld", outcome.status)
         return NO_MEMORY if outcome.status == BLAS_ALLOC_FAILED else LIBRARY
     if outcome.stage == STAGE_WORKSPACE:
         gt_set_error_number(b"no memory for a workspace of %lld bytes",
@@ -235,17 +236,17 @@ cdef int mm_out(GtDLTensor* out, const GtDLTensor* left, const GtDLTensor* right
         return status
     if operands[0].shape[0] == 0 or operands[0].shape[1] == 0:
         return OK
-    # NumPy takes any strides, but the contract is one for all devices.
+    # NumPy takes any strides, but the contract is the same for all devices.
     if prepare(&operands[1], &operands[2], NULL, operands, &product) != 0:
         return invalid(b"strides", b"got no unit stride, or rows that overlap; expected rows or "
-                                   b"columns of neighbours")
+                                   b"columns that are contiguous and separate")
     if device == HOST_DEVICE:
         return run_host(operands, <uint64_t>stream)
     if not libraries_are_loaded(device):
         status = open_device(device)
         if status != OK:
             return status
-    # Of the flags, those that keep sums in float32: a compiled program cannot see the others.
+    # Only the flags that keep sums in float32, because a compiled program cannot see the others.
     product_fill(&product, device, precision_current() & FP32_MASK)
     if product.k == 0:
         return write_zeros(&product, <uint64_t>stream)

@@ -1,4 +1,4 @@
-"""Attention on a host device, with the accumulation that the GPU has."""
+"""Attention on a host device, with the accumulation type of the GPU."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ __all__ = ["run"]
 
 
 def _unseen(shape, is_causal, window, length):
-    """Which keys a query does not see, of a shape that broadcasts to (batch, heads, ...)."""
+    """Return which keys a query does not see; the shape broadcasts to (batch, heads, ...)."""
     queries, keys = shape[-2:]
     columns = np.arange(keys)
     end = np.array(keys) if length is None else np.asarray(length, np.int64)[:, None, None, None]
@@ -22,7 +22,7 @@ def _unseen(shape, is_causal, window, length):
 def run(scale, is_causal, window, soft_cap, _precision, *operands):
     """Write ``softmax(scale * query @ key.T, masked) @ value``; see blas/attention.
 
-    The operands are the result, query, key, value, and mask and length or None.
+    The operands are the result, query, key and value, then mask and length, either of them or None.
 
     >>> x, y = np.ones((1, 1, 2, 4), np.float32), np.empty((1, 1, 2, 4), np.float32)
     >>> run(0.5, True, 0, 0.0, 0, y, x, x, x, None, None)

@@ -10,7 +10,7 @@ from gputensor._kernels.host.window import shifted
 
 __all__ = ["run"]
 
-#: Bytes of patches at once.
+#: Bytes of patches held at a time, at most.
 MOST_NBYTES = 64 << 20
 _FINISHES = {
     "relu": elementwise.relu,
@@ -23,7 +23,7 @@ _FINISHES = {
 
 
 def _patches(x, taps, how, count):
-    """The elements under each tap, (images, channels, taps, results)."""
+    """Return the elements under each tap, (images, channels, taps, results)."""
     columns = np.zeros((len(taps), *x.shape[:2], *count), x.dtype)
     for number, tap in enumerate(taps):
         results, elements = shifted(tap, how, x.shape[2:], count)
@@ -32,7 +32,7 @@ def _patches(x, taps, how, count):
 
 
 def _by_channel(x, weight, taps, how, count):
-    """Each channel by itself."""
+    """Convolve each channel by itself."""
     each = weight.shape[0] // x.shape[1]
     x = np.repeat(x, each, axis=1) if each > 1 else x
     sums = np.zeros((*x.shape[:2], *count), x.dtype)
@@ -44,7 +44,7 @@ def _by_channel(x, weight, taps, how, count):
 
 
 def _block(x, weight, groups, how, count):
-    """The convolution of some images: sums for all results of `count`."""
+    """Convolve some images: return the sums of `count` results along each axis."""
     taps = list(itertools.product(*map(range, weight.shape[2:])))
     if groups > 1 and groups == x.shape[1]:
         return _by_channel(x, weight, taps, how, count)

@@ -1,10 +1,10 @@
-"""Products on a host device: NumPy's BLAS, with the accumulation that the GPU has.
+"""Products on a host device: NumPy's BLAS, with the accumulation types of the GPU.
 
 Every function takes NumPy views of device memory and runs when the stream reaches it. float16,
 bfloat16 and the fp8 types are multiplied as float32 and rounded once at the end; int8 and int16 are
 multiplied as float64, which is exact because no partial sum reaches 2**53, and wider integers with
-NumPy's integer loops, which wrap as the GPU's do. The views may have any strides; NumPy copies what
-its BLAS does not take.
+NumPy's integer loops, which wrap as the GPU's do. The views may have any strides; NumPy copies
+those that its BLAS does not take.
 """
 
 import math
@@ -13,7 +13,7 @@ import numpy as np
 
 __all__ = ["ACTIVATIONS", "plain_product", "product", "scaled_product"]
 
-# Element type -> the type that it is multiplied in. Types that are absent are their own.
+# Element type -> the type in which it is multiplied. A type that is not listed is multiplied as is.
 COMPUTE = {
     "float16": np.float32,
     "bfloat16": np.float32,
@@ -30,7 +30,7 @@ SCALE_BLOCK = 128
 
 
 def _compute_dtype(a, out):
-    """The type to multiply in; integers go to the exact float only when the sums stay exact."""
+    """Return the type to multiply in; integers use a float type only if its sums are exact."""
     dtype = COMPUTE.get(a.dtype.name, a.dtype)
     if a.dtype.kind in "iu" and dtype is np.float64:
         bits = 8 * a.dtype.itemsize
@@ -67,7 +67,7 @@ def _cast_into(out, value):
 
 
 def _times(scale, value):
-    """Scale without promoting, and without touching a value that stays as it is."""
+    """Scale without promoting; a scale of 1 returns the value itself."""
     if scale == 1:
         return value
     if value.dtype.kind in "iu":
@@ -84,13 +84,13 @@ def product(alpha, beta, activation, *rest):
     Parameters
     ----------
     alpha, beta : complex or int
-        Factors, of integers integers of 64 bits. With `beta` 0 the addend is not read. Neither
-        `alpha` nor `scale` is a factor of a sum of no terms.
+        Factors; for integer operands, 64-bit integers. With `beta` 0 the addend is not read. A sum
+        without terms is not multiplied by `alpha` or `scale`.
     activation : str or None
     *rest
-        As in the row of the call: two flags that conjugate `a` and `b`; the precision flags, which
-        NumPy's sums are exact enough for; the arrays. Without an addend it is `out` itself; scale
-        and residual have the shape of `out`.
+        As in the row of the call: two flags that conjugate `a` and `b`; the precision flags, all of
+        which NumPy's sums satisfy; the arrays. An absent addend is `out` itself; scale and residual
+        have the shape of `out`.
     """
     conj_a, conj_b, _precision, out, a, b, addend, bias, scale, residual = rest
     compute = _compute_dtype(a, out)
@@ -132,15 +132,15 @@ def scaled_product(activation, _is_fast, _precision, out, a, b, *rest):
     ----------
     activation : str or None
     _is_fast : bool
-        Whether partial sums may lose bits; here they do not.
+        Whether partial sums may lose bits; here they never do.
     _precision : int
         As in `product`.
     out, a, b : numpy.ndarray
         Matrices; `a` and `b` of fp8 types.
     *rest : numpy.ndarray or None
-        The scales of `a`, `b` and the result, and the bias. The first two are matrices with one
-        number along an axis, one for each element, or one for each block of 128 elements; that of
-        the result broadcasts to its shape.
+        The scales of `a`, `b` and the result, and the bias. The first two are matrices with, along
+        each axis, one number, one for each element, or one for each block of 128 elements; the
+        scale of the result broadcasts to its shape.
     """
     scale_a, scale_b, scale_result, bias = rest
     value = np.empty(out.shape, np.float32)
@@ -151,7 +151,7 @@ def scaled_product(activation, _is_fast, _precision, out, a, b, *rest):
 
 
 def _dequantized(matrix, scale):
-    """Give the values of an fp8 matrix in float32, times its scales."""
+    """Return the values of an fp8 matrix in float32, times its scales."""
     value = matrix.astype(np.float32)
     if scale is None:
         return value

@@ -1,8 +1,8 @@
-"""Weights as small integers with a scale for each group: found by NumPy, once, on the host.
+"""Weights as small integers with a scale for each group, computed by NumPy once, on the host.
 
-A group is neighbouring terms of one feature. Its elements are ``integer * scale``, or
+A group consists of neighbouring terms of one feature. Its elements are ``integer * scale``, or
 ``integer * scale + offset``. Scale and offset are rounded to the type in which they are stored
-before the integers are found with them.
+before the integers are computed from them.
 """
 
 import os
@@ -15,20 +15,20 @@ __all__ = ["CLIPPING", "SIGNED_CLIPPING", "Groups", "best_scales", "in_groups"]
 
 #: Shares of a group's range that the search for the least squared error tries.
 CLIPPING = tuple(np.linspace(1.0, 0.7, 13).tolist())
-#: Of few integers the one without an opposite counts.
+#: With few integers, the one without an opposite matters.
 SIGNED_CLIPPING = tuple(share for one in CLIPPING for share in (one, -one))
 _CHUNK = 1 << 17  # elements at a time, which stay in the processor's cache
 
 
 class Groups(NamedTuple):
-    """int8 (n, k); scales (groups, n); offsets of the same shape, or None."""
+    """Integers (n, k) as int8; scales (groups, n); offsets of the same shape, or None."""
 
     integers: np.ndarray
     scales: np.ndarray
     offsets: np.ndarray | None
 
     def values(self):
-        """The elements (n, k) in float32."""
+        """Return the elements (n, k) in float32."""
         n, groups = len(self.integers), len(self.scales)
         found = self.integers.reshape(n, groups, -1) * self.scales.T[:, :, None].astype(np.float32)
         if self.offsets is not None:
@@ -44,15 +44,15 @@ def in_groups(values, size, largest, *, dtype, clipping=(1.0,), has_offsets=Fals
     values : numpy.ndarray
         float32 (n, k), finite.
     size : int
-        Of a group; it divides k.
+        Terms in a group; a divisor of k.
     largest : int
         Integers are from ``-largest - 1`` to `largest`.
     dtype : numpy.dtype
-        Of scales and offsets.
+        The type of scales and offsets.
     clipping : sequence of float
-        Shares of each group's range; the one with the least squared error is taken for it, the
+        Shares of each group's range; each group uses the one with the least squared error, the
         first of equal ones. A negative share gives a negative scale, so that the least integer,
-        which has no opposite, stands for the greatest elements.
+        which has no opposite, represents the greatest elements.
     has_offsets : bool
         Whether a group has an offset, so that its range need not be symmetric.
     """
@@ -77,7 +77,7 @@ def in_groups(values, size, largest, *, dtype, clipping=(1.0,), has_offsets=Fals
 
 
 def best_scales(groups, largest, dtype, clipping, has_offsets):
-    """The scales and offsets of (rows, groups, size), as they are stored."""
+    """Return the scales and offsets of (rows, groups, size), in the type that is stored."""
     if has_offsets:
         low, high = groups.min(2), groups.max(2)
         middle, width = (low + high) / 2, (high - low) / (2 * largest + 1)
@@ -109,7 +109,7 @@ def best_scales(groups, largest, dtype, clipping, has_offsets):
 
 
 def _rounded(groups, scale, offset, largest, out):
-    """The integers of groups, as float32 in `out`."""
+    """Compute the integers of groups, as float32 in `out`."""
     np.subtract(groups, offset.astype(np.float32)[..., None], out=out)
     np.divide(out, scale.astype(np.float32)[..., None], out=out)
     np.rint(out, out=out)

@@ -1,6 +1,6 @@
 """Grouped products with row offsets on a host device: one NumPy product for each group.
 
-The offsets are read when the stream gets there, as the GPU's kernel does, and clamped as it does.
+Like the GPU's kernel, it reads the offsets when the stream reaches it, and clamps them.
 """
 
 from gputensor.blas.host.gemm import plain_product
@@ -14,7 +14,7 @@ def offset_products(out, a, b, offsets):
     Parameters
     ----------
     out, a, b, offsets : numpy.ndarray
-        Of shapes (tokens, n), (tokens, k), (groups, k, n) and (groups,).
+        The shapes are (tokens, n), (tokens, k), (groups, k, n) and (groups,).
     """
     end = 0
     for matrix, offset in zip(b, offsets.tolist(), strict=True):

@@ -1,8 +1,8 @@
 """The layout of packed int4 weights, on the host.
 
 Weights ``[n, k]`` lie in tiles of 16 features by 64 k, row-major over tiles and padded with zeros
-to whole ones. A tile has 512 bytes: 16 for each of the 32 lanes of a warp, so that a lane's one
-load is its operand of four tensor core instructions. Lane ``4 * g + t`` has four little-endian
+to whole tiles. A tile has 512 bytes, 16 for each of the 32 lanes of a warp, so that a single load
+gives a lane its operand of four tensor core instructions. Lane ``4 * g + t`` has four little-endian
 words of eight weights; word ``2 * h + r`` has feature ``2 * g + r`` at ``k = 32 * h + 8 * t + e``,
 e = 0 ... 7. A weight is stored as its value plus 8 in four bits: an even ``e`` at bit ``2 * e``, an
 odd one at bit ``16 + 2 * (e - 1)``, so that a shift and a mask give two neighbours in the halves of
@@ -55,7 +55,7 @@ def pack(values):
 
 
 def unpack(packed, n, k):
-    """Return the int8 values of shape ``[n, k]`` of what `pack` made.
+    """Return the int8 values of shape ``[n, k]`` that `pack` packed.
 
     >>> values = np.arange(-8, 8, dtype=np.int8).reshape(2, 8)
     >>> bool((unpack(pack(values), 2, 8) == values).all())

@@ -15,9 +15,9 @@ def dequantized(weight, scales, k):
     weight : numpy.ndarray
         int8 ``[n, k]``, or packed int4 values as uint8.
     scales : numpy.ndarray
-        ``[groups, n]``; each row holds for ``k / groups`` neighbouring k.
+        ``[groups, n]``; each row applies to ``k / groups`` neighbouring k.
     k : int
-        Terms of a product.
+        Number of terms of a product.
     """
     n = scales.shape[1]
     values = int4_layout.unpack(weight, n, k) if weight.dtype == np.uint8 else weight

@@ -1,4 +1,4 @@
-# What other rooms may call of blas/kernels; each section is named after its part.
+# The parts of blas/kernels that other rooms may call; each section is named after its file.
 
 from libc.stdint cimport int64_t, uint64_t
 
@@ -18,7 +18,7 @@ cdef enum:                      # which matrices of a product, in the library's 
     PAD_B = 2
     PAD_D = 4
 
-# One matrix in two places, in bytes, and what one launch copies (relayout.cuh).
+# One matrix in two places, in bytes, and the copies of one launch (relayout.cuh).
 cdef extern from "gputensor/blas/kernels/padding/relayout.h" namespace "gputensor" nogil:
     cdef struct Piece "gputensor::RelayoutPiece":
         uint64_t source
@@ -27,7 +27,7 @@ cdef extern from "gputensor/blas/kernels/padding/relayout.h" namespace "gputenso
         int64_t target_pitch
         int64_t source_batch
         int64_t target_batch
-        int64_t row_nbytes              # of the target; what the source lacks is filled with zeros
+        int64_t row_nbytes              # of the target; zeros where the source is shorter
         int64_t source_nbytes
         uint64_t rows
         uint64_t source_rows
@@ -45,15 +45,16 @@ cdef extern from "gputensor/blas/kernels/padding/relayout.h" namespace "gputenso
 cdef int odd_matrices(const Product* product) noexcept nogil
 # Whether the cost model decides: no setting overrides it.
 cdef bint padding_is_auto() noexcept nogil
-# Which matrices to pad for the shortest time, by the cost model of pad.pyx.
+# Which matrices to pad for the shortest time, by the cost model of padding.pxi.
 cdef int pad_choose(const Product* product) noexcept nogil
 # The size of the padded copy of a matrix (one PAD_* bit), its leading dimension and batch stride.
 cdef size_t pad_nbytes(const Product* product, int which, int64_t* ld,
                        int64_t* stride) noexcept nogil
-# Puts the padded copies at these addresses (those of `padded` matter) in the place of the matrices
-# of `product`: `before` copies the inputs, `after` brings the result back. Copies are added only
-# where the addresses are not 0, so that 0 gives the geometry alone. The sizes of the product become
-# those of the copies; a bias that would be read past its end is dropped, with the activation.
+# Replaces the matrices of `product` that `padded` names by padded copies at these addresses (the
+# others are ignored): `before` copies the inputs, `after` brings the result back. Copies are added
+# only where the addresses are not 0, so that 0 gives the geometry alone. The sizes of the product
+# become those of the copies; a bias that would be read past its end is dropped, with the
+# activation.
 cdef void pad_bind(Product* product, int padded, uint64_t a, uint64_t b, uint64_t d,
                    Relayout* before, Relayout* after) noexcept nogil
 # Queues the copies on the stream.
@@ -62,7 +63,7 @@ cdef int relayout_launch(const Relayout* relayout, int device, uint64_t stream) 
 
 # ---- epilogue
 
-# What follows a product and is not the library's to do, in one launch on a GPU:
+# The steps after a product that its launch does not do, in one launch on a GPU:
 #
 #   target = (activation(source * scale * scale2 + bias) + residual) * result_scale
 #
@@ -71,7 +72,7 @@ cdef int relayout_launch(const Relayout* relayout, int device, uint64_t stream) 
 # `target` may be `source`, or `residual` when both have the same strides.
 
 cdef struct Epilogue:
-    int activation              # ACT_* of product.pxd
+    int activation              # ACT_* of blas/plan
     const Operand* scale
     const Operand* scale2
     const Operand* bias
@@ -81,6 +82,6 @@ cdef struct Epilogue:
 cdef void epilogue_init(Epilogue* epilogue) noexcept nogil
 # A vector along the last axis, broadcast to the shape of `target`.
 cdef void along_last_axis(const Operand* vector, const Operand* target, Operand* out) noexcept nogil
-# Queues the launch. Types that are not floats know a bias only.
+# Queues the launch. Types that are not floats support only a bias.
 cdef int epilogue_run(int device, uint64_t stream, const Epilogue* epilogue,
                       const Operand* source, const Operand* target) except -1 nogil

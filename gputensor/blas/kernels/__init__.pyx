@@ -1,4 +1,5 @@
-# What runs around products: padding and epilogues. The products' own kernels are in blas/backends.
+# Padding and epilogues, which run before and after products. Kernels of products are in
+# blas/backends.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport llabs

@@ -1,4 +1,4 @@
-"""The programs of convolutions: what is defined in front of each ``.cuh`` file, by variant."""
+"""The programs of convolutions: the definitions that precede each ``.cuh`` file, by variant."""
 
 from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.programs import FINISHES
@@ -17,9 +17,9 @@ __all__ = [
     "tile_shared_nbytes",
 ]
 
-#: Tiles of `tile`: pixels, outputs, and how many warps share each.
+#: Tiles of `tile`: pixels, outputs, and the number of warps along each.
 SHAPES = ((256, 128, 4, 4), (128, 128, 2, 4), (128, 64, 4, 2), (64, 64, 2, 2), (128, 32, 4, 1))
-#: Shared memory of `shifted` beside its rings and tables: what is staged of the results.
+#: Shared memory in which `shifted` stages results, besides its rings and tables.
 SHIFTED_TABLES = 4 * 32 * 144
 _PTX = {"float16": "f16", "bfloat16": "bf16"}
 
@@ -46,7 +46,7 @@ def plain(dtype, activation, columns, along_pixels):
 
 
 def tile_depth(is_deep):
-    """Return the terms of a step and how many steps are on their way.
+    """Return the terms of a step and the number of steps in flight.
 
     >>> tile_depth(True)
     (64, 3)
@@ -135,7 +135,7 @@ def few(
     stride : int
         Along the width.
     outputs : {32, 64}
-        Of a block.
+        Outputs of a block.
     warps : int
     has_addend : bool
     is_vectored : bool

@@ -1,7 +1,7 @@
-"""The programs of matrix products: what is defined in front of each ``.cuh`` file, by variant.
+"""The programs of matrix products: the definitions that precede each ``.cuh`` file, by variant.
 
-Element types are given by name, as in ``dtypes.py``. What the names mean is said in the files.
-Sizes that the host shares with a program (stages, groups of a launch, shared memory) are here too.
+Element types are given by name, as in ``dtypes.py``. The files explain the defined names. Sizes
+that the host shares with a program (stages, groups of a launch, shared memory) are here too.
 """
 
 from gputensor._arrays.element_types import DTYPES
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 _FOLDER = "gputensor/blas/kernels/"
-#: wgmma exists for this architecture only.
+#: wgmma exists only for this architecture.
 _WGMMA = {"minimum": 90, "architecture": "sm_90a"}
 _FLOATS = {"float16": "half_t", "bfloat16": "bfloat_t", "float32": "float"}
 _KINDS = {"float16": 0, "bfloat16": 1, "float32": 2}
@@ -47,7 +47,7 @@ _PTX = {"float16": "f16", "bfloat16": "bf16", "float32": "tf32"}
 #: How the weights of a skinny product lie.
 PLAIN, INT8, INT4 = range(3)
 
-#: C++ of the ACT_* numbers of product.pxd, of a value `a`.
+#: C++ expressions of a value `a` for the ACT_* numbers of blas/plan.
 ACTIVATIONS = (
     "a",
     "a < 0 ? (C)0 : a",
@@ -67,14 +67,14 @@ _INTEGERS = {
     "uint64": "unsigned long long",
 }
 
-#: Groups that one launch of a grouped product takes.
+#: Groups that one launch of a grouped product takes, at most.
 MAX_GROUPS = 1024
 _GROUPED_STAGES = 4
 _PACKED_STAGES = {256: 4, 128: 6}
 
 
 def program_of(path, defines=(), **needs):
-    """Return the program of a file of this folder."""
+    """Return the program of a file below blas/kernels."""
     return Program(_FOLDER + path, tuple(dict(defines).items()), **needs)
 
 
@@ -112,7 +112,7 @@ def random():
 
 
 def dequantize(name, bits):
-    """Return the program that makes floats, by their type's name, of 4 or 8 bits."""
+    """Return the program that converts integers of 4 or 8 bits to floats of the named type."""
     # bfloat16 is rounded by an instruction.
     needs = {"minimum": 80} if name == "bfloat16" else {}
     return program_of("quantized/dequantize.cuh", {"KIND": _KINDS[name], "BITS": bits}, **needs)
@@ -130,7 +130,7 @@ def epilogue(types, activation, rank, vector, is_scaled, is_wide):
     rank, vector : int
         Axes, at least 1, and elements a thread takes at once.
     is_scaled, is_wide : bool
-        Whether there may be scales; whether indices need 64 bits.
+        Whether scales are supported; whether indices need 64 bits.
 
     Examples
     --------
@@ -181,7 +181,7 @@ def grouped_shared_nbytes(quartets, columns):
 def grouped_groups(quartets):
     """Return how many groups one launch of `grouped_wgmma` takes.
 
-    Fewer where the tiles leave little shared memory.
+    It is fewer where the tiles leave little shared memory.
 
     >>> grouped_groups(2), grouped_groups(3)
     (1024, 128)
@@ -201,7 +201,7 @@ def grouped_wgmma(input_name, output_name, quartets, columns, is_along_terms):
     columns : {64, 128, 256}
         Columns of a tile.
     is_along_terms : bool
-        Whether weights are contiguous along their terms, or else along their columns.
+        Whether weights are contiguous along their terms; otherwise they are along their columns.
     """
     sums = columns // 2
     listed_sums = ", ".join(f"%{i}" for i in range(sums))
@@ -234,15 +234,15 @@ def unaligned(input_name, output_name, along_k, is_even, columns, split, stages)
     along_k : (bool, bool)
         Whether k is the contiguous dimension of A and of B.
     is_even : (bool, bool)
-        Whether A and B, where they are not along k, have rows whole chunks of 16 bytes apart. This
-        decides the speed, not the result.
+        Whether the rows of A and B, where they are not along k, start a multiple of 16 bytes apart.
+        This affects only the speed.
     columns : int
-        Of the tile of D, of 128 rows, that a cluster computes: a multiple of 16; of 32 where 16-bit
-        B is not along k.
+        Columns of the tile of D, of 128 rows, that a cluster computes: a multiple of 16, or of 32
+        where 16-bit B is not along k.
     split : int
         Blocks of a cluster, among which k is cut: 1 to 8.
     stages : int
-        Steps of 128 bytes along k that shared memory holds, 4 at least.
+        Steps of 128 bytes along k that shared memory holds, at least 4.
     """
     (a_along_k, b_along_k), (a_is_even, b_is_even) = along_k, is_even
     far, near = (4, 1) if input_name == "float32" else (8, 2)
@@ -269,7 +269,7 @@ def packing(nbytes):
 def packed_shared_nbytes(columns):
     """Return the shared memory of a block of `packed`, for tiles of 256 or 128 columns.
 
-    What lies past the barriers is read, and not used, with the last row's end.
+    Bytes past the barriers are read, but not used, with the end of the last row.
     """
     stages = _PACKED_STAGES[columns]
     return stages * (16384 + columns * 128) + 8 * 8 * 544 + 16 * stages + 128
@@ -278,8 +278,8 @@ def packed_shared_nbytes(columns):
 def _wgmma(n, dtype):
     """Return the instruction for 64 x n sums of products, an expression of d, a, b and adds.
 
-    `a` and `b` are the lower halves of descriptors of K-major tiles; `adds` is 0 to forget what
-    the sums `d` held. float32 is read as TF32.
+    `a` and `b` are the lower halves of descriptors of K-major tiles; `adds` is 0 to overwrite the
+    sums `d` instead of adding to them. float32 is read as TF32.
 
     >>> "m64n32k8.f32.tf32.tf32" in _wgmma(32, "float32")
     True
@@ -321,14 +321,14 @@ def packed(dtype, out_dtype, columns, has_addend):
 
 
 def _resident(tokens, warps):
-    """Blocks of a multiprocessor that registers must allow; three where that spills nothing."""
+    """Return the blocks of a multiprocessor that registers must allow; three without spills."""
     if warps > 8:
         return 1
     return 3 if tokens <= 4 else 2
 
 
 def _skinny_minimum(splits):
-    """Asynchronous copies came with sm_80, clusters with sm_90."""
+    """Return the minimum: asynchronous copies need sm_80, clusters sm_90."""
     return 90 if splits > 1 else 80
 
 

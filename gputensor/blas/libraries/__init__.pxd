@@ -1,4 +1,4 @@
-# What other rooms may call of blas/libraries; each section is named after its part.
+# The parts of blas/libraries that other rooms may call; each section is named after its file.
 
 from libc.stdint cimport int64_t, uint64_t
 
@@ -25,7 +25,7 @@ cdef enum:
     BLAS_NOT_SUPPORTED = 15
 
 cdef enum:
-    OP_N = 0                    # as it lies in column-major memory
+    OP_N = 0                    # not transposed, in column-major memory
     OP_T = 1                    # transposed
     OP_C = 2                    # transposed and conjugated
 
@@ -181,12 +181,12 @@ cdef struct CublasTable:
                         long long stride_b, const void* beta, void* c, int type_c, int64_t ldc,
                         long long stride_c, int64_t batch, int compute,
                         int algorithm) noexcept nogil
-    # The matrices of the next two come as arrays of addresses on the device.
+    # The next two take matrices as arrays of addresses on the device.
     int (*gemm_batched)(void* handle, int op_a, int op_b, int64_t m, int64_t n, int64_t k,
                         const void* alpha, const void* a, int type_a, int64_t lda, const void* b,
                         int type_b, int64_t ldb, const void* beta, void* c, int type_c,
                         int64_t ldc, int64_t batch, int compute, int algorithm) noexcept nogil
-    # NULL before cuBLAS 12.5. Everything but the addresses is in arrays on the host.
+    # NULL before cuBLAS 12.5. All arguments except the addresses are in arrays on the host.
     int (*gemm_grouped)(void* handle, const int* op_a, const int* op_b, const int64_t* m,
                         const int64_t* n, const int64_t* k, const void* alpha, const void* a,
                         int type_a, const int64_t* lda, const void* b, int type_b,
@@ -194,7 +194,7 @@ cdef struct CublasTable:
                         const int64_t* ldc, int64_t group_count, const int64_t* group_size,
                         int compute) noexcept nogil
 
-# Load the library at the first call (with the GIL); raise DeviceError when it is not there.
+# Load the library at the first call (with the GIL); raise DeviceError when it is not found.
 cdef LtTable* lt_table() except NULL
 cdef CublasTable* cublas_table() except NULL
 
@@ -209,7 +209,7 @@ cdef enum Library:
     LIBRARY_LT = 2
 
 cdef int preferred_library() noexcept nogil
-# Whether nothing has been chosen since the environment could not be read: planning says why.
+# Whether the environment variable has a bad value and no library was chosen since; planning raises.
 cdef bint preference_is_unread() noexcept nogil
 
 
@@ -231,7 +231,7 @@ cdef void* lt_handle(int device, int* status) noexcept nogil
 # This thread's cuBLAS handle for the device, bound to the stream, workspace and math mode.
 cdef CublasHandle* cublas_handle(int device, uint64_t stream, uint64_t workspace, size_t nbytes,
                                  int math, int* status) noexcept nogil
-# Both tables must have been loaded before: this does so, with the GIL.
+# Loads both tables, with the GIL; they must be loaded before the calls above.
 cdef int load_libraries(bint with_cublas) except -1
 
 
@@ -239,20 +239,20 @@ cdef int load_libraries(bint with_cublas) except -1
 
 # Scratch memory that a library call may use while it runs: one block for each (device, stream).
 
-# What a call may use. `lent` is not NULL when the block is this call's alone (the stream is
-# capturing); workspace_return gives it back once the call is queued.
+# The memory of one call. `lent` is not NULL when the block belongs to this call alone (the stream
+# is capturing); workspace_return gives it back once the call is queued.
 cdef struct Workspace:
     uint64_t ptr
     size_t nbytes
     Block* lent
 
-# At most `nbytes` of scratch memory; 0 bytes asks nothing of anybody.
+# Takes at least `nbytes` of scratch memory; for 0 bytes it takes none.
 cdef status_t workspace_take(int device, uint64_t stream, size_t nbytes,
                              Workspace* out) noexcept nogil
-# Raises now what taking one would raise, before anything is queued.
+# Raises the error that taking one would raise, before any work is queued.
 cdef int workspace_ask(int device, uint64_t stream, size_t nbytes) except -1 nogil
 cdef void workspace_return(Workspace* workspace) noexcept nogil
-# The size that a new workspace of the device gets; 0 before it is found.
+# The size of new workspaces of the device; 0 before it is known.
 cdef size_t workspace_nbytes(int device) noexcept nogil
 # Finds that size; with the GIL, before the first use of a device.
 cdef int workspace_configure(int device) except -1
@@ -260,8 +260,8 @@ cdef int workspace_configure(int device) except -1
 
 # ---- temporaries
 
-# Memory that a call needs until its work is done: taken before anything is queued, given back in
-# stream order once all of it is.
+# Memory that a call needs until its work is done: taken before the work is queued, given back in
+# stream order once all of it is queued.
 
 cdef enum:
     MAX_TEMPORARIES = 8
@@ -273,16 +273,16 @@ cdef struct Temporaries:
     Block* blocks[MAX_TEMPORARIES]
 
 cdef void temporaries_init(Temporaries* temporaries, int device, uint64_t stream) noexcept nogil
-# Raises OutOfMemoryError; what was taken before stays to be released.
+# Raises OutOfMemoryError; memory taken before stays and has to be released.
 cdef int take_memory(Temporaries* temporaries, size_t nbytes, uint64_t* ptr) except -1 nogil
-# The same for memory that the call can do without: false when there is none. Raises for any other
-# failure.
+# The same for memory that the call can do without: returns false when there is none. Raises for any
+# other failure.
 cdef bint take_memory_if_any(Temporaries* temporaries, size_t nbytes,
                              uint64_t* ptr) except -1 nogil
-# Gives back at once what was taken since there were `count` blocks; nothing may use it yet.
+# Gives all blocks after the first `count` back at once; no queued work may use them yet.
 cdef void give_back(Temporaries* temporaries, int count) noexcept nogil
 # A row-major operand of the shape of `like`.
 cdef int take_operand(Temporaries* temporaries, const Operand* like, int dtype,
                       Operand* out) except -1 nogil
-# In stream order: the memory may be reused by what is queued from here on.
+# Releases in stream order: work queued from here on may reuse the memory.
 cdef void temporaries_release(Temporaries* temporaries) noexcept nogil

@@ -1,9 +1,9 @@
 """The handles of cuBLAS and cuBLASLt, by device and thread.
 
-A cuBLAS handle carries a stream, a workspace and a math mode, so a thread has its own and these are
-set only when they change; `cublasSetStream` drops the workspace, so the two go together. A cuBLASLt
-handle carries nothing, so one for each device serves all threads without a lock. The context of the
-device must be current in the calling thread (`context.pyx`).
+A cuBLAS handle has a stream, a workspace and a math mode, so each thread has its own handle, and
+these are set only when they change; `cublasSetStream` drops the workspace, so the two are set
+together. A cuBLASLt handle has no state, so one for each device serves all threads without a lock.
+The context of the device must be current in the calling thread (`_driver/registry.pyx`).
 """
 
 cdef extern from "gputensor/blas/libraries/handle_pool.h":
@@ -29,7 +29,7 @@ cdef extern from *:
     void lt_handle_unlock() noexcept nogil
     void lt_handle_renew() noexcept nogil
 
-# What this room keeps for each open device (registry.pxd).
+# This room's slot of each open device (registry.pxd).
 cdef struct LibrariesSlot:
     size_t workspace_nbytes     # 0: not configured yet
     void* lt_handle             # NULL: not made yet

@@ -1,6 +1,7 @@
 // cuBLAS handles of threads. Making one takes milliseconds and device memory, so a thread that ends
-// gives its handles to a pool, from which the next new thread takes them. The pool is never torn
-// down: at process exit the CUDA driver may be gone before the destructors of this library run.
+// gives its handles to a pool, from which the next new thread takes them. The pool is never
+// destroyed: at process exit the CUDA driver may be gone before the destructors of this library
+// run.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,8 @@ static inline HandlePool* handle_pool() {
     return pool;
 }
 
-// In the child of a fork: the handles are the parent's, and the pool may be in mid-change.
+// Called in the child of a fork: the handles are the parent's, and a change of the pool may be
+// half done.
 static inline void handle_pool_after_fork() { new (handle_pool()) HandlePool; }
 
 struct ThreadHandles {
@@ -43,7 +45,7 @@ struct ThreadHandles {
     }
 };
 
-// The thread's record for a device; its handle is NULL when the pool had none either.
+// The thread's record for a device; its handle is NULL if the thread and the pool have none.
 static inline PooledHandle* thread_handle(int index) {
     static thread_local ThreadHandles own;
     PooledHandle* mine = &own.handles[index];

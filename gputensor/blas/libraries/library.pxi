@@ -1,8 +1,9 @@
-"""cuBLAS and cuBLASLt: found, opened and resolved once, into two tables of function pointers.
+"""Finds, opens and resolves cuBLAS and cuBLASLt once, into two tables of function pointers.
 
-The search asks ``cuda.pathfinder`` first (it knows wheels, conda, the toolkit and what the process
-has loaded already), then the loader by soname. Nothing is loaded at import. This is the only file
-that knows the libraries' names and symbols; no header of theirs is needed to build.
+The search tries ``cuda.pathfinder`` first (it covers wheels, conda, the toolkit and libraries that
+the process has loaded already), then the loader by soname. No library is loaded at import. For
+Python's products, only this file has the libraries' names and symbols (native_products.h has them
+for programs without Python); their headers are not needed to build.
 
 Why not ``nvmath.bindings``: importing it took 0.5 s beyond NumPy where it was measured, more than
 three times the 150 ms that a first product may cost.
@@ -49,7 +50,7 @@ CUBLAS_SYMBOLS = (
     "cublasGemmBatchedEx_64",
     "cublasGemmGroupedBatchedEx_64",
 )
-# Functions newer than CUDA 12.0; their callers do without.
+# Functions newer than CUDA 12.0; their callers work without them.
 OPTIONAL_SYMBOLS = {"cublasGemmGroupedBatchedEx_64"}
 SONAMES = {
     "cublasLt": ("libcublasLt.so.13", "libcublasLt.so.12"),
@@ -66,7 +67,7 @@ def _candidates(name):
     else:
         try:
             found = load_nvidia_dynamic_lib(name).abs_path
-        except Exception:  # its error class differs between versions; the sonames come next
+        except Exception:  # its error class differs between versions; sonames are tried next
             found = None
         if found:
             yield found
@@ -122,10 +123,16 @@ def library_path(name):
 
 
 def library_versions():
-    """Return the version numbers of the libraries that are in use, by name.
+    """Return the libraries that are in use, by name.
 
-    Empty before the first product on a GPU.
+    Returns
+    -------
+    dict
+        ``"cublasLt"``: the version of cuBLASLt as an integer (120900 is 12.9); ``"cublas"``: the
+        file from which cuBLAS was opened. Empty before the first product on a GPU.
 
+    Examples
+    --------
     >>> sorted(library_versions()) in ([], ["cublasLt"], ["cublas", "cublasLt"])
     True
     """

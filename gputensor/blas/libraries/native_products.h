@@ -1,7 +1,7 @@
-// Products of a library for programs without Python: cuBLASLt, and cuBLAS for what it leaves, through
-// tables of functions that are found at run time. What described.pxi and gemm/ do with PLAN_PLAIN is
-// done here alike, so that a program gives the same bits either way. The words and numbers are those
-// of __init__.pxd.
+// Products of the libraries for programs without Python: cuBLASLt, and cuBLAS for other products,
+// through tables of functions that are found at run time. This does the same as described.pxi and
+// gemm/ with PLAN_PLAIN, so that a program gives the same bits either way. The words and numbers
+// are those of __init__.pxd.
 //
 // One thread at a time uses a NativeProducts, with the context of its device current.
 #pragma once
@@ -69,7 +69,7 @@ struct NativeBlas {
     GPUTENSOR_CUBLAS_SYMBOLS(X)
 #undef X
 
-    // The libraries, or null and why they are not there.
+    // The libraries, or null and the reason why they are missing.
     static const NativeBlas* get(std::string* problem) {
         static std::mutex mutex;
         static NativeBlas loaded;
@@ -110,7 +110,7 @@ private:
     }
 };
 
-// Whether the numbers of a product that a file describes are such as there may be (described.pxi).
+// Whether the numbers of a product from a file are valid (described.pxi).
 inline bool native_product_is_sound(const gt_product& given) {
     constexpr int64_t MOST = int64_t(1) << 40;
     constexpr int INT8 = 1, INT32 = 3, DTYPES = 17;
@@ -137,7 +137,6 @@ inline bool native_product_is_sound(const gt_product& given) {
 
 class NativeProducts {
 public:
-    // `workspace`: of at least `workspace_nbytes`; 0 until the first product was planned.
     struct Workspace {
         uint64_t ptr;
         size_t nbytes;
@@ -154,8 +153,9 @@ public:
     NativeProducts(const NativeProducts&) = delete;
     NativeProducts& operator=(const NativeProducts&) = delete;
 
-    // Queues a product; `site` is equal for products that differ in addresses alone. `memory(nbytes)`
-    // gives the address of the workspace. A cuBLAS status, or -1 with a problem.
+    // Queues a product; `site` is equal for products that differ only in addresses.
+    // `memory(nbytes)` gives the address of the workspace. Returns a cuBLAS status, or -1 with a
+    // problem.
     template <class Memory>
     int queue(gt_product product, const void* site, uint64_t stream, Memory memory,
               std::string* problem) {

@@ -1,17 +1,17 @@
 """The choice between cuBLAS and cuBLASLt.
 
-``"auto"`` takes cuBLASLt, whose plans can be cached, and cuBLAS for what cuBLASLt does not do. With
-``"cublas"``, products with an epilogue or scales still go to cuBLASLt.
+``"auto"`` takes cuBLASLt, whose plans can be cached, and cuBLAS for products that cuBLASLt refuses.
+With ``"cublas"``, products with an epilogue or scales still go to cuBLASLt.
 """
 
 NAMES = {"auto": LIBRARY_AUTO, "cublas": LIBRARY_CUBLAS, "cublaslt": LIBRARY_LT}
 
 cdef int chosen = LIBRARY_AUTO
-cdef bint is_unread = True      # until the environment could be read, or somebody has chosen
+cdef bint is_unread = True      # until the environment is read or a library is chosen
 
 
 def from_environment(text):
-    """Return the library name that ``GPUTENSOR_BLAS_PREFER_CUBLASLT`` asks for.
+    """Return the library name for a value of ``GPUTENSOR_BLAS_PREFER_CUBLASLT``.
 
     >>> from_environment("1"), from_environment("0"), from_environment("")
     ('cublaslt', 'cublas', 'auto')
@@ -32,17 +32,24 @@ cdef bint preference_is_unread() noexcept nogil:
 
 
 def preferred_blas_library(library=None):
-    """Choose the library for products, or return the choice when called without argument.
+    """Choose the library for products, or return the choice when called without an argument.
 
     Parameters
     ----------
     library : {"auto", "cublas", "cublaslt"}, optional
-        For the whole process. Plans are kept apart by it.
+        The library for the whole process. ``"auto"``, the default, takes cuBLASLt where it can
+        compute the product, and cuBLAS otherwise. Each choice has its own plans.
+
+    Returns
+    -------
+    str
+        The choice now in effect.
 
     Raises
     ------
     ValueError
-        For another name; and, until a library was chosen, for a bad environment variable.
+        If `library` is another name, or if no library was chosen yet and the environment variable
+        ``GPUTENSOR_BLAS_PREFER_CUBLASLT`` is neither 0 nor 1.
 
     Examples
     --------
@@ -62,5 +69,5 @@ def preferred_blas_library(library=None):
     return {code: name for name, code in NAMES.items()}[chosen]
 
 
-with contextlib.suppress(ValueError):   # said when a product is planned, not by the import
+with contextlib.suppress(ValueError):   # raised when a product is planned, not by the import
     preferred_blas_library()

@@ -1,5 +1,6 @@
-// The request on which cuBLASLt proposes an algorithm; Python's plans (gemm/cublaslt.pxi) and
-// programs without Python (native_products.h) ask alike, so that both get the same bits.
+// The request on which cuBLASLt proposes an algorithm. Python's plans (gemm/cublaslt.pxi) and
+// programs without Python (native_products.h) make the same request, so that both get the same
+// bits.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +8,11 @@
 
 namespace gputensor {
 
-// Bytes of workspace that a proposal may take. With much of it the library cuts sums of small products
-// on tensor cores in parts, which costs a second kernel: 13.8 us instead of 9.8 for 8x3840x1560 in TF32,
-// 8.2 instead of 3.7 for 40x6708x2 in bfloat16 (H200). Few tiles with long sums need their parts, and
-// so do all of float32: with little, 15.4 us instead of 7.2 for 720x2x343, 8.4 instead of 3.6 for
-// 1x1x768 in float16.
+// Bytes of workspace that a proposal may take. With a large workspace the library cuts sums of
+// small products on tensor cores in parts, which costs a second kernel: 13.8 us instead of 9.8 for
+// 8x3840x1560 in TF32, 8.2 instead of 3.7 for 40x6708x2 in bfloat16 (H200). Few tiles with long
+// sums need parts, and so do all float32 products: with a small workspace, 15.4 us instead of 7.2
+// for 720x2x343, 8.4 instead of 3.6 for 1x1x768 in float16.
 inline size_t proposal_workspace(int type_a, int compute, int64_t m, int64_t n, int64_t k,
                                  int64_t batch, size_t most) {
     const int float32 = 11, compute_32f = 68;   // a dtype, and cublasComputeType_t
@@ -24,7 +25,8 @@ inline size_t proposal_workspace(int type_a, int compute, int64_t m, int64_t n, 
 }
 
 // How parts of a sum may be joined (CUBLASLT_REDUCTION_SCHEME). Results of 32 bits and more hold a
-// partial sum as it is, so any way will do: 249 us instead of 2,190 for 7x12250x11570 in float32.
+// partial sum exactly, so any scheme is allowed: 249 us instead of 2,190 for 7x12250x11570 in
+// float32.
 inline uint32_t proposal_reductions(bool may_split, bool may_round, int type_d) {
     const int float32 = 11, complex128 = 14;    // codes of dtypes
     const bool holds_sums = type_d >= float32 && type_d <= complex128;

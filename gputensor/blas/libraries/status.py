@@ -28,7 +28,7 @@ def status_text(status):
     >>> status_text(3)
     'CUBLAS_STATUS_ALLOC_FAILED (the library could not get memory)'
     """
-    name, text = STATUS_TEXT.get(status, (f"status {status}", "not a status this library knows"))
+    name, text = STATUS_TEXT.get(status, (f"status {status}", "not a known status"))
     return f"{name} ({text})"
 
 

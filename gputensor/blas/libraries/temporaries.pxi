@@ -1,4 +1,4 @@
-"""Memory of the allocator for the length of one call (temporaries.pxd)."""
+"""Memory of the allocator for the duration of one call."""
 
 cdef void temporaries_init(Temporaries* temporaries, int device, uint64_t stream) noexcept nogil:
     temporaries.device = device

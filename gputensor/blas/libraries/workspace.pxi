@@ -1,13 +1,13 @@
 """Workspaces: scratch memory of the libraries, from our allocator, one block for each stream.
 
-Calls on one stream run one after the other, so they can share a block whichever thread or handle
-they come from; calls on different streams must not, and do not. So the table is keyed by (device,
-stream), which keeps 16 threads on one stream at 32 MiB rather than 512. A captured call is
-replayed later on any stream, beside other work; it gets a block of its own from the allocator,
-which takes it from the graph's private pool.
+Calls on one stream run one after the other, so they can share a block from any thread and handle;
+calls on different streams must not. So the table is keyed by (device, stream), which keeps 16
+threads on one stream at 32 MiB rather than 512. A captured call is replayed later on any stream,
+beside other work, so it gets a separate block from the allocator, which takes it from the graph's
+private pool.
 
-The sizes are those that NVIDIA recommends: 32 MiB on Hopper and newer, 8,519,680 bytes
-(`:4096:2:16:8`) before; `CUBLAS_WORKSPACE_CONFIG` in its usual form overrides them.
+NVIDIA recommends the sizes: 32 MiB on Hopper and newer, 8,519,680 bytes (`:4096:2:16:8`) before;
+`CUBLAS_WORKSPACE_CONFIG` in its usual form overrides them.
 """
 
 cdef extern from "gputensor/blas/libraries/workspace_table.h":
@@ -44,7 +44,7 @@ cdef int workspace_configure(int device) except -1:
 
 
 def default_nbytes(device):
-    """Return the size of a workspace on the device, by environment or by generation."""
+    """Return the size of a workspace on the device, from the environment or by generation."""
     text = os.environ.get("CUBLAS_WORKSPACE_CONFIG")
     configured = parse_workspace_config(text) if text else None
     if configured is not None:
@@ -55,10 +55,10 @@ def default_nbytes(device):
 
 
 def parse_workspace_config(text):
-    """Return the bytes that a ``CUBLAS_WORKSPACE_CONFIG`` asks for, or None when it is malformed.
+    """Return the bytes of a ``CUBLAS_WORKSPACE_CONFIG``, or None when it is malformed.
 
-    The form is pairs ``:SIZE:COUNT`` with sizes in KiB. A malformed value means the default, as it
-    does to the library.
+    The form is pairs ``:SIZE:COUNT`` with sizes in KiB. As in the library, a malformed value means
+    the default.
 
     >>> parse_workspace_config(":4096:2:16:8")
     8519680
@@ -132,11 +132,18 @@ cdef void workspace_return(Workspace* workspace) noexcept nogil:
 
 
 def clear_workspaces(device=None):
-    """Give the workspaces back to the allocator, those of one device number or all.
+    """Give the workspaces of one device, or of all, back to the allocator.
 
-    A workspace comes back at the next product that needs one. Not to be called while another thread
+    The next product that needs a workspace takes a new one. Do not call this while another thread
     is inside `gputensor_mm_out`.
 
+    Parameters
+    ----------
+    device : int, optional
+        The number of the device; all devices by default.
+
+    Examples
+    --------
     >>> clear_workspaces()
     """
     cdef WorkspaceEntry entry
@@ -146,7 +153,26 @@ def clear_workspaces(device=None):
 
 
 def workspace_size(int device):
-    """Return the size in bytes that a workspace on the device gets."""
+    """Return the size in bytes of new workspaces on a device.
+
+    It is 32 MiB on Hopper and newer GPUs and 8,519,680 bytes on others, unless
+    ``CUBLAS_WORKSPACE_CONFIG`` was set when the size was first needed. The call opens the device.
+
+    Parameters
+    ----------
+    device : int
+        The number of a GPU; -1 is the host device.
+
+    Raises
+    ------
+    DeviceError
+        If there is no such device.
+
+    Examples
+    --------
+    >>> workspace_size(-1) > 0
+    True
+    """
     workspace_configure(device)
     return workspace_nbytes(device)
 

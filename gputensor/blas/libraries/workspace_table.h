@@ -1,5 +1,5 @@
-// The workspaces by (device, stream). A thread remembers the one that it used last, so a thread that
-// stays on its stream takes no lock; any change of the table is seen through its epoch.
+// The workspaces by (device, stream). A thread remembers the one that it used last, so a thread
+// that stays on its stream takes no lock; the table's epoch invalidates this memory after removals.
 #pragma once
 
 #include <atomic>
@@ -59,7 +59,8 @@ static inline bool workspace_add(int device, uint64_t stream, uint64_t ptr, size
     return true;
 }
 
-// In the child of a fork: the workspaces are the parent's, and the table may be in mid-change.
+// Called in the child of a fork: the workspaces are the parent's, and a change of the table may be
+// half done.
 static inline void workspace_after_fork() {
     new (&workspace_mutex) std::mutex;
     new (&workspace_entries) std::vector<WorkspaceEntry>;

@@ -1,4 +1,4 @@
-# What other rooms may call of blas/plan; each section is named after its part.
+# The parts of blas/plan that other rooms may call; each section is named after its file.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -18,20 +18,21 @@ cdef enum:
     FP16_REDUCTION = 4          # partial sums of fp16 products may be rounded to fp16
     BF16_REDUCTION = 8
     FP16_ACCUMULATION = 16      # fp16 products may be summed in fp16
-    DETERMINISTIC = 32          # bitwise equal from run to run and across streams
+    DETERMINISTIC = 32          # the same bits from run to run and across streams
     FP16_NO_SPLIT = 64          # the libraries must not split the sums of fp16 products
     BF16_NO_SPLIT = 128
 
-# The flags in force in this thread: its innermost scope over the process default.
+# A set of flags; a scope of the thread or the setting of a call.
 cdef class Precision:
     cdef readonly uint32_t mask     # the flags that are given
     cdef readonly uint32_t value
 
+# The flags in force in this thread: its innermost scope over the process default.
 cdef uint32_t precision_current() noexcept nogil
 # The same with a call's own setting on top: None, a Precision, or a string.
 cdef uint32_t precision_for(object setting) except? 0xFFFFFFFF
-# The library's compute type for products of a dtype into another: the libraries sum in float16 only
-# what they give in float16.
+# The library's compute type for products of a dtype with a result dtype. The libraries sum in
+# float16 only if the result is float16.
 cdef int compute_type(int dtype, int result, uint32_t flags) noexcept nogil
 # Whether partial sums may be rounded to the output type.
 cdef bint allows_reduced_reduction(int dtype, uint32_t flags) noexcept nogil
@@ -55,11 +56,11 @@ cdef bint allows_split(int dtype, uint32_t flags) noexcept nogil
 cdef enum:
     MAX_OUTER = 16
 
-cdef enum:                      # what the epilogue adds after alpha * AB + beta * C
+cdef enum:                      # the activation, after alpha * AB + beta * C and the bias
     ACT_NONE = 0
     ACT_RELU = 1
     ACT_GELU_TANH = 2           # the tanh form, which the library has
-    ACT_GELU = 3                # the exact form; ours
+    ACT_GELU = 3                # the exact form, only in our kernels
     ACT_SILU = 4
 
 cdef extern from "gputensor/blas/plan/product.h" nogil:
@@ -77,8 +78,8 @@ cdef extern from "gputensor/blas/plan/product.h" nogil:
         uint64_t a, b, c, d         # addresses; c == d unless an addend lies elsewhere
         uint64_t bias               # 0, or one value for each row of D, of the type of D
         uint64_t scale_a, scale_b   # 0, or the address of float32 factors of A and B (fp8)
-        int scale_mode_a, scale_mode_b  # SCALE_* of library.pxd
-        double alpha, beta          # the real parts; for integers see scale_factor.pxd
+        int scale_mode_a, scale_mode_b  # SCALE_* of blas/libraries
+        double alpha, beta          # the real parts; for integers see libraries/gemm
         double alpha_imag, beta_imag
         int outer_ndim
         int64_t outer_count[MAX_OUTER]
@@ -92,20 +93,20 @@ cdef enum:
     PRODUCT_DETERMINISTIC = 2
     PRODUCT_FAST_ACCUMULATION = 4   # fp8: partial sums stay in the tensor core's accumulator
     PRODUCT_POINTERS = 8            # the repetitions go as one pointer-array call
-    PRODUCT_AS_IT_IS = 16           # nothing is copied for speed: there is no memory for it
+    PRODUCT_AS_IT_IS = 16           # no copies for speed, because there is no memory for them
     PRODUCT_FACTORS = 32            # int8 into int32, where alpha is not 1 or beta not 0 or 1
     PRODUCT_NO_SPLIT = 64           # a library must not cut its sums into partial sums
 
 
-# What is not geometry: device, compute type and flags for a precision, factors 1 and 0, and no
-# bias, activation or scales.
+# Fills the fields that are not geometry: device, compute type and flags for a precision, factors 1
+# and 0, and no bias, activation or scales.
 cdef void product_fill(Product* product, int device, uint32_t precision) noexcept nogil
 
 
 # ---- prepare
 
-# From operands to a Product: pure arithmetic on shapes, strides and addresses; nothing is read,
-# allocated or launched, so it runs and is tested without a device.
+# Makes a Product from operands: pure arithmetic on shapes, strides and addresses. It reads no
+# elements, allocates no memory and launches no work, so it runs and is tested without a device.
 
 cdef enum PrepareStatus:
     PREPARE_OK = 0
@@ -120,16 +121,16 @@ cdef enum:                      # operands that no library layout describes
     COPY_A = 1
     COPY_B = 2
     COPY_OUT = 4
-    COPY_ADDEND = 8             # into out: its layout does not go with that of out
+    COPY_ADDEND = 8             # into out, because the layouts of the two do not fit
 
 # The shape of a @ b by the rules of the array API standard's matmul.
 cdef int matmul_shape(const Operand* a, const Operand* b, int* ndim,
                       int64_t* shape) noexcept nogil
 # Whether `out` has that shape and no index of it repeats another.
 cdef int check_out(const Operand* a, const Operand* b, const Operand* out) noexcept nogil
-# Fills the geometry, types and addresses of `product`; gives 0 or the COPY_* of the operands that
-# must be replaced by a contiguous copy first. `addend` (NULL: out itself) is what beta multiplies,
-# with the shape of out. Shapes were checked before.
+# Fills the geometry, types and addresses of `product`; returns 0 or the COPY_* of the operands that
+# must be replaced by a contiguous copy first. beta multiplies `addend` (NULL: out itself), which
+# has the shape of out. Shapes were checked before.
 cdef int prepare(const Operand* a, const Operand* b, const Operand* addend, const Operand* out,
                  Product* product) noexcept nogil
 # The largest power of two, at most 256, that divides every address `ptr + i * stride` in bytes.
@@ -145,8 +146,8 @@ cdef void compact(const Operand* operand, Operand* out) noexcept nogil
 # A Choice is the outcome of tuning for one product: how to pad it, which library, which algorithm.
 
 cdef enum:
-    CONFIG_COUNT = 9            # the CONFIG_* attributes of library.pxd, indexed by their numbers
-    CHOICE_ANY = -1             # as the cost model or the library's heuristic says
+    CONFIG_COUNT = 9            # the CONFIG_* attributes of blas/libraries, by their numbers
+    CHOICE_ANY = -1             # the cost model or the library's heuristic decides
 
 cdef struct Choice:
     int pad                     # a mask of PAD_*, or CHOICE_ANY
@@ -157,9 +158,9 @@ cdef struct Choice:
 
 # ---- plan
 
-# A Plan is everything about a product that does not change from call to call: whether it is padded,
-# which library, its descriptors, the algorithm, the workspace. Plans are found by an integer key; a
-# hit builds nothing.
+# A Plan holds all decisions about a product that do not change from call to call: the padding, the
+# library, its descriptors, the algorithm, the workspace. Plans are found by an integer key; a hit
+# builds nothing.
 
 cdef enum:
     KEY_WORDS = 14
@@ -177,8 +178,8 @@ cdef struct Plan:
     PlanKey key
     uint64_t hash
     int backend
-    int pad                     # PAD_* of pad.pxd; the rest describes the padded product
-    void* handle                # of cuBLASLt, or what a kernel of ours keeps
+    int pad                     # PAD_* of blas/kernels; the rest describes the padded product
+    void* handle                # of cuBLASLt, or the data of a kernel of ours
     void* desc
     void* layout_a
     void* layout_b
@@ -186,23 +187,23 @@ cdef struct Plan:
     void* layout_d
     LtAlgo algo
     size_t workspace_nbytes
-    int is_transient            # not in the table: to be destroyed after its call
+    int is_transient            # not in the table: destroyed after its call
 
-# The plan of a key, or NULL. No lock; `hash` is plan_hash(key).
+# The plan of a key, or NULL, found without a lock; `hash` is plan_hash(key).
 cdef Plan* plan_find(const PlanKey* key, uint64_t hash) noexcept nogil
 cdef uint64_t plan_hash(const PlanKey* key) noexcept nogil
-# False when the table is full (it holds 65,536 plans); the plan stays the caller's then.
+# Returns false when the table is full (it holds 65,536 plans); the caller then keeps the plan.
 cdef bint plan_insert(Plan* plan) noexcept nogil
 # The key of a product. `preference` is the requested library.
 cdef void plan_key(const Product* product, int preference, PlanKey* key) noexcept nogil
-# The alignment in bytes (16 at least matters) of each matrix over all its repetitions.
+# The alignment in bytes (up to 256) of each matrix over all its repetitions.
 cdef void product_alignments(const Product* product, int* a, int* b, int* c,
                              int* d) noexcept nogil
 
 
 # ---- signature
 
-# The facts of a product that tuning depends on, as integers, and the way back.
+# Converts the facts of a product that tuning depends on to integers, and back.
 
 cdef enum:
     SIGNATURE_COUNT = 26
@@ -212,20 +213,20 @@ cdef struct Signature:
 
 cdef void signature_of(const Product* product, Signature* signature) noexcept nogil
 cdef tuple product_signature(const Product* product)
-# Fills a product without addresses; raises ValueError for a tuple that is no signature.
+# Fills a product without addresses; raises ValueError for a tuple that is not a signature.
 cdef int product_of_signature(tuple signature, Product* product) except -1
 
 
 # ---- known
 
-# What tuning and measurements know of a product of this device, once `known_is_filled` holds.
+# Results of tuning and measurements for products of a device, valid once `known_is_filled` holds.
 
-# (pad, backend, configuration or None) as a Choice.
+# Reads a tuple (pad, backend, configuration or None) into a Choice.
 cdef int choice_read(object found, Choice* choice) except -1
 cdef bint known_is_filled(int device) noexcept nogil
-# The result of tuning, that of a near product, and the measured algorithm; False where none is.
+# The result of tuning, that of a near product, and the measured algorithm; False if there is none.
 cdef bint known_tuned(const Product* product, Choice* choice) noexcept nogil
 cdef bint known_near(const Product* product, Choice* choice) noexcept nogil
 cdef bint known_measured(const Product* product, Choice* choice) noexcept nogil
-# Whether `tunable.find` has to see products without a result: to tune, to note, or to raise.
+# Whether planning calls `tunable.find` for products without a result, to tune, note, or raise.
 cdef bint tuning_asks() noexcept nogil

@@ -1,4 +1,4 @@
-# What a product is: precision, layouts that the libraries take, and the table of plans.
+# Precision, products in the layouts that the libraries take, and the table of plans.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 

@@ -1,6 +1,6 @@
 // Choices by device and a few integers, copied from Python and read while planning.
 //
-// A device is filled as a whole, under the GIL; lookups need no GIL and take a lock for their length.
+// A device is filled as a whole, under the GIL; lookups need no GIL and hold a lock while they run.
 #pragma once
 
 #include <algorithm>
@@ -64,7 +64,7 @@ public:
         return best < std::numeric_limits<double>::infinity();
     }
 
-    // In the child of a fork, where the thread that held the lock is not.
+    // Called in the child of a fork, where the thread that held the lock does not exist.
     void after_fork() { new (&mutex) std::mutex; }
 
 private:
@@ -76,16 +76,16 @@ private:
         return key;
     }
 
-    // How many tiles a size fills, and the size of the tiles.
+    // The number of tiles that a size fills, and the size of the tiles.
     static std::pair<int64_t, int64_t> tiles(int64_t size) {
         const int64_t tile = size > 64 ? 64 : 16;
         return {(size + tile - 1) / tile, tile};
     }
 
-    // How far apart two signatures are; infinite when they are not near or differ otherwise. Sizes
-    // may differ by a quarter, and with them leading dimensions and strides, as long as the leading
-    // dimensions stay multiples of the same 8 elements or not. With a tenth more rows, borrowed
-    // algorithms were 0.55 to 1.46 times as fast as the library's first choice.
+    // The distance of two signatures; infinite when they are not near or differ in other facts.
+    // Sizes may differ by a quarter. Leading dimensions and strides may differ too, if both or
+    // neither are multiples of 8 elements. With a tenth more rows, borrowed algorithms were 0.55 to
+    // 1.46 times as fast as the library's first choice.
     static double distance(const int64_t* one, const int64_t* other) {
         const double apart = std::numeric_limits<double>::infinity();
         double total = 0;

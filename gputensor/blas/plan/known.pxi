@@ -1,7 +1,7 @@
-"""What tuning and measurements know of products, by device, for planning without Python.
+"""Results of tuning and measurements, by device, for planning without Python.
 
-Python keeps the results (blas/tuning); a table of each kind is a copy for one device, made when a
-product of it is first planned and dropped by `forget_plans`.
+Python keeps the results (blas/tuning). Each of the two tables has a copy for every device, made
+when a product of the device is first planned and dropped by `forget_plans`.
 """
 
 cdef extern from "gputensor/blas/plan/choice_table.h" namespace "gputensor" nogil:
@@ -15,8 +15,8 @@ cdef extern from "gputensor/blas/plan/choice_table.h" namespace "gputensor" nogi
         void after_fork()
 
 cdef enum:
-    ALGORITHM_COUNT = 9         # numbers that name a measured algorithm
-    ALGORITHM_ALIGNMENT = 16    # bytes that its leading dimensions and addresses are multiples of
+    ALGORITHM_COUNT = 9         # numbers that identify a measured algorithm
+    ALGORITHM_ALIGNMENT = 16    # bytes; its leading dimensions and addresses are multiples of this
 
 cdef ChoiceTable[Choice] tuned
 cdef ChoiceTable[Choice] measured
@@ -87,13 +87,13 @@ cdef bint tuning_asks() noexcept nogil:
 
 
 def set_tuning(bint is_used, bint is_asked):
-    """Say whether planning uses tuned results, and whether it asks `tunable.find` for others."""
+    """Set whether planning uses tuned results, and whether it calls `tunable.find` for others."""
     global tuned_are_used, tuning_is_asked
     tuned_are_used, tuning_is_asked = is_used, is_asked
 
 
 def fill_tuned(int device, dict choices):
-    """Copy the results of tuning that hold for a device: signature -> (pad, backend, config)."""
+    """Copy the results of tuning for a device: signature -> (pad, backend, config)."""
     fill_table(&tuned, device, choices)
 
 
@@ -104,12 +104,12 @@ def fill_measured(int device, dict configurations):
 
 
 def forget_tuned():
-    """Forget the copies of results of tuning; the next plan makes them anew."""
+    """Forget the copies of results of tuning; the next plan makes them again."""
     tuned.forget()
 
 
 def measured_algorithm(signature, int device):
-    """Return the configuration measured for a product of a signature, or None.
+    """Return the configuration measured for the product of a signature, or None.
 
     >>> from gputensor.blas.plan import signature_of_shape
     >>> measured_algorithm(signature_of_shape(3, 5, 7, "bf16"), 0) is None

@@ -1,8 +1,8 @@
 """The keys of plans and the table that finds them (plan_table.h).
 
-A key holds every fact that a library's choice depends on and nothing else: not the addresses but
-their alignment, not alpha and beta, not the stream. Two products with one key run with one plan,
-from any thread.
+A key holds exactly the facts on which a library's choice depends: the alignment of addresses, but
+not the addresses, alpha and beta, or the stream. Products with equal keys run with one plan, from
+any thread.
 """
 
 cdef extern from "gputensor/blas/plan/plan_table.h":
@@ -28,7 +28,7 @@ cdef bint plan_insert(Plan* plan) noexcept nogil:
 
 
 cdef inline int log2_of(int power) noexcept nogil:
-    """The exponent of a power of two up to 256."""
+    """Return the exponent of a power of two up to 256."""
     cdef int exponent = 0
     while power > 1:
         power >>= 1
@@ -101,7 +101,15 @@ cdef int is_of(const void* plan, int backend) noexcept nogil:
 
 
 def plan_count(int backend=-1):
-    """Return how many plans are cached, of one backend by its number or of all.
+    """Return how many plans are cached.
+
+    Parameters
+    ----------
+    backend : int, optional
+        Count only the plans of the backend with this number; -1, the default, counts all.
+
+    Examples
+    --------
 
     >>> plan_count() >= plan_count(0) >= 0
     True
@@ -110,10 +118,13 @@ def plan_count(int backend=-1):
 
 
 def forget_plans():
-    """Forget every cached plan; each product is planned anew at its next call.
+    """Forget every cached plan; each product is planned again at its next call.
 
-    Planning then reads the results of tuning and the measured algorithms again.
+    Planning then also reads the results of tuning and the measured algorithms again. The memory of
+    forgotten plans is not freed, because a thread may be using one.
 
+    Examples
+    --------
     >>> forget_plans()
     >>> plan_count()
     0

@@ -1,7 +1,7 @@
 // The table of plans: open addressing over atomic pointers. Readers take no lock: they load the
-// table, then slots until an empty one. Writers hold a mutex, write a slot once, and publish a larger
-// table when the present one is half full. Old tables stay allocated, since a reader may be in one;
-// together they are smaller than the present table. Entries are never removed one by one.
+// table, then slots up to an empty one. Writers hold a mutex, write a slot once, and publish a
+// larger table when the current one is half full. Old tables stay allocated, since a reader may be
+// in one; together they are smaller than the current table. Entries are never removed one by one.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace gt_plan {
 
 enum { KEY_NBYTES = 14 * 8, FIRST_SIZE = 256, MAX_PLANS = 65536 };
 
-// Plan begins with its key and hash (plan.pxd); nothing else of it is looked at here.
+// Plan begins with its key and hash (__init__.pxd); the table reads no other field.
 struct Head {
     unsigned char key[KEY_NBYTES];
     uint64_t hash;
@@ -48,7 +48,7 @@ static inline void place(Table* table, Head* head) {
     size_t index = head->hash & table->mask;
     for (;;) {
         Head* present = table->slots[index].load(std::memory_order_relaxed);
-        // An equal key is replaced: a better plan was found. The old one may be in use and stays.
+        // A plan with an equal key is replaced. The old one may be in use and stays allocated.
         if (!present || (present->hash == head->hash &&
                          std::memcmp(present->key, head->key, KEY_NBYTES) == 0)) {
             if (!present) ++table->count;
@@ -103,7 +103,7 @@ static inline bool plan_table_insert(void* plan) {
     return true;
 }
 
-// How many plans `counts(plan, argument)` holds for.
+// The number of plans for which `counts(plan, argument)` is true.
 static inline size_t plan_table_count(int (*counts)(const void*, int), int argument) {
     using namespace gt_plan;
     std::lock_guard<std::mutex> guard(mutex);
@@ -116,7 +116,7 @@ static inline size_t plan_table_count(int (*counts)(const void*, int), int argum
     return found;
 }
 
-// In the child of a fork: a thread that was about to add a plan is not there.
+// Called in the child of a fork, where a thread that was adding a plan does not exist.
 static inline void plan_table_after_fork() { new (&gt_plan::mutex) std::mutex; }
 
 static inline void plan_table_forget() {

@@ -1,10 +1,10 @@
 """The precision flags: process defaults, scopes of a thread, and settings of one call.
 
-The narrower wins: a call's own setting over the innermost scope, that over the outer scopes, those
-over the process default. A flag that a narrower setting does not mention keeps its wider value. The
-defaults are the exact ones: no TF32, no rounding of partial sums. Reading the flags takes two loads
-and no lock; scopes live in C thread-local storage, so they do not follow an asyncio task to another
-thread.
+The narrowest setting wins: the setting of a call overrides the innermost scope, that scope the
+outer scopes, and those the process default. A flag that a narrower setting leaves out keeps its
+wider value. The defaults are the exact ones: no TF32, no rounding of partial sums. Reading the
+flags takes two loads and no lock; scopes live in C thread-local storage, so they do not follow an
+asyncio task to another thread.
 """
 
 cdef extern from "gputensor/blas/plan/precision_default.h":
@@ -59,7 +59,7 @@ BITS = {
     "allow_fp16_accumulation": FP16_ACCUMULATION,
     "deterministic": DETERMINISTIC,
 }
-# What forbids to split sums, by the flag whose second value it is.
+# The flag that forbids splitting sums, by the name of the flag whose second value it is.
 NO_SPLIT = {
     "allow_fp16_reduced_precision_reduction": FP16_NO_SPLIT,
     "allow_bf16_reduced_precision_reduction": BF16_NO_SPLIT,
@@ -71,7 +71,7 @@ cdef uint32_t precision_current() noexcept nogil:
 
 
 def precision_flags():
-    """Return the flags of this thread's products, all settings resolved, as an int.
+    """Return the flags in force for this thread's products, as an int.
 
     >>> precision_flags() >= 0
     True
@@ -127,7 +127,7 @@ cdef bint allows_split(int dtype, uint32_t flags) noexcept nogil:
     return dtype != DT_BFLOAT16 or not flags & BF16_NO_SPLIT
 
 
-# A flag, or the pair (allow, allow_split_k) of one that has two values.
+# Converts the value of a flag, or the pair (allow, allow_split_k) of one that has two values.
 cdef uint32_t flag_value(str name, object given) except? 0xFFFFFFFF:
     cdef uint32_t bit = <uint32_t>BITS[name]
     if name not in NO_SPLIT or not isinstance(given, tuple):
@@ -136,8 +136,8 @@ cdef uint32_t flag_value(str name, object given) except? 0xFFFFFFFF:
         raise TypeError(f"{name}: got {len(given)} values; expected a bool or a pair of bools")
     allow, split = boolean(name, given[0]), boolean(name, given[1])
     if allow and not split:
-        raise ValueError(f"{name}: got (True, False); expected a split where rounded partial sums "
-                         "are allowed: without one there are none")
+        raise ValueError(f"{name}: got (True, False); expected True as the second value if the "
+                         "first is True, because without splits no partial sums are rounded")
     return (bit if allow else 0) | (0 if split else <uint32_t>NO_SPLIT[name])
 
 
@@ -156,7 +156,7 @@ cdef bint boolean(str name, object value) except -1:
 
 
 cdef class Precision:
-    """Settings for products, for one call or, as a context, for this thread.
+    """Precision settings of products, for one call or, as a context, for this thread.
 
     Parameters
     ----------
@@ -164,18 +164,26 @@ cdef class Precision:
         float32 products may round their inputs to TF32 (10 explicit bits).
     float32 : str, optional
         The same choice by name: ``"highest"`` (``"ieee"``), ``"high"`` (``"tf32"``), ``"medium"``
-        (``"bf16"``), ``"bf16x9"``. Not together with `allow_tf32`.
+        (``"bf16"``), ``"bf16x9"``. Cannot be combined with `allow_tf32`.
     allow_fp16_reduced_precision_reduction, allow_bf16_reduced_precision_reduction : optional
-        A bool: partial sums of a product may be rounded to the output type before they are added.
-        Or a pair ``(allow, allow_split_k)``: the second says whether a library may cut the sums of
-        a product into partial sums at all; a bool allows it.
+        A bool: whether partial sums of a product may be rounded to the output type before they are
+        added. Or a pair of bools ``(allow, allow_split_k)``, of which the second states whether a
+        library may cut the sums of a product into partial sums at all; a single bool allows it.
     allow_fp16_accumulation : bool, optional
         float16 products may be summed in float16.
     deterministic : bool, optional
-        Bitwise equal results from run to run and across streams.
+        Results have the same bits from run to run and across streams.
 
-    A flag left out keeps the value of the wider scope. Instances are immutable and may be entered
-    more than once, also by several threads.
+    A flag that is left out keeps the value of the wider scope. Instances are immutable and may be
+    entered more than once, even by several threads.
+
+    Raises
+    ------
+    TypeError
+        If a flag has the wrong type.
+    ValueError
+        If `float32` is an unknown name, if `allow_tf32` and `float32` are both given, or for a pair
+        ``(True, False)``.
 
     Examples
     --------
@@ -248,12 +256,12 @@ def precision(**flags):
 
 
 cdef class ProcessSetting(Precision):
-    """What a setter of a process default returns: nothing to do with it, or ``with`` it.
+    """The result of a setter of a process default, which may be ignored or entered with ``with``.
 
-    Entered as a context, the process default becomes what it would be without the call, and the
-    setting holds for this thread until the end of the block instead. Entered again, it is a scope
-    and nothing else. Between the call and the block other threads may see the setting:
-    :func:`precision` makes a scope that they never see.
+    Entering it as a context takes the change of the process default back, and applies the setting
+    to this thread until the end of the block instead. Entering it again only makes a scope.
+    Between the call and the block other threads may see the setting; they never see the scope of
+    :func:`precision`.
     """
 
     cdef PrecisionSetter setter
@@ -270,7 +278,7 @@ cdef object set_default(dict flags):
     cdef ProcessSetting setting = ProcessSetting(**flags)
     setting.setter.entry = precision_set(setting.mask, setting.value)
     if setting.setter.entry is NULL:
-        raise MemoryError("no memory for a change of the precision flags")
+        raise MemoryError("precision: no host memory for a change of the flags")
     return setting
 
 
@@ -281,13 +289,26 @@ cdef object bit_flag(str name, object value):
 
 
 def allow_tf32(value=None):
-    """Set the process default for float32 products in TF32; without argument, return what holds.
+    """Set or return whether float32 products may round their inputs to TF32.
 
-    The same setting as :func:`float32_matmul_precision`: True is ``"high"``, False ``"highest"``.
-    The result of a setter may be entered as a context; the setting then holds for this thread
-    until the end of the block, and the process default is what it would be without the call. Other
-    threads may see the setting until the block begins; they never see a :func:`precision`.
+    This is the same setting as :func:`float32_matmul_precision`: True is ``"high"``, False
+    ``"highest"``.
 
+    Parameters
+    ----------
+    value : bool, optional
+        The new process default.
+
+    Returns
+    -------
+    bool or ProcessSetting
+        Without an argument, whether it holds in this thread. Otherwise a setting that may be
+        entered as a context: the change of the process default is then taken back, and the setting
+        holds for this thread until the end of the block. Other threads may see the setting until
+        the block begins; they never see the scope of :func:`precision`.
+
+    Examples
+    --------
     >>> allow_tf32()
     False
     >>> with allow_tf32(True):
@@ -302,12 +323,25 @@ def allow_tf32(value=None):
 
 
 def float32_matmul_precision(value=None):
-    """Set the process default of float32 products by name; without argument, give what is in force.
+    """Set or return the precision of float32 products, by name.
 
-    ``"highest"``: IEEE float32. ``"high"``: inputs rounded to TF32. ``"medium"``: inputs rounded to
-    bfloat16. ``"bf16x9"``: float32 emulated by nine bfloat16 products, where the library has it and
-    plain float32 elsewhere. Sums are float32 in all of them. On the host device all are IEEE.
+    ``"highest"`` is IEEE float32, ``"high"`` rounds inputs to TF32, ``"medium"`` rounds inputs to
+    bfloat16, and ``"bf16x9"`` emulates float32 by nine bfloat16 products where the library can, and
+    is plain float32 elsewhere. Sums are float32 in all cases. The host device always uses IEEE
+    float32.
 
+    Parameters
+    ----------
+    value : str, optional
+        The new process default; also one of the other names that :class:`Precision` lists.
+
+    Returns
+    -------
+    str or ProcessSetting
+        Without an argument, the name in force in this thread; otherwise as in :func:`allow_tf32`.
+
+    Examples
+    --------
     >>> float32_matmul_precision()
     'highest'
     """
@@ -317,11 +351,14 @@ def float32_matmul_precision(value=None):
 
 
 def allow_fp16_reduced_precision_reduction(value=None):
-    """Set the process default: partial sums of float16 products may be rounded to float16.
+    """Set or return whether partial sums of float16 products may be rounded to float16.
 
-    A pair ``(allow, allow_split_k)`` also says whether a library may cut sums into partial sums;
-    :func:`allow_fp16_reduced_precision_reduction_split_k` tells which holds.
+    A pair ``(allow, allow_split_k)`` also sets whether a library may cut sums into partial sums,
+    which :func:`allow_fp16_reduced_precision_reduction_split_k` returns. The argument is the new
+    process default; the results are those of :func:`allow_tf32`.
 
+    Examples
+    --------
     >>> allow_fp16_reduced_precision_reduction()
     False
     """
@@ -329,10 +366,12 @@ def allow_fp16_reduced_precision_reduction(value=None):
 
 
 def allow_bf16_reduced_precision_reduction(value=None):
-    """Set the process default: partial sums of bfloat16 products may be rounded to bfloat16.
+    """Set or return whether partial sums of bfloat16 products may be rounded to bfloat16.
 
-    A pair ``(allow, allow_split_k)`` means what it does for float16.
+    The argument and the results are as in :func:`allow_fp16_reduced_precision_reduction`.
 
+    Examples
+    --------
     >>> allow_bf16_reduced_precision_reduction()
     False
     """
@@ -359,8 +398,12 @@ def allow_bf16_reduced_precision_reduction_split_k():
 
 
 def allow_fp16_accumulation(value=None):
-    """Set the process default: float16 products may be summed in float16.
+    """Set or return whether float16 products may be summed in float16.
 
+    The argument, a bool, is the new process default; the results are those of :func:`allow_tf32`.
+
+    Examples
+    --------
     >>> allow_fp16_accumulation()
     False
     """
@@ -368,8 +411,12 @@ def allow_fp16_accumulation(value=None):
 
 
 def deterministic(value=None):
-    """Set the process default: products are bitwise equal from run to run and across streams.
+    """Set or return whether products have the same bits from run to run and across streams.
 
+    The argument, a bool, is the new process default; the results are those of :func:`allow_tf32`.
+
+    Examples
+    --------
     >>> deterministic()
     False
     """

@@ -1,15 +1,18 @@
-// The process default of the precision flags, and the setters that may yet take their change back.
+// The process default of the precision flags, and the setters that may still take their change
+// back.
 //
-// A setter that is entered as a context takes back its own change and no other: the default is
-// what stays when its entry is left out,
-//   default == base, then the entries in the order of their calls, each changing the flags it names.
-// A setter that is dropped without having been entered stands. Its entry joins the base, or, behind
-// one that is open, the standing entry beside it: there are at most twice as many as open setters.
+// A setter that is entered as a context takes back its own change and no other. The default is
+// computed from the remaining entries:
+//   default == base, then the entries in the order of their calls, each changing its flags.
+// If a setter is dropped without being entered, its change stays. Its entry joins the base, or,
+// behind an open entry, the closed entry beside it, so there are at most twice as many entries as
+// open setters.
 //
-// A setter whose `with` statement a signal handler interrupts before it is entered takes its change
-// back, too: its frame drops it while the exception is on its way.
+// If a signal handler interrupts the `with` statement of a setter before it is entered, the change
+// is taken back too, because the frame drops the setter while the exception propagates.
 //
-// Readers load one atomic. Everything else is called with the GIL and runs no Python in between.
+// Readers load one atomic. All other functions are called with the GIL and run no Python in
+// between.
 #ifndef GPUTENSOR_BLAS_PRECISION_DEFAULT_H
 #define GPUTENSOR_BLAS_PRECISION_DEFAULT_H
 
@@ -46,7 +49,8 @@ static inline void precision_remove(PrecisionEntry* entry) {
     delete entry;
 }
 
-// Changes the default and returns the setter's entry; NULL without host memory, and nothing changed.
+// Changes the default and returns the setter's entry; without host memory, returns NULL and changes
+// nothing.
 static inline PrecisionEntry* precision_set(uint32_t mask, uint32_t value) {
     auto* entry = new (std::nothrow) PrecisionEntry{mask, value, true, precision_last, nullptr};
     if (!entry) return nullptr;
@@ -56,7 +60,7 @@ static inline PrecisionEntry* precision_set(uint32_t mask, uint32_t value) {
     return entry;
 }
 
-// What stands joins the base, or the standing entry before it.
+// Merges closed entries with the base or with the closed entry before them.
 static inline void precision_tidy() {
     while (precision_first && !precision_first->is_open) {
         precision_base = precision_changed(precision_base, precision_first);
@@ -71,7 +75,7 @@ static inline void precision_tidy() {
     }
 }
 
-// The setter is entered: the default becomes what it would be without it.
+// Called when the setter is entered: takes its change of the default back.
 static inline void precision_take_back(PrecisionEntry* entry) {
     precision_remove(entry);
     precision_tidy();
@@ -81,14 +85,14 @@ static inline void precision_take_back(PrecisionEntry* entry) {
     precision_default = flags;
 }
 
-// The setter is dropped: what it set stands.
+// Called when the setter is dropped: its change stays.
 static inline void precision_settle(PrecisionEntry* entry) {
     entry->is_open = false;
     precision_tidy();
 }
 
-// A setter's entry. The end of the setter is noticed here: Cython's __dealloc__ puts the exception
-// aside that is asked for.
+// A setter's entry. Its destructor handles the end of the setter, because Cython's __dealloc__
+// would hide the current exception from PyErr_Occurred.
 struct PrecisionSetter {
     PrecisionEntry* entry = nullptr;    // NULL: the change of the default was taken back
 

@@ -1,15 +1,15 @@
-"""Prepare: three views as a library describes them.
+"""Prepare: describes three views in the terms of a library.
 
-A matrix view goes to the library as it lies when one of its two strides is 1 and the other is at
-least the length of the unit dimension; then it is row- or column-major with that leading dimension.
-The stride of a dimension of one element does not matter. A library takes every matrix as
+A matrix view goes to the library without a copy when one of its two strides is 1 and the other is
+at least the length of the unit dimension; it is then row- or column-major with that leading
+dimension. The stride of a dimension of one element does not matter. A library takes every matrix as
 column-major, so a row-major matrix is its own transpose there, and a row-major result swaps the
 operands. Any other matrix is copied (the `COPY_*` bits) by the caller, which then calls again.
 
 Batch dimensions are merged as far as one stride for each operand describes them. When b is shared
 by the whole batch and the other two are stacked without a gap, the batch is folded into the rows:
-one large product instead of many small ones. Of what is left, the longest dimension is the
-library's batch and the others are repetitions (`outer`).
+one large product instead of many small ones. The longest of the remaining dimensions is the
+library's batch; the others are repetitions (`outer`).
 """
 
 # One matrix of an operand: rows x columns with their strides in elements.
@@ -21,17 +21,17 @@ cdef struct Matrix:
 
 # The memory order of a matrix.
 cdef enum:
-    ORDER_NONE = 0              # no unit stride: to be copied
+    ORDER_NONE = 0              # no unit stride: has to be copied
     ORDER_ROW = 1
     ORDER_COLUMN = 2
 
-# A batch dimension with the stride of each operand; c is the addend, d the result.
-cdef struct Laid:               # an operand's matrix as it lies in memory
+cdef struct Laid:               # an operand's matrix in its memory order
     const Operand* operand
     const Matrix* matrix
     int order                   # ORDER_*
     int64_t ld
 
+# A batch dimension with the stride of each operand; c is the addend, d the result.
 cdef struct BatchDim:
     int64_t count
     int64_t a
@@ -97,7 +97,7 @@ cdef int check_out(const Operand* a, const Operand* b, const Operand* out) noexc
 
 
 cdef Matrix left_matrix(const Operand* a) noexcept nogil:
-    """The last two dimensions; a vector is one row."""
+    """Return the last two dimensions; a vector is one row."""
     cdef Matrix matrix
     cdef int last = a.ndim - 1
     matrix.rows = a.shape[last - 1] if a.ndim > 1 else 1
@@ -108,7 +108,7 @@ cdef Matrix left_matrix(const Operand* a) noexcept nogil:
 
 
 cdef Matrix right_matrix(const Operand* b) noexcept nogil:
-    """The last two dimensions; a vector is one column."""
+    """Return the last two dimensions; a vector is one column."""
     cdef Matrix matrix
     cdef int last = b.ndim - 1
     matrix.rows = b.shape[last - 1] if b.ndim > 1 else b.shape[0]
@@ -119,7 +119,7 @@ cdef Matrix right_matrix(const Operand* b) noexcept nogil:
 
 
 cdef Matrix result_matrix(const Operand* out, bint has_rows, bint has_columns) noexcept nogil:
-    """The matrix of a result that has lost the dimensions of vector operands."""
+    """Return the matrix of a result without the dimensions of vector operands."""
     cdef Matrix matrix
     cdef int axis = out.ndim - 1
     matrix.rows = matrix.columns = 1
@@ -135,10 +135,10 @@ cdef Matrix result_matrix(const Operand* out, bint has_rows, bint has_columns) n
 
 
 cdef int order_of(const Matrix* matrix, int64_t* ld) noexcept nogil:
-    """The memory order and leading dimension of a matrix, or ORDER_NONE.
+    """Return the memory order of a matrix, or ORDER_NONE, and store its leading dimension.
 
     A vector is described along its length with the smallest leading dimension when its elements
-    follow each other, and across it with its stride as leading dimension when they do not.
+    are contiguous, and across it with its stride as leading dimension otherwise.
     """
     cdef bint row_major, column_major
     if matrix.rows == 1 and matrix.columns == 1:
@@ -170,7 +170,7 @@ cdef int order_of(const Matrix* matrix, int64_t* ld) noexcept nogil:
 
 cdef int64_t batch_stride(const Operand* operand, int matrix_ndim, int axis,
                           int batch_ndim) noexcept nogil:
-    """The stride of an operand along batch dimension `axis` of the result; 0 where it is shared."""
+    """Return an operand's stride along batch dimension `axis` of the result; 0 if it is shared."""
     cdef int own = operand.ndim - matrix_ndim
     cdef int position = axis - (batch_ndim - own)
     if position < 0 or operand.shape[position] == 1:
@@ -180,7 +180,7 @@ cdef int64_t batch_stride(const Operand* operand, int matrix_ndim, int axis,
 
 cdef int merge_batch(const Operand* a, const Operand* b, const Operand* c, const Operand* d,
                      int batch_ndim, int c_matrix_ndim, BatchDim* dims) noexcept nogil:
-    """The batch dimensions with neighbours merged, innermost first, without those of length 1."""
+    """Store batch dimensions of more than 1 element, innermost first, merged; return the count."""
     cdef int count = 0
     cdef int axis
     cdef BatchDim dim
@@ -207,7 +207,7 @@ cdef int merge_batch(const Operand* a, const Operand* b, const Operand* c, const
 cdef bint fold_rows(Matrix* a, Matrix* c, Matrix* d, const BatchDim* dim) noexcept nogil:
     """Fold a batch that shares b into the rows of a, c and d, when they are stacked without a gap.
 
-    Nothing is changed when one of the taller matrices would need a copy.
+    If one of the taller matrices would need a copy, no matrix changes.
     """
     cdef Matrix tall_a, tall_c, tall_d
     cdef int64_t step_a = a.row_stride
@@ -233,7 +233,7 @@ cdef bint fold_rows(Matrix* a, Matrix* c, Matrix* d, const BatchDim* dim) noexce
 
 
 cdef int pick_batch(const BatchDim* dims, int count) noexcept nogil:
-    """The longest dimension without a negative stride, the innermost of equals; -1: none."""
+    """Return the longest dimension without a negative stride, the innermost of equals, or -1."""
     cdef int best = -1
     cdef int index
     for index in range(count):
@@ -298,7 +298,7 @@ cdef int prepare(const Operand* a, const Operand* b, const Operand* addend, cons
 
 
 cdef bint describe_as(const Matrix* matrix, int order, int64_t* ld) noexcept nogil:
-    """Whether a vector can be described in `order`; gives the leading dimension for it."""
+    """Whether a vector can be described in `order`; stores the leading dimension for it."""
     if order == ORDER_ROW:
         if matrix.rows == 1 and matrix.column_stride == 1:
             ld[0] = at_least_one(matrix.columns)
@@ -317,7 +317,7 @@ cdef void place(Product* product, const Laid* left, const Laid* right, int order
     product.a, product.b = left.operand.ptr, right.operand.ptr
     product.type_a, product.type_b = left.operand.dtype, right.operand.dtype
     product.lda, product.ldb = left.ld, right.ld
-    # Memory in the order of the result is taken as it lies; in the other order it is transposed.
+    # A matrix in the order of the result is not transposed; one in the other order is.
     product.op_a = OP_N if left.order == order else OP_T
     product.op_b = OP_N if right.order == order else OP_T
     product.m = left.matrix.columns if order == ORDER_ROW else left.matrix.rows

@@ -1,7 +1,7 @@
-"""Signatures of products: what the results of tuning are filed under.
+"""Signatures of products: the keys of the results of tuning.
 
-Unlike the key of a plan, a signature has names for its fields, says nothing of the device, and can
-be turned back into a product to measure.
+Unlike the key of a plan, a signature has names for its fields, does not depend on the device, and
+can be turned back into a product to measure.
 """
 
 #: The fields of a signature, in order; sizes and strides in elements, alignments in bytes.
@@ -11,7 +11,7 @@ FIELDS = (
     "has_bias", "is_repeated", "align_a", "align_b", "align_c", "align_d",
 )
 
-#: Kinds of products by name: type of the matrices and compute type, as the library has them.
+#: Kinds of products by name: dtype of the matrices and the library's compute type.
 KINDS = {
     "fp64": (DT_FLOAT64, COMPUTE_64F),
     "fp32": (DT_FLOAT32, COMPUTE_32F),
@@ -23,7 +23,7 @@ KINDS = {
 cdef enum:
     FULL_ALIGNMENT = 256        # of the allocator's blocks
 
-#: Of elements: the bytes of several matrices fit 63 bits.
+#: In elements, small enough that the bytes of several matrices fit 63 bits.
 MAX_SPAN = 1 << 56
 
 
@@ -81,11 +81,11 @@ cdef int check_product(const Product* product) except -1:
         raise ValueError(f"signature: got op_a {product.op_a} and op_b {product.op_b}; expected "
                          "0, 1 or 2")
     if not all(0 <= t < DTYPE_COUNT for t in (product.type_a, product.type_b, product.type_d)):
-        raise ValueError("signature: got a type that is no element type; expected 0 to "
+        raise ValueError("signature: got an unknown element type; expected codes from 0 to "
                          f"{DTYPE_COUNT - 1}")
     if product.lda < rows_a or product.ldb < rows_b or min(product.ldc, product.ldd) < product.m:
         raise ValueError("signature: got a leading dimension below the rows of its matrix; "
-                         "expected no fewer")
+                         "expected at least as many")
     columns_a = product.k if product.op_a == OP_N else product.m
     columns_b = product.n if product.op_b == OP_N else product.k
     check_span(rows_a, columns_a, product.lda, product.batch, product.stride_a)
@@ -97,15 +97,15 @@ cdef int check_product(const Product* product) except -1:
 
 cdef int check_span(object rows, object columns, object ld, object batch,
                     object stride) except -1:
-    """The elements from the first to the last of a batch of matrices, in numbers of any size."""
+    """Check the elements from the first to the last of a batch, in numbers of any size."""
     if stride < 0 or (batch - 1) * stride + (columns - 1) * ld + rows > MAX_SPAN:
         raise ValueError("signature: got a batch of matrices that spans more than 2**56 elements; "
-                         "expected one that a memory holds")
+                         "expected fewer")
     return 0
 
 
 def check_signature(signature):
-    """Raise ValueError for numbers that are not the signature of a product; else return them.
+    """Return the numbers of a signature; raise ValueError if they are not that of a product.
 
     >>> check_signature((1, 2))
     Traceback (most recent call last):
@@ -126,7 +126,7 @@ def signature_of_shape(int64_t m, int64_t n, int64_t k, kind, layout="NN"):
     kind : str
         One of :data:`KINDS`.
     layout : str
-        Two letters, "N" or "T": whether each operand is stored as it is or transposed.
+        Two letters, "N" or "T": whether each operand is stored untransposed or transposed.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def signature_of_shape(int64_t m, int64_t n, int64_t k, kind, layout="NN"):
     if min(m, n, k) < 1:
         raise ValueError(f"sizes: got {m}x{n}x{k}; expected 1 or more")
     dtype, compute = KINDS[kind]
-    # A row-major product is the library's with operands and sizes swapped.
+    # A row-major product is the library's product with operands and sizes swapped.
     op_a, lda = (OP_T, k) if layout[1] == "T" else (OP_N, n)
     op_b, ldb = (OP_T, m) if layout[0] == "T" else (OP_N, k)
     return (n, m, k, 1, lda, ldb, n, n, 0, 0, 0, 0, op_a, op_b, dtype, dtype, dtype, compute, 0, 0,

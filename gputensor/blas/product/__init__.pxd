@@ -1,4 +1,4 @@
-# What other rooms may call of blas/product; each section is named after its part.
+# The parts of blas/product that other rooms may call; each section is named after its file.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -12,7 +12,7 @@ from gputensor.blas.plan cimport Plan, Product
 
 # ---- check
 
-# The checks of a product's operands; each raises before anything has changed.
+# The checks of a product's operands; each raises before any state changes.
 
 # Raises ValueError for a status of check_out.
 cdef int raise_for_shapes(int status, const Operand* a, const Operand* b,
@@ -26,23 +26,23 @@ cdef int check_extents(const Operand* out, const Operand* other, const char* nam
 # One product from operands to queued work, in two steps, so that a caller can put its stream
 # ordering between them:
 #
-#   task_prepare   checks types and overlap, plans, and takes temporary memory; may raise, has
-#                  queued nothing; the shapes fit (check_out)
-#   task_launch    queues the work; raises only what a library or a driver refuses
-#   task_release   gives the temporary memory back, in stream order; always to be called
+#   task_prepare   checks types and overlap, plans, and takes temporary memory; may raise, queues no
+#                  work; the shapes were checked before (check_out)
+#   task_launch    queues the work; raises only errors of a library or the driver
+#   task_release   gives the temporary memory back, in stream order; must always be called
 #
-# The steps need no GIL, and take it on a host device and for what is new (plan_of).
+# The steps need no GIL; they take it on a host device and for new products (plan_of).
 
 cdef struct Options:
     double alpha, alpha_imag, beta, beta_imag
-    uint32_t precision          # flags of precision.pxd
-    int activation              # ACT_* of product.pxd
+    uint32_t precision          # flags of blas/plan
+    int activation              # ACT_* of blas/plan
     int conj_a, conj_b
-    const Operand* addend       # what beta multiplies; NULL: out itself
+    const Operand* addend       # beta multiplies it; NULL: out itself
     const Operand* bias         # added to every row: one dimension of out's last extent; or NULL
     const Operand* scale        # float32 factor of the product, broadcast to out; or NULL
     const Operand* residual     # added after the activation, broadcast to out; or NULL
-    # The last two only where beta is 0.
+    # Scale and residual are allowed only if beta is 0.
 
 cdef struct Copy:
     int operation               # an ElementwiseOp of one input
@@ -51,19 +51,19 @@ cdef struct Copy:
 
 cdef struct Task:
     int device
-    int kind                    # TASK_* of task.pyx
+    int kind                    # TASK_* of matmul.pxi
     uint64_t stream
     const Operand* a            # the caller's operands
     const Operand* b
     Operand* out
     const Options* options
     Temporaries temporaries
-    int copy_count              # to run before the product
+    int copy_count              # copies that run before the product
     Copy copies[4]
-    int has_copy_back           # `result` is a temporary, to be brought into out afterwards
-    int has_late_bias           # the bias and the activation that the library does not do
+    int has_copy_back           # `result` is a temporary, which is copied to out afterwards
+    int has_late_bias           # the bias and the activation that the library does not apply
     int late_activation
-    Operand result              # what the product is written to
+    Operand result              # the product is written here
     int has_padding             # `padding` runs before the product, `unpadding` after it
     int has_unpadding
     Relayout padding
@@ -81,8 +81,8 @@ cdef void task_release(Task* task) noexcept nogil
 
 # ---- grouped
 
-# Many products of different shapes as one piece of work, in the steps of task.pxd: prepare (may
-# raise, has queued nothing), launch, release.
+# Many products of different shapes as one piece of work, in the steps of a task: prepare (may
+# raise, queues no work), launch, release.
 
 cdef struct Pairs:              # out[i] = a[i] @ b[i]
     int64_t count
@@ -94,15 +94,15 @@ cdef struct GroupedTask:
     int device
     uint64_t stream
     const Options* options
-    Task* singles               # products that go alone
+    Task* singles               # products outside the grouped call
     int64_t single_count
     Product* products           # products of one grouped call
     int64_t product_count
     uint64_t table              # their addresses, on the device
-    Block* block                # that holds the table
+    Block* block                # holds the table
 
-# The operands and the options must stay where they are until the release. Without alpha, beta,
-# bias, activation and conjugation; `out` arrays share nothing with each other.
+# The operands and the options must stay in place until the release. Alpha, beta, bias, activation
+# and conjugation are not supported; `out` arrays must not overlap.
 cdef int grouped_prepare(GroupedTask* task, int device, uint64_t stream, const Pairs* pairs,
                          const Options* options) except -1 nogil
 cdef int grouped_launch(GroupedTask* task) except -1 nogil
@@ -113,10 +113,11 @@ cdef int check_grouped_extents(const Pairs* pairs) except -1 nogil
 
 # ---- grouped_offsets
 
-# Grouped products whose row offsets are on the device; nothing waits for them.
+# Grouped products whose row offsets are on the device; the host does not wait for the offsets.
 
-# out[o[g - 1]:o[g]] = a[o[g - 1]:o[g]] @ b[g] for int32 offsets o, rows after the last: 0. Shapes
-# (tokens, k), (groups, k, n), (tokens, n), (groups,). Raises for shapes, types and overlap.
+# Checks out[o[g - 1]:o[g]] = a[o[g - 1]:o[g]] @ b[g] for int32 offsets o; rows after the last
+# become 0. Shapes are (tokens, k), (groups, k, n), (tokens, n), (groups,). Raises for wrong shapes
+# or types and for overlap.
 cdef int offsets_check(const Operand* a, const Operand* b, const Operand* out,
                        const Operand* offsets) except -1
 # Queues the work, without the GIL on a GPU. `offsets` is contiguous.
@@ -126,12 +127,12 @@ cdef int offsets_launch(int device, uint64_t stream, Operand* a, Operand* b, Ope
 
 # ---- fp8_copies
 
-# What is copied before a scaled product: fp8 matrices and their scales, brought to where and how
-# the library takes them, or to plain values.
+# Copies before a scaled product: fp8 matrices and their scales, in the layout that the library
+# takes or as plain values.
 #
-# A side is one operand of the product as `rows` lines of k terms each: a as it is, b transposed.
+# A side is one operand of the product as `rows` lines of k terms each: a itself, or b transposed.
 # Its scales are a matrix too, with one line (shared), one for each line of the side or one for each
-# 128 of them, and with one column or one for each 128 terms.
+# 128 lines, and with one column or one for each 128 terms.
 
 cdef enum:
     SCALE_BLOCK = 128
@@ -145,13 +146,13 @@ cdef struct Side:
     int is_blocked              # the scales differ along k, or change every 128 lines
     int has_row_scales          # one for each line
     Operand scale
-    # What the staging functions say:
+    # Set by the staging functions:
     int64_t padded_rows
     uint64_t ptr
     int64_t ld
     uint64_t scale_ptr
 
-cdef struct Step:               # one element-wise launch; of no inputs: zeros
+cdef struct Step:               # one element-wise launch; without inputs, it writes zeros
     int operation
     int count
     Operand target
@@ -179,27 +180,27 @@ cdef struct ScaledProduct:
     const Operand* b            # k x n
     const Operand* scale_a      # float32: 1, m or m / 128 by 1 or k / 128; NULL with scale_b
     const Operand* scale_b      # 1 or k / 128 by 1, n or n / 128
-    const Operand* bias         # n values of the type of out, of float32 where that is fp8; or NULL
+    const Operand* bias         # n values of out's type, or of float32 if that is fp8; or NULL
     const Operand* result_scale     # one float32; or NULL
-    int activation              # ACT_* of product.pxd
+    int activation              # ACT_* of blas/plan
     int is_fast                 # partial sums may stay in the tensor core's accumulator
-    uint32_t precision          # flags of precision.pxd
+    uint32_t precision          # flags of blas/plan
 
 cdef struct ScaledTask:
     const ScaledProduct* given
     Operand out
-    int kind                    # SCALED_* of scaled.pyx
+    int kind                    # SCALED_* of scaled.pxi
     Temporaries temporaries
     Steps steps                 # before the product
-    Task task                   # the library's product, or that of plain values
+    Task task                   # the library's product, or the product of plain values
     Options options
     Operand left                # plain values
     Operand right
-    Operand result              # where the product goes, with the shape of out
+    Operand result              # the product is written here, with the shape of out
     int has_epilogue            # from result into out
     int has_copy
     Epilogue epilogue
-    Operand bias                # broadcast to out, as the next two are
+    Operand bias                # this and the next two are broadcast to out
     Operand row_scale
     Operand column_scale
 
@@ -221,7 +222,7 @@ cdef struct QuantizedProduct:
     const Operand* scales       # [groups, n], of the type of x
     const Operand* bias         # [n], of the type of x; or NULL
     const Operand* out          # [m, n], of the type of x
-    uint32_t precision          # flags of precision.pxd
+    uint32_t precision          # flags of blas/plan
 
 cdef struct QuantizedTask:
     const QuantizedProduct* given

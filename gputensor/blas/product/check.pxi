@@ -1,4 +1,4 @@
-"""The checks that every product passes before anything is allocated, with one wording for each."""
+"""The checks that every product passes before memory is allocated, with one wording for each."""
 
 cdef str shape_text(const Operand* operand):
     return str(tuple([operand.shape[axis] for axis in range(operand.ndim)]))
@@ -16,8 +16,8 @@ cdef int raise_for_shapes(int status, const Operand* a, const Operand* b,
     if status == PREPARE_OUT_SHAPE:
         raise ValueError(f"out: got shape {shape_text(out)}; expected that of {shapes}")
     if status == PREPARE_OUT_REPEATS:
-        raise ValueError("out: got elements with more than one index (a stride of 0); expected one "
-                         "place in memory for each")
+        raise ValueError("out: got elements with more than one index (a stride of 0); expected a "
+                         "separate place in memory for each")
     raise ValueError(f"operands: got shapes {shapes}; expected a result of at most {MAX_NDIM} "
                      "dimensions")
 
@@ -28,7 +28,7 @@ cdef bint views_overlap(const Operand* one, const Operand* other) except -1 with
 
 cdef int raise_for_overlap(const char* name) except -1 with gil:
     shared = Described(f"memory that it shares with {name.decode()}")
-    raise argument_error(ValueError, "out", shared, "memory apart from the operands")
+    raise argument_error(ValueError, "out", shared, "memory that no operand uses")
 
 
 cdef int check_extents(const Operand* out, const Operand* other,
@@ -55,13 +55,13 @@ cdef tuple view_of(const Operand* operand):
 # Raises the TypeError of check_types.
 cdef int raise_for_types(const Operand* a, const Operand* b, const Operand* out) except -1 with gil:
     names = ", ".join(DTYPES[code].name for code in (a.dtype, b.dtype, out.dtype))
-    raise TypeError(f"dtypes (a, b, out): got {names}; expected element types that a product takes "
-                    "and gives")
+    raise TypeError(f"dtypes (a, b, out): got {names}; expected element types that a product "
+                    "supports")
 
 
-# Raises TypeError for element types that no product takes and gives.
+# Raises TypeError for element types that no product supports.
 cdef int check_types(const Operand* a, const Operand* b, const Operand* out) except -1 nogil:
-    """Floats and complex; float16 and bfloat16 also into float32; integers; int8 into int32."""
+    """Allow floats, complex and integers; 16-bit floats also into float32; int8 into int32."""
     cdef int dtype = a.dtype
     if dtype != b.dtype:
         raise_for_types(a, b, out)

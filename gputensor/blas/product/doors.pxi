@@ -1,6 +1,7 @@
-"""The doors of products: a recorded call, done again on any device (_kernels/calls.py).
+"""The doors of products: functions that repeat a recorded call on any device (_kernels/calls.py).
 
-A door trusts its arguments, which calls.make has checked, but for what a shape does not say.
+A door trusts its arguments, which calls.make has checked, except for the facts that shapes and
+dtypes do not cover.
 """
 
 cdef const Operand* operand_or_null(CallOperand given) noexcept:
@@ -80,7 +81,7 @@ def _quantized_door(int device, uint64_t stream, tuple arguments):
 
 
 cdef int check_dense(CallOperand operand, str name) except -1:
-    """The kernels behind take row-major memory for granted."""
+    """Raise unless the operand is row-major, as the kernels expect."""
     if operand is None:
         return 0
     dense = CallOperand(0, operand.dtype, operand.shape).strides

@@ -1,7 +1,7 @@
-"""Copies of fp8 matrices and of their scales before a product (staging.pxd)."""
+"""Copies of fp8 matrices and of their scales before a product."""
 
 cdef enum:
-    FP8_COPIES_ALIGNMENT = 16              # bytes; of addresses and lines that the library takes
+    FP8_COPIES_ALIGNMENT = 16              # bytes; the library requires it of addresses and lines
     SCALE_LINE = 4              # scales of 128 x 128 blocks lie in lines of a multiple of this
 
 
@@ -17,7 +17,7 @@ cdef Operand matrix_of(const Operand* source, bint is_transposed) noexcept nogil
     return matrix
 
 
-# `scale` may be NULL. `is_transposed` for b.
+# `scale` may be NULL. `is_transposed` is true for b.
 cdef void side_init(Side* side, const Operand* matrix, const Operand* scale,
                     bint is_transposed) noexcept nogil:
     side.matrix = matrix_of(matrix, is_transposed)
@@ -39,7 +39,7 @@ cdef bint scale_fits(int64_t lines, int64_t columns, int64_t rows, int64_t k) no
         return False
     if columns != 1 and columns != blocks_of(k):
         return False
-    # Blocks of lines come with blocks of terms.
+    # Scales for blocks of lines must also be for blocks of terms.
     return lines == 1 or lines == rows or columns == blocks_of(k)
 
 
@@ -99,7 +99,8 @@ cdef bint lies_well(const Side* side, int64_t padded_rows, int64_t padded_k) noe
                               and matrix.strides[0] >= side.k)
 
 
-# The matrix with lines of padded_k terms at multiples of 16 bytes, zeros after the k-th.
+# Stages the matrix with lines of padded_k terms at multiples of 16 bytes, with zeros after the
+# k-th.
 cdef int stage_matrix(Side* side, int64_t padded_rows, int64_t padded_k, Temporaries* temporaries,
                       Steps* steps) except -1 nogil:
     cdef Operand target = side.matrix
@@ -117,7 +118,8 @@ cdef int stage_matrix(Side* side, int64_t padded_rows, int64_t padded_k, Tempora
     return 0
 
 
-# The values without scales, as a contiguous matrix of a 16-bit type, which holds them exactly.
+# Stages the values without scales, as a contiguous matrix of a 16-bit type, which holds them
+# exactly.
 cdef int stage_values(Side* side, int dtype, Temporaries* temporaries,
                       Steps* steps) except -1 nogil:
     cdef Operand target = side.matrix
@@ -131,7 +133,7 @@ cdef int stage_values(Side* side, int dtype, Temporaries* temporaries,
 # ---- scales
 
 cdef Operand stretched(const Side* side, int64_t lines, int64_t columns) noexcept nogil:
-    """The scales with their single line or column repeated."""
+    """Return the scales with their single line or column repeated."""
     cdef Operand scale = side.scale
     if scale.shape[0] == 1:
         scale.strides[0] = 0
@@ -150,7 +152,7 @@ cdef bint scale_lies_well(const Side* side, int64_t lines, int64_t columns, int6
             and (columns == 1 or scale.strides[1] == column_stride))
 
 
-# The scales as the library reads them in a mode (SCALE_* of library.pxd).
+# Stages the scales in the layout of a mode (SCALE_* of blas/libraries).
 cdef int stage_scale(Side* side, int mode, Temporaries* temporaries, Steps* steps) except -1 nogil:
     cdef int64_t lines = side.rows
     cdef int64_t columns = 1 if mode == SCALE_OUTER_VECTOR else blocks_of(side.k)
@@ -186,7 +188,7 @@ cdef int stage_scale(Side* side, int mode, Temporaries* temporaries, Steps* step
 
 cdef void repeat_lines(const Side* side, int64_t columns, const Operand* target,
                        Steps* steps) noexcept nogil:
-    """Copy the scales of blocks of lines to each line: all whole blocks, then the rest."""
+    """Copy the scales of blocks of lines to each line: first all whole blocks, then the rest."""
     cdef int64_t whole = side.rows // SCALE_BLOCK
     cdef int64_t rest = side.rows - whole * SCALE_BLOCK
     cdef Operand lines = stretched(side, side.scale.shape[0], columns)
@@ -222,7 +224,7 @@ cdef struct Stretch:
 
 cdef int stretches_of(int64_t length, int64_t scales, int64_t scale_stride,
                       Stretch* stretches) noexcept nogil:
-    """An axis as one stretch, or as whole blocks and the rest; how many."""
+    """Store an axis as one stretch, or as whole blocks and the rest; return how many."""
     cdef int64_t whole = length // SCALE_BLOCK
     stretches[0].first = stretches[0].scale_first = 0
     stretches[0].scale_stride = scale_stride
@@ -241,7 +243,7 @@ cdef int stretches_of(int64_t length, int64_t scales, int64_t scale_stride,
 
 cdef Operand part_of(const Operand* matrix, int itemsize, const Stretch* down,
                      const Stretch* across) noexcept nogil:
-    """The elements of two stretches, as four axes."""
+    """Return the elements of two stretches, as four axes."""
     cdef Operand part = matrix[0]
     part.ptr += <uint64_t>(itemsize * (down.first * matrix.strides[0]
                                        + across.first * matrix.strides[1]))
@@ -253,7 +255,7 @@ cdef Operand part_of(const Operand* matrix, int itemsize, const Stretch* down,
     return part
 
 
-# The values times their scales, in float32.
+# Stages the values times their scales, in float32.
 cdef int stage_scaled_values(Side* side, Temporaries* temporaries, Steps* steps) except -1 nogil:
     cdef Stretch[2] down
     cdef Stretch[2] across

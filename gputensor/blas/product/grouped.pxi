@@ -1,21 +1,22 @@
 """Many products of different shapes, queued together.
 
-Plain matrices of float32, float16 and bfloat16 that keep no GPU busy alone go as one call of
-cuBLAS's grouped product: the sizes are read from the host at once, the addresses come from a table
-that a kernel of ours writes (pointer_batch.pyx). Everything else is a task of its own on the same
-stream: products that need a copy or have a batch, large ones, other types, captured ones (the
-library reads the sizes again when a graph runs), and all of them on a host device or where the
-library is older than 12.5.
+Plain matrices of float32, float16 and bfloat16 that are too small to keep a GPU busy go into one
+call of cuBLAS's grouped product: the library reads the sizes from the host at the call, and the
+addresses from a table that a kernel of ours writes (pointers.pxi). Every other product is a
+separate task on the same stream: products that need a copy or have a batch, large ones, other
+types, captured ones (the library does not promise to copy the sizes, which a replay needs), and all
+products on a host device or with a library older than 12.5.
 """
 
 cdef enum:
-    # Products that are worth a grouped call: as fast as one by one on an H200, and faster beyond.
+    # The fewest products for a grouped call: with 4 it is as fast as single calls on an H200, with
+    # more it is faster.
     FEWEST = 4
 
-# Multiply-adds of a product that keeps the GPU busy alone.
+# A product with more multiply-adds keeps the GPU busy alone.
 cdef double BUSY_TERMS = 2e9
 
-# Whether the library has refused a grouped call for (type, compute type).
+# The pairs (type, compute type) for which the library has refused a grouped call.
 cdef set grouped_refused = set()
 
 
@@ -43,7 +44,7 @@ cdef int grouped_prepare(GroupedTask* task, int device, uint64_t stream, const P
             raise_for_count(count)
         for index in range(count):
             if not is_member[index]:
-                # Counted first, so that a task that fails half way is released too.
+                # Counted first, so that a task that fails halfway is released too.
                 task.single_count += 1
                 task_prepare(&task.singles[task.single_count - 1], device, stream,
                              &pairs.a[index], &pairs.b[index], &pairs.out[index], options)
@@ -56,7 +57,7 @@ cdef int grouped_prepare(GroupedTask* task, int device, uint64_t stream, const P
 
 
 cdef int raise_for_count(int64_t count) except -1 with gil:
-    raise MemoryError(f"no memory for {count} products")
+    raise MemoryError(f"grouped_matmul: no host memory for {count} products")
 
 
 # ---- kinds of products that the library has refused
@@ -121,7 +122,7 @@ cdef int take_table(GroupedTask* task) except -1 nogil:
 # ---- launch
 
 cdef int ask_for_workspace(GroupedTask* task) except -1 nogil:
-    """Raise, before a result is written, where there is no workspace for a later one."""
+    """Raise, before a result is written, if a later product cannot get a workspace."""
     cdef const Plan* plan
     cdef int64_t index
     cdef size_t nbytes = workspace_nbytes(task.device) if task.product_count else 0
@@ -157,7 +158,7 @@ cdef int launch_group(GroupedTask* task) except -1 nogil:
 
 
 cdef int launch_alone(GroupedTask* task) except -1 nogil:
-    """What the library refused as a group, one by one. It refuses a kind of products once."""
+    """Queue the products that the library refused as a group, one by one, once for each kind."""
     cdef Task single
     cdef Operand a, b, out
     cdef int64_t index
@@ -172,7 +173,7 @@ cdef int launch_alone(GroupedTask* task) except -1 nogil:
 
 
 cdef void operands_of(const Product* product, Operand* a, Operand* b, Operand* out) noexcept nogil:
-    """Operands with the matrices of a product, in its column-major terms."""
+    """Make operands of the matrices of a product, in its column-major terms."""
     a.ptr, a.dtype, a.ndim, a.is_scalar = product.a, product.type_a, 2, 0
     b.ptr, b.dtype, b.ndim, b.is_scalar = product.b, product.type_b, 2, 0
     out.ptr, out.dtype, out.ndim, out.is_scalar = product.d, product.type_d, 2, 0

@@ -1,9 +1,9 @@
 """Grouped products whose row offsets are on the device: one launch that reads them there.
 
 The host neither waits for the offsets nor checks them. On a GPU the work goes to a kernel of ours,
-which clamps them; on a host device to NumPy, which does the same. There are two kernels: one for
-the tensor cores of Hopper and 16-bit operands whose rows are aligned (grouped_wgmma.cuh),
-and one for everything else (grouped.cuh).
+which clamps them; on a host device to NumPy, where they are clamped too. There are two kernels: one
+for the tensor cores of Hopper and 16-bit operands whose rows are aligned (grouped_wgmma.cuh), and
+one for all other operands (grouped.cuh).
 """
 
 cdef enum:
@@ -39,9 +39,9 @@ cdef extern from "gputensor/blas/kernels/grouped/grouped.h" namespace "gputensor
 cdef KernelTable kernels
 cdef KernelTable tensor_kernels
 cdef KernelTable loaded_kernels     # the tensor_kernels of each device that loaded them
-cdef bint[MAX_DEVICES] is_refused   # no compiler here knows the architecture
+cdef bint[MAX_DEVICES] is_refused   # the compiler does not support the architecture
 cdef int MOST_GROUPS = programs.MAX_GROUPS
-# Of `quartets`, and of columns / 64: what one launch takes, and the shared memory of its blocks.
+# By `quartets`, the groups of one launch; by these and columns / 64, the shared memory of a block.
 cdef int[4] TENSOR_GROUPS
 cdef int[4][5] TENSOR_NBYTES
 for rows in range(1, 4):
@@ -66,7 +66,7 @@ cdef int offsets_check(const Operand* a, const Operand* b, const Operand* out,
     for axis in range(2):
         if out.shape[axis] > 1 and out.strides[axis] == 0 and out.shape[1 - axis]:
             raise ValueError("grouped_matmul: out: got elements with more than one index (a stride "
-                             "of 0); expected one place in memory for each")
+                             "of 0); expected a separate place in memory for each")
     for axis in range(3):
         if b.shape[axis] > MAX_SIZE or a.shape[0] > MAX_SIZE:
             raise ValueError(f"grouped_matmul: tokens and weights: got shapes {shape_of(a)} and "
@@ -170,7 +170,7 @@ cdef int run_any_layout(int device, uint64_t stream, Operand* a, Operand* b, Ope
                         Operand* offsets) except -1 nogil:
     cdef GroupedParameters p
     cdef int64_t groups = b.shape[0]
-    # Large tiles where a group fills them on average.
+    # Large tiles if an average group fills them.
     cdef int quad = LARGE if a.shape[0] >= 96 * groups and b.shape[2] >= 96 else SMALL
     cdef int tile = 16 * quad
     cdef GroupsLaunch launch
@@ -194,7 +194,7 @@ cdef object grouped_program(const void* variant):
 # ---- tensor cores
 
 cdef bint suits_tensor_cores(int device, const Operand* a, const Operand* b) noexcept nogil:
-    """16-bit operands whose rows of 16 bytes are aligned, on Hopper."""
+    """Whether these are 16-bit operands with rows aligned to 16 bytes, on Hopper."""
     cdef bint is_along_terms = b.strides[1] == 1
     if not dtype_is_half(a.dtype) or a.strides[1] != 1:
         return False
@@ -209,7 +209,7 @@ cdef bint suits_tensor_cores(int device, const Operand* a, const Operand* b) noe
 
 cdef bint run_on_tensor_cores(int device, uint64_t stream, Operand* a, Operand* b, Operand* out,
                               Operand* offsets) except -1 nogil:
-    """False when the kernel cannot be made here."""
+    """Launch on tensor cores; False when the kernel cannot be compiled."""
     cdef GroupedParameters p
     cdef int64_t groups = b.shape[0]
     cdef int64_t tokens = a.shape[0]
@@ -222,7 +222,7 @@ cdef bint run_on_tensor_cores(int device, uint64_t stream, Operand* a, Operand* 
         columns = 64
     elif quartets == 2 and (tokens // 128 + groups // 2) * (n // 256) >= BLOCKS:
         columns = 256
-        # Taller tiles read less of the weights: what bounds large products is the L2 cache.
+        # Taller tiles read less of the weights, since the L2 cache limits large products.
         if tokens >= 4 * 192 * groups:
             quartets = 3
     variant.dtype, variant.result = a.dtype, out.dtype
@@ -249,7 +249,7 @@ cdef struct TensorVariant:
 
 
 cdef void* tensor_kernel(int device, const TensorVariant* variant) except? NULL nogil:
-    """The kernel, loaded; NULL when it cannot be made here."""
+    """Return the loaded kernel, or NULL when it cannot be compiled."""
     cdef uint64_t key = (variant.dtype << 5 | variant.result) << 2 | variant.quartets
     key = key << 10 | <uint64_t>(variant.columns << 1 | variant.is_along_terms)
     cdef uint64_t loaded = key << 8 | <uint64_t>device
@@ -268,7 +268,7 @@ cdef void* tensor_kernel_loaded(int device, void* found, const TensorVariant* va
     try:
         kernel_load(found, device, TENSOR_NBYTES[variant.quartets][variant.columns >> 6])
     except DeviceError:
-        # A compiler that does not know the architecture.
+        # The compiler does not support the architecture.
         is_refused[device] = True
         return NULL
     if loaded_kernels.find(key) == NULL:

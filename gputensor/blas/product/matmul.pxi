@@ -1,10 +1,10 @@
-"""One product from operands to queued work (see task.pxd for the two steps and why).
+"""One product from operands to queued work (__init__.pxd explains the steps).
 
 On a host device the whole product is one queued NumPy call. On a GPU the operands that no library
-layout describes are copied into allocator memory first, the plan is found or built, and what the
-library's epilogue does not do (a bias along rows, exact GELU, SiLU, a scale on the device, a
-residual after an activation) follows as one kernel (epilogue.pyx). A product whose plan is cached
-allocates nothing, raises nothing and makes one library call.
+layout describes are copied into allocator memory first, the plan is found or built, and the late
+steps of the epilogue (a bias along rows, exact GELU, SiLU, a scale on the device, a residual after
+an activation) follow as one kernel (epilogue.pxi). A product whose plan is cached and which needs
+no copies allocates no memory and makes one library call.
 """
 
 cdef enum:
@@ -54,8 +54,8 @@ cdef int task_prepare(Task* task, int device, uint64_t stream, const Operand* a,
 
 
 cdef int matmul_place_result(Task* task) except -1 nogil:
-    """Where the product goes: to out, or apart from it where the epilogue still reads out, or where
-    the product is too large for 16 bits before its scale."""
+    """Choose where the product is written: in out, or in a temporary if the epilogue still reads
+    out, or if the product may exceed 16 bits before its scale."""
     cdef const Operand* residual = task.options.residual
     cdef bint is_wide = task.options.scale is not NULL and dtype_is_half(task.out.dtype)
     task.result = task.out[0]
@@ -76,9 +76,9 @@ cdef void matmul_add_copy(Task* task, int operation, const Operand* source,
 
 
 cdef int replace_by_copy(Task* task, int operation, Operand* operand) except -1 nogil:
-    """Have `operand` copied to row-major memory before the product, and take its place.
+    """Replace `operand` by a row-major copy, which is made before the product.
 
-    Dimensions of stride 0 are copied once and stay dimensions of stride 0.
+    Dimensions of stride 0 are copied once and keep the stride 0.
     """
     cdef Operand small, target
     cdef int axis
@@ -94,7 +94,7 @@ cdef int replace_by_copy(Task* task, int operation, Operand* operand) except -1 
 
 
 cdef int materialize(Task* task, int operation, Operand* operand) except -1 nogil:
-    """The same for an operand whose matrix dimensions must not repeat."""
+    """Replace an operand whose matrix dimensions must not repeat by a full copy."""
     cdef Operand target
     take_operand(&task.temporaries, operand, operand.dtype, &target)
     matmul_add_copy(task, operation, operand, &target)
@@ -152,9 +152,10 @@ cdef int prepare_library(Task* task) except -1 nogil:
 
 
 cdef bint take_for_speed(Task* task, size_t nbytes, uint64_t* ptr) except -1 nogil:
-    """Memory for a copy that the product can do without; false when there is none.
+    """Take memory for a copy that the product can do without; false when there is none.
 
-    Without the copy another algorithm adds in another order, so a deterministic product needs it.
+    Without the copy another algorithm would add in another order, so a deterministic product needs
+    it.
     """
     if task.product.flags & PRODUCT_DETERMINISTIC:
         take_memory(&task.temporaries, nbytes, ptr)
@@ -163,9 +164,9 @@ cdef bint take_for_speed(Task* task, size_t nbytes, uint64_t* ptr) except -1 nog
 
 
 cdef bint pad_product(Task* task, int padded) except -1 nogil:
-    """Put padded copies in the place of the product's matrices, and note what to copy.
+    """Replace the product's matrices by padded copies, and note the copies to make.
 
-    False, and nothing is changed, when there is no memory for them.
+    Returns False and changes nothing when there is no memory for them.
     """
     cdef Product* product = &task.product
     cdef uint64_t a = 0
@@ -195,7 +196,7 @@ cdef bint pad_product(Task* task, int padded) except -1 nogil:
 
 
 cdef int conjugate(Task* task, Operand* a, Operand* b, const Operand* addend) except -1 nogil:
-    """The library conjugates what it transposes; the rest is conjugated by a copy."""
+    """Conjugate: the library does it for transposed matrices, a copy for the others."""
     cdef Product* product = &task.product
     cdef int* op_a = &product.op_b if product.is_swapped else &product.op_a
     cdef int* op_b = &product.op_a if product.is_swapped else &product.op_b
@@ -223,8 +224,8 @@ cdef void fill_product(Task* task) noexcept nogil:
         product.flags |= PRODUCT_FACTORS
     product.alpha, product.alpha_imag = options.alpha, options.alpha_imag
     product.beta, product.beta_imag = options.beta, options.beta_imag
-    # The library adds one value to each row of D; ours is one for each column of the result, or
-    # for each row where the second operand is a vector.
+    # The library adds one value to each row of D; our bias has one for each column of the result,
+    # or for each row where the second operand is a vector.
     if options.bias is not NULL:
         if (product.is_swapped and task.b.ndim > 1 and options.bias.strides[0] == 1
                 and options.scale is NULL and options.bias.dtype == product.type_d
@@ -232,7 +233,7 @@ cdef void fill_product(Task* task) noexcept nogil:
             product.bias = options.bias.ptr
         else:
             task.has_late_bias = 1
-    # The library's tanh is good for float32, not for float64.
+    # The library's tanh is accurate enough for float32, not for float64.
     if options.activation == ACT_RELU or (options.activation == ACT_GELU_TANH
                                           and product.type_d != DT_FLOAT64):
         if not task.has_late_bias and not task.has_copy_back and options.scale is NULL:
@@ -252,7 +253,7 @@ cdef int task_plan(Task* task, int preference, int limits) except -1 nogil:
 
 
 cdef bint take_copies(Task* task) except -1 nogil:
-    """Memory for the plan's scratch and copies; false when there is none for those for speed."""
+    """Take memory for the plan's scratch and copies; false if there is none for optional ones."""
     cdef size_t nbytes = scratch_nbytes(task.plan, &task.product)
     if task.plan.pad:
         return pad_product(task, task.plan.pad)
@@ -282,7 +283,7 @@ cdef int matmul_find_plan(Task* task, const Operand* addend) except -1 nogil:
 
 
 cdef void leave_epilogue(Task* task, const Operand* addend, int does) noexcept nogil:
-    """What the backend does not do of the epilogue comes before or after it."""
+    """Move the epilogue's steps that the backend does not do before or after it."""
     cdef Product* product = &task.product
     if addend is not NULL and not does & DOES_ADDEND:
         matmul_add_copy(task, OP_COPY, addend, &task.result)
@@ -322,8 +323,8 @@ cdef int task_launch(Task* task) except -1 nogil:
     return finish(task)
 
 
-# The planned work alone, for callers that plan a product themselves: by device, stream, plan and
-# product.
+# Queues only the planned work, for callers that plan a product themselves; uses the task's device,
+# stream, plan and product.
 cdef int task_run_library(Task* task) except -1 nogil:
     cdef Work work
     cdef Outcome outcome
@@ -334,7 +335,7 @@ cdef int task_run_library(Task* task) except -1 nogil:
 
 
 cdef int launch_no_terms(Task* task) except -1 nogil:
-    """A sum of no terms is zero: out = beta * addend, then bias and activation."""
+    """Write a sum without terms, zero: out = beta * addend, then bias and activation."""
     cdef const Options* options = task.options
     cdef Operand scalar
     cdef Operand[2] inputs
@@ -356,7 +357,7 @@ cdef int launch_no_terms(Task* task) except -1 nogil:
 
 
 cdef int finish(Task* task) except -1 nogil:
-    """What the library's epilogue does not do, and the way of the result into out."""
+    """Queue the late steps of the epilogue, and copy the result to out."""
     cdef const Options* options = task.options
     cdef Epilogue epilogue
     cdef Operand bias
@@ -368,7 +369,7 @@ cdef int finish(Task* task) except -1 nogil:
         return 0
     epilogue_init(&epilogue)
     epilogue.activation = task.late_activation
-    # As alpha, the scale is no factor of a sum of no terms: infinity times it would be NaN.
+    # Like alpha, the scale does not multiply a sum without terms: 0 times infinity would be NaN.
     if task.kind != TASK_NO_TERMS:
         epilogue.scale = options.scale
     epilogue.residual = options.residual
@@ -379,7 +380,7 @@ cdef int finish(Task* task) except -1 nogil:
 
 
 cdef object factor_argument(int dtype, double real, double imag):
-    """A factor as an attribute of a call; the usual ones need no new object."""
+    """Return a factor as an attribute of a call; 0 and 1 need no new object."""
     if imag == 0 and (real == 0 or real == 1):
         return 1 if real else 0
     factor = factor_object(dtype, real, imag)

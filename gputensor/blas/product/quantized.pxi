@@ -1,17 +1,17 @@
-"""Products with quantized weights: one task, whichever way the product goes.
+"""Products with quantized weights: one task for every way to compute them.
 
-On a host device: one NumPy call. On a GPU the weights are expanded in registers (skinny_mma.cuh),
-for some rows of x, up to 16, after the other: the weights stay in the cache meanwhile. With more
-rows arithmetic counts, and an ordinary task multiplies with weights that a kernel made plain in
-temporary memory.
+On a host device, one NumPy call. On a GPU, a kernel expands the weights in registers
+(skinny_mma.cuh), for up to 16 rows of x at a time; the weights stay in the cache meanwhile. With
+more than 32 rows the arithmetic counts: a kernel dequantizes the weights into temporary memory, and
+an ordinary task multiplies with them.
 """
 
 cdef enum:
     QUANTIZED_HOST = 0
     QUANTIZED_SKINNY = 1
     QUANTIZED_PLAIN = 2
-    # On an H200 16 rows take 16 us at 8192 x 8192 (int8: 25), making weights plain and multiplying
-    # by bytes alone 74 (82).
+    # On an H200 16 rows take 16 us at 8192 x 8192 (int8: 25); dequantizing and multiplying take 74
+    # (82) for the transfer of the bytes alone.
     MOST_PARTED_ROWS = 32
 
 
@@ -70,7 +70,7 @@ cdef int quantized_prepare(QuantizedTask* task, int device, uint64_t stream,
 
 
 cdef int queue_parts(const SmallProduct* first, uint64_t stream, int64_t rows) except -1 nogil:
-    """The products of so many rows of x as the first one has, one after the other."""
+    """Queue the products of parts of x, each with the rows of the first, one after the other."""
     cdef SmallProduct part = first[0]
     while rows > 0:
         part.m = min(rows, first.m)

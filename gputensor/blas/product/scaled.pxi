@@ -1,10 +1,10 @@
-"""Products of fp8 matrices with scales (scaled.pxd): three ways to the same numbers.
+"""Products of fp8 matrices with scales, in one of three ways.
 
-On a host device: one NumPy call. On a GPU the library multiplies fp8 itself where it can
-(scaled_library.pyx). Elsewhere (two e5m2 matrices, libraries before CUDA 12.9 with scales of rows
-or blocks, GPUs before Ada) the values are made plain first: in a 16-bit type, which holds every fp8
-value exactly, with the scales applied to the float32 sums; or, where scales change along k, times
-their scales in float32, multiplied as float32.
+On a host device, one NumPy call. On a GPU the library multiplies fp8 itself where it can
+(scaled_library.pxi). Elsewhere (two e5m2 matrices, libraries before CUDA 12.9 with scales of rows
+or blocks, GPUs before Ada) the values are first converted: to a 16-bit type, which holds every fp8
+value exactly, with the scales applied to the float32 sums; or, where scales change along k, to
+float32, multiplied by their scales.
 """
 
 cdef enum:
@@ -60,7 +60,7 @@ cdef int prepare_plain(ScaledTask* task, Side* left, Side* right) except -1 nogi
     if not is_blocked:
         dtype = DT_FLOAT16 if task.out.dtype == DT_FLOAT16 else DT_BFLOAT16
     if left.k == 0:
-        # No term is read, and no scale.
+        # Without terms, no scale is read.
         left.matrix.dtype = right.matrix.dtype = dtype
         left.has_scale = right.has_scale = 0
     elif not is_blocked:

@@ -1,21 +1,21 @@
-"""Scaled products by cuBLASLt: what it asks for on Ada and Hopper, and how any product gets there.
+"""Scaled products by cuBLASLt: its rules on Ada and Hopper, and the copies that satisfy them.
 
 Its fp8 kernels read both matrices with k contiguous (op_a transposed, op_b not), at addresses and
-in lines of 16 bytes, k a multiple of 16, and write lines of multiples of 16 bytes; the other size
-of the result is free, except that scales for each 128 terms of each line need a multiple of 4
-lines. What lies otherwise is copied first, with zeros up to the next multiple, and the result is
-written aside and copied out. Since the result may be row-major or column-major, either size can be
-the free one. Checked on an H200 with cuBLAS 13.1.
+in lines that are multiples of 16 bytes, with k a multiple of 16, and write lines of multiples of 16
+bytes. The other size of the result is free, except that scales for each 128 terms of each line need
+a multiple of 4 lines. Other operands are copied first, with zeros up to the next multiple, and the
+result is written to a temporary and copied to out. Since the result may be row-major or
+column-major, either size can be the free one. Checked on an H200 with cuBLAS 13.1.
 
 Scales: one for each matrix, or one for each line of both, or blocks of 128 terms (for each line, or
-for each 128 lines of one side). Scales of two kinds are written out in the finer of these.
+for each 128 lines of one side). Scales of two kinds are expanded to the finer kind.
 """
 
 cdef enum:
     SCALED_LIBRARY_ALIGNMENT = 16
     MAX_REFUSED = 65536
 
-# Keys (their hashes) of products that the library has no kernel for, so that each is tried once.
+# Hashes of the keys of products for which the library has no kernel, so that each is tried once.
 cdef set scaled_library_refused = set()
 
 
@@ -24,12 +24,12 @@ cdef inline int64_t up(int64_t size, int64_t multiple) noexcept nogil:
 
 
 cdef inline int result_type(int dtype) noexcept nogil:
-    """What the library writes; an fp8 result is made of float32 sums by the epilogue."""
+    """Return the type that the library writes; the epilogue makes an fp8 result of float32 sums."""
     return dtype if dtype == DT_BFLOAT16 or dtype == DT_FLOAT16 else DT_FLOAT32
 
 
 cdef void choose_modes(const Side* x, const Side* y, int* mode_x, int* mode_y) noexcept nogil:
-    """The scale modes of the library's A and B."""
+    """Choose the scale modes of the library's A and B."""
     if not x.is_blocked and not y.is_blocked:
         mode_x[0] = mode_y[0] = SCALE_TENSOR
         if x.has_row_scales or y.has_row_scales:
@@ -51,7 +51,7 @@ cdef bint line_fits(const Operand* out, int line, int across, int64_t step) noex
 
 cdef int scaled_library_place_result(ScaledTask* task, int dtype, int64_t step,
                                      int* line) except -1 nogil:
-    """Whether the library writes into out; `line` is the axis that its lines lie along."""
+    """Whether the library writes into out; `line` is the axis along which its lines lie."""
     cdef const Operand* out = &task.out
     if out.dtype == dtype:
         line[0] = 1
@@ -64,8 +64,8 @@ cdef int scaled_library_place_result(ScaledTask* task, int dtype, int64_t step,
     return False
 
 
-# Plans the product of `left` (a) and `right` (b transposed) and takes the memory for it; False when
-# the library has no way to compute it, with nothing left behind.
+# Plans the product of `left` (a) and `right` (b transposed) and takes the memory for it. Returns
+# False, and releases the memory, when the library cannot compute it.
 cdef bint library_prepare(ScaledTask* task, Side* left, Side* right) except? False nogil:
     cdef const ScaledProduct* given = task.given
     cdef Product* product = &task.task.product
@@ -108,7 +108,7 @@ cdef bint library_prepare(ScaledTask* task, Side* left, Side* right) except? Fal
 
 
 cdef void describe(ScaledTask* task, const Side* x, const Side* y) noexcept nogil:
-    """The geometry and the addresses of the library's product."""
+    """Fill the geometry and the addresses of the library's product."""
     cdef Product* product = &task.task.product
     cdef const Operand* result = &task.result
     cdef int across = 0 if product.is_swapped else 1
@@ -119,7 +119,7 @@ cdef void describe(ScaledTask* task, const Side* x, const Side* y) noexcept nogi
     product.type_a, product.type_b = x.matrix.dtype, y.matrix.dtype
     product.type_d = result.dtype
     product.c = product.d = result.ptr
-    # A single line has any stride.
+    # The stride of a single line is arbitrary.
     product.ldd = result.strides[across] if result.shape[across] > 1 else product.m
     product.ldc = product.ldd
     product.stride_a = product.stride_b = product.stride_c = product.stride_d = 0
@@ -129,12 +129,12 @@ cdef void describe(ScaledTask* task, const Side* x, const Side* y) noexcept nogi
 
 
 cdef void set_epilogue(ScaledTask* task, bint is_whole) noexcept nogil:
-    """Bias and activation to the library, or after it."""
+    """Assign bias and activation to the library or to the epilogue."""
     cdef const ScaledProduct* given = task.given
     cdef Product* product = &task.task.product
     cdef const Operand* bias = given.bias
     cdef int activation = given.activation
-    # For float32 results the library reads a bias of bfloat16 only.
+    # For float32 results the library reads only a bfloat16 bias.
     if (bias is not NULL and product.is_swapped and is_whole and bias.strides[0] == 1
             and bias.dtype == product.type_d and product.type_d != DT_FLOAT32
             and bias.ptr % SCALED_LIBRARY_ALIGNMENT == 0):
@@ -167,7 +167,7 @@ cdef int note_refused(uint64_t hash) except -1 with gil:
 
 
 cdef bint scaled_library_find_plan(ScaledTask* task) except? False nogil:
-    """The plan of the task's product; False when the library has none."""
+    """Find the plan of the task's product; False when the library has none."""
     cdef Product* product = &task.task.product
     cdef Wanted wanted
     cdef Outcome outcome

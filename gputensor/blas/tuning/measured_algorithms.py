@@ -1,16 +1,16 @@
 """Algorithms that were measured to be quicker than the library's own first choice.
 
-cuBLASLt's heuristic answers without measuring, and for some shapes its first answer is 5 to 15 %
+cuBLASLt's heuristic chooses without measuring, and for some shapes its first choice is 5 to 15 %
 slower than another of its algorithms. The file beside this module lists such shapes with the better
-algorithm, measured by ``benchmarks/known_ways.py`` over a grid of common sizes of models. A row
-counts for devices of its kind and library versions of its series only, cuBLASLt checks that the
-algorithm fits the product, and tuning (:mod:`gputensor.blas.tuning.tunable`), a named library or
-explicit padding is not affected. A file that is missing or damaged counts as empty: it could only
-have made products quicker.
+algorithm, measured by ``benchmarks/known_ways.py`` over a grid of sizes that are common in models.
+A row applies only to its kind of device and its series of library versions, and cuBLASLt checks
+that the algorithm fits the product. A result of tuning (:mod:`gputensor.blas.tuning.tunable`), a
+named library or explicit padding takes precedence. A file that is missing or damaged counts as
+empty, since it could only have made products quicker.
 
 Why not for near shapes too: with a tenth more rows of the result, the algorithm of a row was 0.55
-to 1.46 times as fast as the library's first choice (geometric mean 0.93); how tiles fill the
-multiprocessors decides, and that is not smooth.
+to 1.46 times as fast as the library's first choice (geometric mean 0.93), because the way in which
+tiles fill the multiprocessors decides, and that is not smooth.
 """
 
 import contextlib
@@ -24,11 +24,11 @@ __all__ = ["FILE", "KEY", "fill", "read_rows"]
 
 FILE = Path(__file__).with_name("measured_algorithms.json")
 KEY = ("op_a", "op_b", "type_a", "type_b", "type_d", "compute", "m", "n", "k")
-CONFIG_COUNT = 9  # numbers of a configuration, as in choice.pxd; int32 each
+CONFIG_COUNT = 9  # numbers of a configuration, as in blas/plan; int32 each
 
 
 def _algorithm(row):
-    """Split a row into key and configuration; ValueError for what is no row."""
+    """Split a row into key and configuration; raise ValueError if it is malformed."""
     *key, config = row
     if len(key) != len(KEY) or len(config) != CONFIG_COUNT:
         raise ValueError(
@@ -41,7 +41,7 @@ def _algorithm(row):
 
 
 def read_rows(text, device_name, library_version):
-    """Return the rows of a file that count for a device, as ``{key: configuration}``.
+    """Return the rows of a file that apply to a device, as ``{key: configuration}``.
 
     Parameters
     ----------
@@ -50,14 +50,14 @@ def read_rows(text, device_name, library_version):
         ``[op_a, op_b, type_a, type_b, type_d, compute, m, n, k, configuration]``, with the
         library's names and numbers.
     device_name : str
-        As the driver names it.
+        The driver's name of the device.
     library_version : int
-        cuBLASLt's, as in 130100.
+        The version of cuBLASLt, such as 130100.
 
     Raises
     ------
     ValueError
-        The text is something else.
+        If the text has another form.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def read_rows(text, device_name, library_version):
 
 
 def fill(device):
-    """Copy the rows that count for a device to where planning reads them."""
+    """Copy the rows that apply to a device to the table that planning reads."""
     from gputensor._driver.registry import device_info
 
     name, version = device_info(device)["name"], library_versions().get("cublasLt", 0)

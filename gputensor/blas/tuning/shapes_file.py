@@ -1,8 +1,8 @@
 """Files that name products to tune: recorded ones as JSON, or a line of text for each.
 
 A line is ``MxNxK KIND [LAYOUT]``, as in ``16x4096x8192 bf16 NT``: sizes of a row-major product of
-contiguous matrices, one of fp64, fp32, tf32, fp16 and bf16, and whether each operand is stored as
-it is (N, the default) or transposed (T). Empty lines and what follows ``#`` do not count.
+contiguous matrices, one of fp64, fp32, tf32, fp16 and bf16, and whether each operand is stored
+untransposed (N, the default) or transposed (T). Empty lines and comments after ``#`` are ignored.
 """
 
 import json
@@ -20,7 +20,7 @@ def read_signatures(path):
     Raises
     ------
     ValueError
-        The file is neither form; the message names the file and the line.
+        If the file has neither form; the message names the file and the line.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def _signature_of_words(words):
 
 
 def name_of_signature(signature):
-    """Return a product's name: the line that stands for it, where one does.
+    """Return a product's name: the line of a file that names it, if there is one.
 
     >>> name_of_signature(signature_of_shape(16, 4096, 8192, "bf16", "NT"))
     '16x4096x8192 bf16 NT'

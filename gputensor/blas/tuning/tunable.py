@@ -1,15 +1,16 @@
-"""Tuned products: what was measured is kept, filed, and used again.
+"""Tuned products: results of measurements are kept, written to files, and used again.
 
-The results live in a table under (device, driver, library, signature of the product). They come
-from a file, from :func:`tune_file`, or from products themselves while tuning is enabled. An entry
-is valid on its own: a file may hold entries of several devices and library versions, and each
-process uses those that are its own. A product without an entry may borrow that of a near shape.
+The results are in a table by (device, driver, library, signature of the product). They come
+from a file, from :func:`tune_file`, or from products themselves while tuning is enabled. Each entry
+states the device and versions for which it is valid: a file may hold entries of several devices and
+library versions, and each process uses those that fit. A product without an entry may borrow that
+of a near shape.
 
-Planning reads a copy of the table, and calls this module only for a product to be tuned or noted;
-an enabled table costs a cached product nothing. Names and environment variables follow PyTorch's
-TunableOp, with the prefix ``GPUTENSOR_TUNABLEOP_``: ENABLED, TUNING, FILENAME,
+Planning reads a copy of the table, and calls this module only for products that have to be tuned or
+noted; an enabled table does not slow down a cached product. Names and environment variables follow
+PyTorch's TunableOp, with the prefix ``GPUTENSOR_TUNABLEOP_``: ENABLED, TUNING, FILENAME,
 MAX_TUNING_DURATION_MS, MAX_TUNING_ITERATIONS, ROTATING_BUFFER_SIZE (MiB), RECORD_UNTUNED,
-UNTUNED_FILENAME.
+UNTUNED_FILENAME, NUMERICAL_CHECK.
 """
 
 import contextlib
@@ -65,7 +66,7 @@ __all__ = [
 
 _lock = threading.RLock()
 _entries: dict = {}  # (environment, signature) -> entry
-_untuned: dict = {}  # signatures met without an entry, in order
+_untuned: dict = {}  # signatures of products without an entry, in the order of their first use
 
 
 def _renew_lock():
@@ -82,14 +83,14 @@ _is_begun = False
 
 
 def _changed():
-    """Have products planned anew, by what holds now."""
+    """Forget all plans, so that products are planned by the current settings."""
     is_tuned = _settings.is_enabled and _settings.is_tuning
     set_tuning(_settings.is_enabled, is_tuned or _settings.is_recording)
     forget_plans()
 
 
 def _begin():
-    """Do what the environment asks for; until it can be done, each use says why not."""
+    """Apply the environment variables; until that succeeds, each use raises the error."""
     global _is_begun
     if not _is_begun:
         if _settings.is_enabled or _settings.is_recording:
@@ -98,13 +99,15 @@ def _begin():
 
 
 def enable(value=True):
-    """Use tuned results from now on (and read the file, when there is one).
+    """Set whether tuned results are used; enabling also reads the file of results if it exists.
+
+    Forgets all plans. Raises ValueError if the file is not one of tuned results.
 
     >>> enable(False)
     >>> is_enabled()
     False
     """
-    # A device or a pipe is none: /dev/zero has no end.
+    # Only a regular file is read, because /dev/zero has no end.
     if _boolean("value", value) and os.path.isfile(_settings.filename):
         read_file()
     _settings.is_enabled = value
@@ -117,7 +120,7 @@ def is_enabled():
 
 
 def tuning_enable(value=True):
-    """Tune products that have no entry when they are first used (with :func:`enable`).
+    """Set whether products without an entry are tuned at their first use, if :func:`enable` is on.
 
     >>> tuning_enable(False)
     >>> tuning_is_enabled()
@@ -133,7 +136,7 @@ def tuning_is_enabled():
 
 
 def record_untuned(value=True):
-    """Note the products that have no entry; :func:`write_file` writes them beside the results.
+    """Set whether products without an entry are noted; :func:`write_file` writes them to a file.
 
     >>> record_untuned(False)
     >>> record_untuned_is_enabled()
@@ -153,7 +156,7 @@ def record_untuned_is_enabled():
 
 
 def set_max_tuning_duration(milliseconds):
-    """Set the time budget of one product.
+    """Set the time budget of one product, in milliseconds.
 
     >>> set_max_tuning_duration(600)
     """
@@ -161,12 +164,12 @@ def set_max_tuning_duration(milliseconds):
 
 
 def get_max_tuning_duration():
-    """Return the time budget of one product in milliseconds."""
+    """Return the time budget of one product, in milliseconds."""
     return _settings.duration_ms
 
 
 def set_max_tuning_iterations(rounds):
-    """Set the rounds of the second pass, of which the median is taken.
+    """Set the number of rounds of the second pass, whose median decides.
 
     >>> set_max_tuning_iterations(5)
     """
@@ -174,54 +177,54 @@ def set_max_tuning_iterations(rounds):
 
 
 def get_max_tuning_iterations():
-    """Return the rounds of the second pass."""
+    """Return the number of rounds of the second pass."""
     return _settings.iterations
 
 
 def set_rotating_buffer_size(mebibytes):
-    """Set the memory that operands rotate through while they are measured."""
+    """Set the memory, in MiB, that operands rotate through while they are measured."""
     _settings.rotating_mib = positive("mebibytes", mebibytes, MAX_MEBIBYTES)
 
 
 def get_rotating_buffer_size():
-    """Return the MiB of memory that operands rotate through while they are measured."""
+    """Return the memory, in MiB, that operands rotate through while they are measured."""
     return _settings.rotating_mib
 
 
 def set_numerical_check(value):
-    """Choose whether a winner's result is compared with the default's before it is believed."""
+    """Set whether the fastest algorithm must agree with the default's result to be accepted."""
     _settings.is_checked = _boolean("value", value)
 
 
 def get_numerical_check():
-    """Return whether a winner's result is compared with the default's."""
+    """Return whether the result of the fastest algorithm is compared with the default's."""
     return _settings.is_checked
 
 
 def set_filename(filename):
-    """Set the file of results; ``%h`` in it becomes the host name of the machine."""
+    """Set the name of the file of results; ``%h`` in it becomes the host name of the machine."""
     import platform
 
     _settings.filename = os.fspath(filename).replace("%h", platform.node())
 
 
 def get_filename():
-    """Return the file of results."""
+    """Return the name of the file of results."""
     return _settings.filename
 
 
 def set_untuned_filename(filename):
-    """Set the file of untuned products."""
+    """Set the name of the file of untuned products."""
     _settings.untuned_filename = os.fspath(filename)
 
 
 def get_untuned_filename():
-    """Return the file of untuned products."""
+    """Return the name of the file of untuned products."""
     return _settings.untuned_filename
 
 
 def get_validators(device=0):
-    """Return what an entry has to agree with to be used on a CUDA device.
+    """Return the facts that an entry must match to be used on a CUDA device.
 
     Returns
     -------
@@ -244,7 +247,7 @@ def _boolean(name, value):
 
 @functools.cache
 def environment(device):
-    """Return what an entry is valid for: names of device, driver and library."""
+    """Return the names of device, driver and library for which an entry is valid."""
     from gputensor._driver.registry import device_info
 
     info = device_info(device)
@@ -256,7 +259,7 @@ def environment(device):
 
 
 def fill(device):
-    """Copy the entries that hold for a device to where planning reads them."""
+    """Copy the entries that are valid for a device to the table that planning reads."""
     if not _settings.is_enabled:
         return
     with _lock:
@@ -267,9 +270,9 @@ def fill(device):
 
 
 def find(signature, device, is_capturing):
-    """Return what was measured for a product, or None. Called when a product without is planned.
+    """Return the measured choice for a product, or None; called for products without an entry.
 
-    Tunes the product when that is enabled, it has no entry, its stream is not capturing and there
+    Tunes the product if that is enabled, it has no entry, its stream is not capturing and there
     is memory for it.
     """
     _begin()
@@ -277,7 +280,7 @@ def find(signature, device, is_capturing):
         place = environment(device)
         entry = _entries.get((place, signature))
         if entry is None and _settings.is_tuning and _settings.is_enabled and not is_capturing:
-            # Its operands need memory that the product does not; without it, nothing is known.
+            # The bench needs memory of its own; without it, the product stays untuned.
             with contextlib.suppress(OutOfMemoryError):
                 entry = _tune(signature, device, seconds=_settings.duration_ms / 1e3)
         if entry is None and _settings.is_recording:
@@ -289,13 +292,13 @@ _measure = None  # times the algorithms of a product; see measure_with
 
 
 def measure_with(function):
-    """Have `function` measure products; a later room does, which plans products itself."""
+    """Set the function that measures products; it is in a later room, which plans products."""
     global _measure
     _measure = function
 
 
 def _tune(signature, device, *, seconds, is_exhaustive=False):
-    """Measure a product and file the result."""
+    """Measure a product and add the result."""
     result = _measure(
         signature,
         device,
@@ -312,7 +315,11 @@ def _tune(signature, device, *, seconds, is_exhaustive=False):
 
 
 def get_results():
-    """Return the entries as dicts: ``device``, ``driver``, ``library``, ``problem``, ``us`` …
+    """Return the entries as dicts.
+
+    ``device``, ``driver`` and ``library`` state where the entry is valid, ``problem`` has the
+    fields of the signature, ``pad``, ``backend`` and ``config`` the choice, ``us`` and
+    ``default_us`` its microseconds and the default's, ``measured`` the number of algorithms.
 
     >>> clear()
     >>> get_results()
@@ -346,17 +353,10 @@ def clear():
 
 
 def read_file(filename=None):
-    """Add the entries of a file; those of other devices or versions stay for :func:`write_file`.
+    """Add the entries of a file; :func:`write_file` also writes those of other devices or versions.
 
-    Returns
-    -------
-    int
-        How many entries the file had.
-
-    Raises
-    ------
-    ValueError
-        The file is not one of results; nothing was added.
+    By default it is the file of :func:`get_filename`. Returns the number of its entries. Raises
+    ValueError if it is not a file of tuned results; no entry is added then.
     """
     path = Path(_settings.filename if filename is None else filename)
     try:
@@ -385,7 +385,7 @@ def _entry_of(row):
     if pad > 0 and row["problem"]["is_repeated"]:
         raise ValueError(
             f"padding: got {pad} for a repeated product; expected -1 or 0, since each repetition "
-            "has other matrices"
+            "has different matrices"
         )
     entry = {
         "choice": (pad, backend, config or None),
@@ -397,7 +397,11 @@ def _entry_of(row):
 
 
 def write_file(filename=None):
-    """Write all entries, and the untuned products that were recorded, if any, to their own file."""
+    """Write all entries to a file, and recorded untuned products, if any, to their own file.
+
+    The file of results is `filename`, by default that of :func:`get_filename`; untuned products go
+    to that of :func:`get_untuned_filename`. Each file is replaced in one step.
+    """
     path = Path(_settings.filename if filename is None else filename)
     _write(path, {"format": "gputensor tuned products 1", "results": get_results()})
     if _settings.is_recording and _untuned:
@@ -410,7 +414,7 @@ def write_file(filename=None):
 
 
 def _write(path, content):
-    """Replace a file in one step, so that a reader never sees half of it."""
+    """Replace a file in one step, so that a reader never sees a part of it."""
     text = json.dumps(content, indent=1) + "\n"
     write_whole(path, lambda file: file.write(text.encode()))
 
@@ -421,23 +425,25 @@ def tune_file(filename=None, *, device=0, seconds=60.0, is_exhaustive=False, sho
     Parameters
     ----------
     filename : str, optional
-        A file that :func:`write_file` made of recorded products, or lines such as
-        ``16x4096x8192 bf16 NT`` (see :mod:`gputensor.blas.tuning.shapes_file`). Default: the
-        one that was set.
+        A file of recorded products from :func:`write_file`, or one with lines such as
+        ``16x4096x8192 bf16 NT`` (see :mod:`gputensor.blas.tuning.shapes_file`); by default the one
+        of :func:`get_untuned_filename`.
     device : int
-        The CUDA device.
+        The number of the CUDA device.
     seconds : float
-        Budget for the whole file; each product gets an even share, at most its own budget.
+        Budget for the whole file. Each product gets an even share of it and, unless
+        `is_exhaustive`, at most the budget of one product.
     is_exhaustive : bool
         Measure every algorithm that fits, not only those that the library proposes.
     show : file, optional
-        Where the progress bar goes; None for none.
+        The file to which the progress bar is printed; None for none.
 
     Returns
     -------
     list of dict
-        One result for each product, with its name as ``product``. One that the device has no memory
-        for, or that no library has, says so as ``error`` and the others are tuned.
+        One result for each product, with its name as ``product``. If the device lacks the memory
+        for a product or no library can compute it, its result has the reason as ``error``, and the
+        other products are tuned.
     """
     path = Path(_settings.untuned_filename if filename is None else filename)
     signatures = read_signatures(path)
@@ -480,4 +486,4 @@ def _progress(show, done, total):
 try:
     _begin()
 except (ValueError, OSError):
-    set_tuning(False, True)  # the first product that is planned says it, not the import
+    set_tuning(False, True)  # the first planned product raises the error, not the import

@@ -1,20 +1,20 @@
-"""The settings of tuning: what the setters of tunable.py set, and before that the environment.
+"""The settings of tuning: from the setters of tunable.py, or else from the environment.
 
-The environment is read at the first use of a setting, not by the import; a bad variable is an
-error each time until it is mended.
+The environment is read at the first use of a setting, not by the import; a bad variable raises an
+error each time until it is corrected.
 """
 
 import os
 
 __all__ = ["MAX_MEBIBYTES", "MAX_NUMBER", "FromEnvironment", "Given", "positive"]
 
-# Limits of settings, far from what bytes or seconds cannot hold.
+# Limits of settings, small enough that bytes and seconds do not overflow.
 MAX_NUMBER = 10**9
 MAX_MEBIBYTES = 1 << 20
 
 
 class FromEnvironment:
-    """What the variables of an environment say, checked."""
+    """The checked variables of an environment."""
 
     def __init__(self, environ):
         self.is_enabled = _flag(environ, "GPUTENSOR_TUNABLEOP_ENABLED", False)
@@ -55,7 +55,7 @@ def _number(environ, name, default, most):
 
 
 def positive(name, value, most):
-    """A number of the environment or of a setter, checked."""
+    """Return a number of the environment or of a setter after checking it."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{name}: got {type(value).__name__}; expected an int")
     if not 1 <= value <= most:

@@ -1,15 +1,15 @@
 // Attention: softmax(scale * query @ key.T, masked) @ value, without the scores in memory.
 //
 // A block has BM rows: the queries of all heads that share keys, one head after the other. It walks
-// the keys in tiles of BN, two in flight; a warp has 16 rows, keeps their running maximum and total,
-// and corrects its sums when the maximum grows (Milakov and Gimelshein, 2018; Dao and others, 2022).
-// Query, weights and values meet in mma m16n8k16 with float32 sums; weights are rounded to the
-// element type first. With SPLIT the keys are cut among blocks, each of which leaves its sums,
-// maximum and total for join.cuh.
+// the keys in tiles of BN, two in flight; a warp has 16 rows, keeps their running maximum and
+// total, and corrects its sums when the maximum grows (Milakov and Gimelshein, 2018; Dao and
+// others, 2022). Products use mma m16n8k16 with float32 sums; weights are rounded to the element
+// type first. With SPLIT the keys are cut among blocks, each of which writes its sums, maximum and
+// total for join.cuh.
 //
-// Defined before this text: ELEMENT, a 16-bit float; INSTRUCTION, the name of its mma; PACK, that of
-// the conversion of two floats; HEAD, the head size, a multiple of 16 (columns beyond `size` are 0);
-// WARPS, BN; SPLIT; MASK: 0, 1 (bool) or 2, with MASK_TYPE.
+// Defined before this text: ELEMENT, a 16-bit float; INSTRUCTION, the name of its mma; PACK, that
+// of the conversion of two floats; HEAD, the head size, a multiple of 16 (columns beyond `size` are
+// 0); WARPS, BN; SPLIT; MASK: 0, 1 (bool) or 2, with MASK_TYPE.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -22,7 +22,7 @@ typedef AttentionParameters Parameters;
 typedef ELEMENT element;
 
 const int BM = 16 * WARPS, THREADS = 32 * WARPS;
-const int PITCH = HEAD + 8;                     // an odd number of 16 bytes: no conflicts of banks
+const int PITCH = HEAD + 8;                     // an odd multiple of 16 bytes: no bank conflicts
 const int CHUNKS = HEAD / 8;                    // of 16 bytes, in a row
 const int TILE = BN * PITCH;
 
@@ -49,7 +49,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int split = SPLIT ? blockIdx.x % p.splits : 0;
     const uint32 place = SPLIT ? blockIdx.x / p.splits : blockIdx.x;
-    // The last tiles first: with a causal mask they have most keys.
+    // The last tiles come first, because with a causal mask they have the most keys.
     const int tile = p.tiles - 1 - place % p.tiles;
     const int kept = place / p.tiles % p.kept;
     const int64 batch = place / p.tiles / p.kept;
@@ -96,7 +96,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
         end = stop < end ? stop : end;
     }
 
-    // Queries as fragments, by way of the memory of the first tiles.
+    // Loads queries as fragments through the shared memory of the first tiles.
     for (int i = threadIdx.x; i < BM * CHUNKS; i += THREADS) {
         const int r = tile * BM + i / CHUNKS, chunk = i % CHUNKS;
         const bool is_valid = r < rows && chunk * 8 < p.size;

@@ -1,4 +1,4 @@
-// The parameters of attention (attention.cuh) and of the joining of its parts (join.cuh).
+// The parameters of attention (attention.cuh) and of the kernel that joins its parts (join.cuh).
 #pragma once
 
 #include "gputensor/_kernels/cuda/words.h"

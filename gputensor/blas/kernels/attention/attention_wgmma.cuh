@@ -1,14 +1,16 @@
-// Attention by the tensor cores of Hopper (sm_90a), for many queries; see attention.cuh.
+// Attention on the tensor cores of Hopper (sm_90a), for many queries; see attention.cuh.
 //
-// GROUPS warpgroups have 64 rows each; one more copies keys and values, BN at a time, into two places
-// each. A group multiplies the queries by the next keys while the weights of the last ones, which it
-// holds in registers, meet their values: scores are made weights under that product (the order of
-// Shah and others, 2024). Rows of 128 bytes lie swizzled, 64 elements of a head to a panel.
+// GROUPS warpgroups have 64 rows each; one more copies keys and values, BN at a time, into two
+// places each. A group multiplies the queries by the next keys, and then the weights of the last
+// keys, which it holds in registers, by their values. While the second product runs, the scores of
+// the first become weights (the order of Shah and others, 2024). Rows of 128 bytes lie swizzled, 64
+// elements of a head to a panel.
 //
-// Defined before this text: ELEMENT, a 16-bit float; PACK, the name of the conversion of two floats;
-// HEAD, 64 or 128; GROUPS; BN; HELD and COPYING, registers of a thread that multiplies or copies;
-// SCORES, the instruction that adds 16 elements of queries and keys to the sums d from the
-// descriptors a and b, unless `adds` is 0; SUMS, that for 16 keys from registers a and descriptor b.
+// Defined before this text: ELEMENT, a 16-bit float; PACK, the name of the conversion of two
+// floats; HEAD, 64 or 128; GROUPS; BN; HELD and COPYING, registers of a thread that multiplies or
+// copies; SCORES, the instruction that multiplies 16 elements of queries and keys from the
+// descriptors a and b and adds them to the sums d, or overwrites d if `adds` is 0; SUMS, the one
+// that adds 16 keys from registers a and descriptor b.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -25,7 +27,7 @@ const int TILE = BN * HEAD * 2;                 // bytes of keys or of values
 
 DEVICE void multiply_scores(float* d, uint64 a, uint64 b, uint32 adds) { SCORES; }
 DEVICE void multiply_values(float* d, const uint32* a, uint64 b) { SUMS; }
-// Rows of 128 bytes, swizzled; `leading` from panel to panel, where columns go across them.
+// Rows of 128 bytes, swizzled; `leading` is the distance of panels where columns span several.
 DEVICE uint64 descriptor(uint32 at, int leading) {
     return (uint64)(at >> 4) | (uint64)(leading >> 4) << 16 | 64ull << 32 | 1ull << 62;
 }
@@ -65,7 +67,7 @@ DEVICE void load(uint32 to, const char* from, int64 row_bytes, int first, int en
 struct Rows { int last[2], least; };            // keys that a thread's rows see, and its warp's
 struct State { float largest[2], total[2], factor[2]; };
 
-// Scores of keys from `from` on become weights, in place; `state` follows.
+// Turns scores of keys from `from` on into weights, in place, and updates `state`.
 DEVICE void weigh(const Parameters& p, float* s, State& state, const Rows& rows, int from,
                   int keys, float scale) {
     const float infinity = __int_as_float(0x7f800000);
@@ -134,7 +136,7 @@ kernel(const __grid_constant__ Parameters p) {
     const uint32 queries = shared_address(memory);
     const uint32 keys_at = queries + BM * HEAD * 2, values_at = keys_at + 2 * TILE;
     const int group = __shfl_sync(0xffffffffu, threadIdx.x >> 7, 0);
-    // The last tiles first: with a causal mask they have most keys.
+    // The last tiles come first, because with a causal mask they have the most keys.
     const int tile = p.tiles - 1 - blockIdx.x % p.tiles;
     const int kept = blockIdx.x / p.tiles % p.kept;
     const int64 batch = blockIdx.x / p.tiles / p.kept;

@@ -1,7 +1,7 @@
-// The parts of attention that blocks with a share of the keys each left, joined in their order.
+// Joins, in their order, the parts of attention whose keys were cut among blocks.
 //
-// A block of HEAD / 2 threads has one row; a thread two neighbouring columns. Defined before this
-// text: ELEMENT, PACK, HEAD and BM, as in attention.cuh.
+// A block of HEAD / 2 threads has one row, and a thread has two neighbouring columns. Defined
+// before this text: ELEMENT, PACK, HEAD and BM, as in attention.cuh.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"

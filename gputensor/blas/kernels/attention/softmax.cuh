@@ -1,4 +1,4 @@
-// What both forms of attention do with the scores of a row, which four lanes share.
+// Functions of both attention kernels for the scores of a row, which four lanes share.
 #pragma once
 
 #include "gputensor/_kernels/cuda/types.cuh"

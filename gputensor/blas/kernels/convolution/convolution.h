@@ -1,4 +1,4 @@
-// The parameters of convolutions: plain.cuh and tile.cuh.
+// The parameters of all convolution kernels.
 #pragma once
 
 #include "gputensor/_kernels/cuda/words.h"
@@ -7,7 +7,7 @@ namespace gputensor {
 
 struct ConvolutionOperand {
     GPUTENSOR_POINTER(char) ptr;
-    int64 batch, channel, axes[3];      // strides, in elements; of weights batch is the output's
+    int64 batch, channel, axes[3];      // strides, in elements; for weights, batch is per output
 };
 struct ConvolutionAxis {
     int32 x, out, kernel, stride, padding, dilation;
@@ -18,7 +18,7 @@ struct ConvolutionParameters {
     GPUTENSOR_POINTER(char) bias;
     int64 bias_stride;
     GPUTENSOR_POINTER(float) partial;   // sums of each split: [split][group][pixel][output]
-    ConvolutionAxis axes[3];            // depth, height, width; those that are absent have 1 element
+    ConvolutionAxis axes[3];            // depth, height, width; absent ones have 1 element
     int32 pixels;                       // results of one output
     int32 channels, outputs, groups;    // channels and outputs of one group
     int32 column_tiles;                 // tiles of a group's outputs

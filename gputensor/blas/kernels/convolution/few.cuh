@@ -1,18 +1,18 @@
-// Convolution of few channels on tensor cores, as the first one of a network of images.
+// Convolution of few channels on tensor cores, such as the first one of an image network.
 //
 // A block has all weights of BN outputs in shared memory and takes tile after tile: some rows of
-// results, cut in fragments of 16 neighbours. Of x a tile needs a few whole rows, which it copies
-// once, with zeros around them and PIXEL channels for each pixel. A row of taps then is one run of
+// results, cut in fragments of 16 neighbours. A tile needs a few whole rows of x, which it copies
+// once, with zeros around them and PIXEL channels for each pixel. A row of taps is then one run of
 // shared memory, and since neighbouring results begin a multiple of 16 bytes apart, ldmatrix reads
-// the patches where they lie. Each row of taps is filled up to a multiple of 16 terms; what the
-// elements there meet are zeros, so they are made zeros too, lest an infinity becomes NaN.
+// the patches in place. Each row of taps is filled up to a multiple of 16 terms. The added weights
+// are zero, so the elements that they multiply are set to zero too, lest an infinity becomes NaN.
 //
-// Outputs are dealt to the columns of a product so that a thread's sums are 8 neighbours.
+// Outputs are distributed to the columns of a product so that a thread's sums are 8 neighbours.
 //
-// Defined before this text: what pixel.cuh and fragments.cuh need; CHANNELS, and PIXEL, a power of
-// two not below it; HEIGHT and WIDTH of the kernel; STRIDE along the width, of which PIXEL times it
-// is a multiple of 8; BN, 32 or 64; WARPS; ADDEND, whether there is one; VECTORED, whether 8 outputs are 16 bytes that one
-// instruction may write.
+// Defined before this text: the names that pixel.cuh and fragments.cuh need; CHANNELS, and PIXEL, a
+// power of two not below it; HEIGHT and WIDTH of the kernel; STRIDE along the width, where
+// PIXEL * STRIDE is a multiple of 8; BN, 32 or 64; WARPS; ADDEND, whether there is one; VECTORED,
+// whether 8 outputs are 16 bytes that one instruction may write.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -25,9 +25,9 @@
 
 const int THREADS = 32 * WARPS;
 const int ROW_TERMS = (WIDTH * PIXEL + 15) / 16 * 16, TERMS = HEIGHT * ROW_TERMS;
-const int PITCH = TERMS + 8;            // of the weights: an odd number of 16 bytes
+const int PITCH = TERMS + 8;            // of the weights: an odd multiple of 16 bytes
 const int TOGETHER = 2;                 // fragments that a warp multiplies by the same weights
-const int AHEAD = 8, WEIGHTS_AHEAD = 16;        // pixels and weights on their way, of a thread
+const int AHEAD = 8, WEIGHTS_AHEAD = 16;        // pixels and weights in flight, of a thread
 
 typedef Vector<uint16, PIXEL> Piece;
 
@@ -55,7 +55,7 @@ DEVICE void load_weights(const ConvolutionParameters& p, int column, uint16* to)
     }
 }
 
-// The rows of x from `top` on, from the pixel `left` on: each by a warp.
+// Loads the rows of x from `top` on, from the pixel `left` on, each by one warp.
 DEVICE void load_lines(const FewParameters& p, const uint16* x, int top, int left, Piece* to) {
     const ConvolutionParameters& c = p.common;
     const int32 right = (int32)c.x.axes[2], deep = (int32)c.x.channel;
@@ -87,12 +87,12 @@ DEVICE void load_lines(const FewParameters& p, const uint16* x, int top, int lef
     }
 }
 
-// A pair of elements, of which the first `count` are terms.
+// Keeps the first `count` elements of a pair and sets the others to zero.
 DEVICE uint32 terms_of(uint32 pair, int count) {
     return count >= 2 ? pair : count == 1 ? pair & 0xffff : 0;
 }
 
-// The outputs of a pixel that a thread has, eight of 32: `out` is the first of the block.
+// Writes a thread's outputs of a pixel, eight of every 32; `out` is the first of the block.
 DEVICE void write(const ConvolutionParameters& p, const float* sums, E* out, int64 added,
                   int outputs) {
     const int first = threadIdx.x % 4 * 8;
@@ -124,7 +124,7 @@ DEVICE void write(const ConvolutionParameters& p, const float* sums, E* out, int
     }
 }
 
-// Fragments from `first` on of one tile: multiplied and written.
+// Multiplies and writes the fragments of one tile from `first` on.
 DEVICE void multiply_fragments(const FewParameters& p, uint32 weights, uint32 tile,
                                const float* biases, int first, const Pixel& corner, int column,
                                E* out) {
@@ -217,7 +217,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) kernel(const FewParamet
         corner.place[0] = 0;
         corner.place[1] = (int)(rest - image * p.down) * p.rows;
         corner.place[2] = (int)(number - rest * p.across) * p.fragments * 16;
-        __syncthreads();                // all have read what is overwritten
+        __syncthreads();                // all threads have read the tile before
         load_lines(p, reinterpret_cast<const uint16*>(c.x.ptr) + (int64)image * c.x.batch,
                    corner.place[1] * c.axes[1].stride - c.axes[1].padding,
                    corner.place[2] * STRIDE - c.axes[2].padding,

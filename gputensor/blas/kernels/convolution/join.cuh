@@ -1,6 +1,6 @@
-// The sums of a convolution whose terms were cut among blocks, added in their order and finished.
+// Adds, in their order, the sums of a convolution whose terms were cut among blocks.
 //
-// A thread has one result. Defined before this text: what pixel.cuh needs.
+// A thread has one result. Defined before this text: the names that pixel.cuh needs.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"

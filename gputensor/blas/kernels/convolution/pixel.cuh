@@ -1,4 +1,4 @@
-// What all convolution kernels share: where a result lies, and how its sum is finished.
+// Shared by all convolution kernels: the place of a result, and the end of its sum.
 //
 // Defined before this text: ELEMENT and ARITHMETIC; ACTIVATION, an expression of `a` of type C.
 #pragma once
@@ -11,7 +11,7 @@ typedef ConvolutionParameters Parameters;
 typedef ELEMENT E;
 typedef ARITHMETIC C;
 
-// A result's number among those of one output -> its image and its place.
+// From a result's number among those of one output to its image and place.
 struct Pixel {
     int64 batch;
     int place[3];

@@ -1,10 +1,10 @@
 // Convolution in plain arithmetic, for any strides: a product of patches and weights, tile by tile.
 //
-// A block has 64 pixels (results of one output) and 16 * TN outputs of a group; its 256 threads have
-// 4 x TN sums each. Terms are numbered tap by tap, the channels of a tap one after the other.
+// A block has 64 pixels (results of one output) and 16 * TN outputs of a group; its 256 threads
+// have 4 x TN sums each. Terms are numbered tap by tap, the channels of a tap one after the other.
 //
-// Defined before this text: what pixel.cuh needs; TN; ALONG_PIXELS, whether pixels, not channels,
-// are neighbours in memory. This decides the speed, not the result.
+// Defined before this text: the names that pixel.cuh needs; TN; ALONG_PIXELS, whether pixels, not
+// channels, are neighbours in memory, which affects only the speed.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -12,7 +12,7 @@
 
 const int BM = 64, BN = 16 * TN, BK = 16;
 
-// A term's tap and channel -> offsets in x and in the weights, and the steps of the tap.
+// The offsets of a term's tap and channel in x and in the weights, and the steps of the tap.
 struct Term {
     int64 x, weight;
     int step[3];

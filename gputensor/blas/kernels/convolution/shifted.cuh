@@ -1,25 +1,25 @@
-// Convolution by the tensor cores of Hopper (sm_90a): patches of x that taps read shifted.
+// Convolution on the tensor cores of Hopper (sm_90a): taps read shifted patches of x.
 //
-// Results of an output are numbered as positions: rows of `pitch`, images of `image` positions,
-// more than there are results where taps read beyond the ends. A block has BM outputs and BN
-// positions. Of 64 channels (a chunk) it loads a patch: for each position, and those around it that
-// taps reach, 16 bytes in each of 8 planes. The same patch serves all taps whose places differ by
-// whole strides: each multiplies the patch from its own row on, which descriptors without swizzle
-// can, since rows are 16 bytes apart there. So x comes from memory once, not once for each tap.
-// Beyond x a patch is zeros; positions that are no results keep the taps of one row or image out of
-// the next.
+// Results of an output are numbered as positions: rows of `pitch` and images of `image` positions,
+// which are more than the results where taps read beyond the ends. A block has BM outputs and BN
+// positions. For 64 channels (a chunk) it loads a patch: for each position, and those around it
+// that taps reach, 16 bytes in each of 8 planes. The same patch serves all taps whose places differ
+// by whole strides. Each tap multiplies the patch from its own row on, which works with descriptors
+// without swizzle because rows are 16 bytes apart there. So x is read from memory once, not once
+// for each tap. Beyond x a patch is zeros; positions without results separate the taps of one row
+// or image from the next.
 //
-// Sums are turned: outputs are the rows of wgmma, positions its columns, whose number can be any
-// multiple of 8, so that tiles fill the multiprocessors evenly. Two warpgroups multiply (BM 64:
+// Sums are transposed: outputs are the rows of wgmma, positions its columns, whose number can be
+// any multiple of 8, so that tiles fill the multiprocessors evenly. Two warpgroups multiply (BM 64:
 // each has half of the positions; BM 128: half of the outputs), one copies. Weights have a ring of
-// STAGES chunks of a tap, patches one of PLACES; copies run ahead of the products, into the next
-// tile of the block too. SPLIT blocks of a cluster share the terms of a tile; each finishes its
-// part of the positions, from the others' shared memory, in their order.
+// STAGES chunks of a tap, patches one of PLACES; copies run ahead of the products, even into the
+// next tile of the block. SPLIT blocks of a cluster share the terms of a tile; each finishes its
+// part of the positions from the shared memory of all, in the order of the blocks.
 //
-// Defined before this text: what pixel.cuh needs; BM; COLUMNS, positions of a warpgroup; STAGES and
-// PLACES; SPLIT; VECTORED, whether 8 outputs are 16 bytes that one instruction may write; PACK, the
-// types of a pair of elements; MULTIPLY, the instruction that adds 16 terms to the sums d from the
-// descriptors a and b, unless `adds` is 0.
+// Defined before this text: the names that pixel.cuh needs; BM; COLUMNS, positions of a warpgroup;
+// STAGES and PLACES; SPLIT; VECTORED, whether 8 outputs are 16 bytes that one instruction may
+// write; PACK, the types of a pair of elements; MULTIPLY, the instruction that multiplies 16 terms
+// from the descriptors a and b and adds them to the sums d, or overwrites d if `adds` is 0.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -30,14 +30,14 @@
 #define DEVICE __device__ __forceinline__
 
 const int MULTIPLYING = 256, COPYING = 128, THREADS = COPYING + MULTIPLYING;
-const int LINES = COPYING / 8;                  // rows that are copied at once
+const int LINES = COPYING / 8;                  // rows copied at once
 const int ACROSS = BM == 64 ? 2 : 1;            // warpgroups along the positions
 const int BN = COLUMNS * ACROSS;
 const int SUMS = COLUMNS / 2;                   // of a thread
 const int STAGE = BM * 128;                     // bytes
 const int PART = COLUMNS / SPLIT;               // positions of a warpgroup that a block finishes
-const int SPAN = 32;                            // positions that are staged at once,
-const int OUT_PITCH = 144;                      // each 64 outputs, an odd number of 16 bytes
+const int SPAN = 32;                            // positions staged at once,
+const int OUT_PITCH = 144;                      // 64 outputs each: an odd multiple of 16 bytes
 
 struct alignas(8) Row { int32 place; int16 y, x; };  // place: of the pixel, in 8 elements of x
 struct Place { int64 out, added; };             // out below 0: no result
@@ -66,7 +66,8 @@ DEVICE void copying_sync() { asm volatile("bar.sync 3, %0;" :: "n"(COPYING) : "m
 
 struct Barriers { uint64 full[STAGES], empty[STAGES], left[PLACES]; };
 
-// Where a loop is among the steps of a tile, chunk after chunk, in each the taps; and in the rings.
+// The place of a loop in the rings and among the steps of a tile: all taps of a chunk, then the
+// next.
 struct Walk {
     int tap, chunk, stage, patch;
     uint32 phase, patch_phase;
@@ -137,14 +138,14 @@ DEVICE void fill_places(const ShiftedParameters& p, int64 first, Place* places) 
 
 struct Shared { uint32 ring, patches; };
 
-// Copies or, where it is not valid, zeros; then nothing is read, whatever the address.
+// Copies 16 bytes, or writes zeros if not valid; in that case the address is not read.
 DEVICE void copy_or_clear(uint32 to, const char* from, bool is_valid) {
     asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;"
                  :: "r"(to), "l"(from), "r"(is_valid ? 16 : 0) : "memory");
 }
 DEVICE void load_patch(const ShiftedParameters& p, const Row* rows, const ShiftedTap& tap,
                        const char* x, uint32 to, int line, bool is_inside) {
-    const int AHEAD = 8;            // entries of the table on their way at once
+    const int AHEAD = 8;            // entries of the table in flight
     const uint32 height = p.common.axes[1].x, width = is_inside ? p.common.axes[2].x : 0;
     for (int i = line; i < p.rows; i += AHEAD * LINES, to += 16 * AHEAD * LINES) {
         Row row[AHEAD];
@@ -241,7 +242,8 @@ DEVICE float4 float4_of(uint32 at, uint32 rank) {
 }
 #endif
 
-// Positions of a warpgroup, 64 outputs each: `places` are theirs, `column` the first output.
+// Writes 64 outputs of a warpgroup's positions; `places` has the positions, `column` is the first
+// output.
 DEVICE void write(const ShiftedParameters& p, const float* d, char* staged, const Place* places,
                   int column, int conv_group, int group) {
     const ConvolutionParameters& c = p.common;
@@ -310,7 +312,7 @@ DEVICE void write(const ShiftedParameters& p, const float* d, char* staged, cons
 }
 
 #if SPLIT > 1
-// The sums of this block's part of the positions, from all blocks of the cluster.
+// Adds the sums of this block's part of the positions from all blocks of the cluster.
 DEVICE void unite(float* d, char* memory, int split) {
     float4* sums = reinterpret_cast<float4*>(memory) + threadIdx.x;
 #pragma unroll
@@ -367,7 +369,7 @@ kernel(const __grid_constant__ ShiftedParameters p) {
         Walk walk = {0, 0, 0, 0, 0, 0};
         for (uint32 i = blockIdx.x / SPLIT; i < p.tiles; i += gridDim.x / SPLIT) {
             const Tile tile = tile_of(p, i);
-            copying_sync();             // all have read what is overwritten
+            copying_sync();             // all have read the old values
             fill_rows(p, tile.first, rows);
             copying_sync();
             load(p, shared, barriers, walk, rows, tile, begin, end);
@@ -387,12 +389,12 @@ kernel(const __grid_constant__ ShiftedParameters p) {
             float d[SUMS];
 #pragma unroll
             for (int j = 0; j < SUMS; ++j) d[j] = 0;
-            group_sync(group);          // all have read what is overwritten
+            group_sync(group);          // all have read the old values
             fill_places(p, tile.first + (ACROSS == 2 ? group * COLUMNS : 0) + split * PART, places);
             group_sync(group);
             multiply_all(p, shared, barriers, walk, d, group, begin, end);
 #if SPLIT > 1
-            asm volatile("bar.sync 4, 256;" ::: "memory");  // sums lie where the last steps were
+            asm volatile("bar.sync 4, 256;" ::: "memory");  // sums overwrite the last steps
             unite(d, memory, split);
 #endif
             write(p, d, staged, places, tile.column + (BM == 128 ? group * 64 : 0), tile.group,

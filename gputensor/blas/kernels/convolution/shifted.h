@@ -8,14 +8,14 @@ namespace gputensor {
 struct ShiftedTap {
     int32 shift;                // of its rows in the patch, in rows
     int16 number, is_first;     // among the taps of the weights; whether a patch begins with it
-    int16 y, x;                 // of the patch: what is added to a position's place in x
+    int16 y, x;                 // of the patch: added to a position's place in x
 };
 struct ShiftedParameters {
     ConvolutionParameters common;       // its steps: those of a block
     int64 positions;                    // of all images
     int32 pitch, image;                 // positions of a row and of an image
     int32 lead;                         // rows of a patch before the first position
-    int32 rows;                         // of a patch, those that are loaded
+    int32 rows;                         // loaded rows of a patch
     int32 plane;                        // bytes from 8 channels of a patch to the next 8
     int32 taps, steps;
     uint32 tiles;

@@ -1,17 +1,18 @@
-// Convolution on tensor cores: a product of patches of x, gathered as they are read, and weights.
+// Convolution on tensor cores: a product of weights and patches of x, gathered as they are read.
 //
-// A block has BM pixels (results of one output) and BN outputs of a group. Terms are numbered tap by
-// tap, the channels of a tap one after the other, and copied in chunks of 8: of x the chunk of a
-// pixel's tap, or zeros where the tap lies outside, of the weights, which lie as their terms are
-// numbered, the chunk of an output. STAGES steps of BK terms are in shared memory at once. Sums are
-// float32. With SPLIT the terms are cut among blocks, which leave their sums for join.cuh.
+// A block has BM pixels (results of one output) and BN outputs of a group. Terms are numbered tap
+// by tap, the channels of a tap one after the other, and copied in chunks of 8. From x the chunk of
+// a pixel's tap is copied, or zeros where the tap lies outside; from the weights, which lie in the
+// order of their terms, the chunk of an output. STAGES steps of BK terms are in shared memory at
+// once. Sums are float32. With SPLIT the terms are cut among blocks, which leave their sums for
+// join.cuh.
 //
 // Results go through shared memory, so that whole chunks are written where channels (VECTORED) or
 // pixels are neighbours.
 //
-// Defined before this text: what pixel.cuh and fragments.cuh need; BM, BN, WARPS_M and WARPS_N; BK
-// and STAGES; SPLIT; VECTORED; SPATIAL, 2 where there is no depth, else 3; OFFSET, a type that holds
-// places in x: registers for the pixels of a thread are what large tiles lack.
+// Defined before this text: the names that pixel.cuh and fragments.cuh need; BM, BN, WARPS_M and
+// WARPS_N; BK and STAGES; SPLIT; VECTORED; SPATIAL, 2 without depth and 3 with it; OFFSET, a type
+// that holds places in x, small if possible because large tiles are short of registers for pixels.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -20,14 +21,14 @@
 
 const int THREADS = 32 * WARPS_M * WARPS_N;
 const int WM = BM / WARPS_M, WN = BN / WARPS_N;     // of a warp
-const int PITCH = BK + 8;                           // an odd number of 16 bytes: no bank conflicts
+const int PITCH = BK + 8;                           // an odd multiple of 16 bytes
 const int CHUNKS = BK / 8;                          // of a row, in a step
 const int STAGE = (BM + BN) * PITCH * 2;            // bytes
 const int LINES = THREADS / CHUNKS;                 // rows that the threads copy at once
 const int OUT_PITCH = BN + 8;
 const int FIRST = 3 - SPATIAL;
 
-// Where a thread is among the terms: the chunk of a tap's channels, and the tap.
+// The place of a thread among the terms: the chunk of a tap's channels, and the tap.
 struct Walk {
     int chunk, chunks;      // of 8 channels: this one, those of a tap
     int tap[3], step[3];
@@ -71,7 +72,7 @@ __device__ __forceinline__ void walk_on(const Parameters& p, Walk& walk) {
     walk_place(p, walk);
 }
 
-// The pixels whose chunks a thread copies: the offset of their first tap, and where that lies.
+// The pixels whose chunks a thread copies: offset and coordinates of their first tap.
 struct Rows {
     OFFSET from[BM / LINES];
     int corner[BM / LINES][SPATIAL];

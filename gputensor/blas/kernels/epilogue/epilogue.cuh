@@ -1,17 +1,17 @@
-// The end of a product: what the library's epilogue does not do, in one launch.
+// The end of a product: the steps that the library's epilogue does not do, in one launch.
 //
-//     target = ((source * scale * scale2 + bias) -> activation) + residual) * result_scale
+//     target = (activation(source * scale * scale2 + bias) + residual) * result_scale
 //
 // Each operand but source and target may be absent (address 0), and all are broadcast to the
-// target's shape by strides of 0. Their presence is checked at run time, alike in all threads,
-// so that a few kernels serve every combination; only scales, which are rare, have kernels of their
-// own. A thread takes twice VECTOR neighbours along the innermost axis and loads all of them before
-// it computes. The arithmetic is float32 (float64 for a float64 result) and the result is rounded
-// once. Scales are float32 whatever the result is.
+// target's shape by strides of 0. Their presence is checked at run time, with the same outcome in
+// all threads, so that a few kernels serve every combination; only scales, which are rare, have
+// separate kernels. A thread takes UNROLL times VECTOR neighbours along the innermost axis and
+// loads all of them before it computes. The arithmetic is float32 (float64 for a float64 result)
+// and the result is rounded once. Scales are float32 for every type of result.
 //
 // SiLU and the tanh form of GELU are written with one exp and one division, x / (1 + exp(-u)),
-// since 0.5 (1 + tanh(u / 2)) is 1 / (1 + exp(-u)). For 16-bit and 8-bit results both are the quick
-// instructions, whose errors are 2^-21 at most (QUICK).
+// since 0.5 (1 + tanh(u / 2)) is 1 / (1 + exp(-u)). For 16-bit and 8-bit results (QUICK) both are
+// fast instructions, whose errors are 2^-21 at most.
 //
 // Defined before this text: RANK, at least 1; VECTOR; UNROLL; SCALED; QUICK; INDEX and UNSIGNED,
 // types of an index; SOURCE, BIAS, RESIDUAL and TARGET, element types; ARITHMETIC; ACTIVATION of a

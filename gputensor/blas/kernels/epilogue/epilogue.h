@@ -1,5 +1,5 @@
 // The parameters of the end of a product (epilogue.cuh). A kernel of RANK axes reads a prefix of
-// the host's.
+// the struct that the host has.
 #pragma once
 
 #include "gputensor/_kernels/cuda/words.h"

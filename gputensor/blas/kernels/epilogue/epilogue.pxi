@@ -1,4 +1,4 @@
-"""The end of a product: scales, bias, activation and residual in one launch (epilogue.pxd)."""
+"""The end of a product: scales, bias, activation and residual in one launch."""
 
 cdef enum:
     EPILOGUE_BLOCK = 256
@@ -53,7 +53,7 @@ cdef void along_last_axis(const Operand* vector, const Operand* target,
 
 
 cdef int merge_axes(OperandPtr* operands, EpilogueParameters* p) noexcept nogil:
-    """Fill the axes without those of one element, innermost first, neighbours merged; the rank."""
+    """Fill the axes of several elements, innermost first, merge neighbours; return the rank."""
     cdef const Operand* target = operands[OUT]
     cdef Axis* inner
     cdef Axis one
@@ -82,7 +82,7 @@ cdef int merge_axes(OperandPtr* operands, EpilogueParameters* p) noexcept nogil:
         for number in range(OPERANDS):
             p.axes[0].strides[number] = 0
         rank = 1
-    # Few ranks, and so few kernels: axes of one element cost a thread nothing to speak of.
+    # Few ranks need few kernels, and axes of one element cost a thread almost no time.
     while rank > 2 and rank != 4 and rank != MAX_NDIM:
         p.axes[rank].size = 1
         for number in range(OPERANDS):
@@ -92,7 +92,7 @@ cdef int merge_axes(OperandPtr* operands, EpilogueParameters* p) noexcept nogil:
 
 
 cdef void turn_inwards(EpilogueParameters* p, int rank) noexcept nogil:
-    """Put the axis along which the target is contiguous inside."""
+    """Make the axis along which the target is contiguous the innermost."""
     cdef Axis axis
     cdef int position
     for position in range(1, rank):
@@ -104,9 +104,9 @@ cdef void turn_inwards(EpilogueParameters* p, int rank) noexcept nogil:
 
 
 cdef int vector_of(OperandPtr* operands, const EpilogueParameters* p, int rank) noexcept nogil:
-    """Elements a thread can take at once: 16 bytes of the wider of source and target, or 1.
+    """Return the elements a thread takes at once: 16 bytes of the wider of source and target, or 1.
 
-    An operand whose elements lie apart, or are one, along the innermost axis is read one by one.
+    An operand with another stride than 1 along the innermost axis is read element by element.
     """
     cdef int64_t size_source = dtype_itemsize(operands[0].dtype)
     cdef int64_t size_target = dtype_itemsize(operands[OUT].dtype)

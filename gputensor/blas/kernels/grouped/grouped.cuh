@@ -3,10 +3,10 @@
 // Rows offsets[g - 1] to offsets[g] of A are multiplied by matrix g of B. The host does not know
 // the sizes of the groups, so the grid does not depend on them: each block reads the offsets,
 // counts the tiles of all groups and takes every gridDim.x-th of them. Rows after the last offset
-// are a group of their own that becomes zero.
+// are one more group, whose result is zero.
 //
-// Elements are read one by one: any strides, any alignment. A thread computes 4 x 4 or 8 x 8
-// results in float32, adding its terms in their order.
+// Elements are read one by one, so any strides and alignment are allowed. A thread computes 4 x 4
+// or 8 x 8 results in float32 and adds the terms of each in their order.
 //
 // Defined before this text: INPUT and OUTPUT, element types; QUAD, 4 or 8, results of a thread in
 // each direction; MAX_GROUPS.
@@ -23,13 +23,13 @@ typedef OUTPUT output_t;
 
 typedef GroupedParameters Parameters;
 
-// Terms in shared memory at once; small tiles have little to do while the next terms come.
+// Terms in shared memory at once; more for small tiles, which do little while the next terms load.
 const int DEPTH = QUAD == 4 ? 32 : 16;
 const int TILE = 16 * QUAD;             // rows and columns; 16 x 16 threads
 const int PITCH = TILE + 4;
 const int LOADS = TILE * DEPTH / 256;
 
-// Where a thread reads an operand: it follows the unit stride.
+// The place where a thread reads an operand, along its unit stride.
 struct Place { int line, term, line_step, term_step; };
 
 __device__ __forceinline__ Place place_of(int64 term_stride) {

@@ -12,8 +12,8 @@ struct GroupedParameters {
     GPUTENSOR_POINTER(output_t) d;
     GPUTENSOR_POINTER(const int) offsets;
     int64 tokens, n, k;
-    int64 row_a, term_a;                // strides in elements; for tensor cores, term_a is 1
-    int64 group_b, term_b, column_b;    // and so is term_b or column_b
+    int64 row_a, term_a;                // strides in elements; for tensor cores, term_a is 1,
+    int64 group_b, term_b, column_b;    // and so is either term_b or column_b
     int64 row_d, column_d;
     int first, count;                   // the groups of this launch
     int is_last;

@@ -1,17 +1,17 @@
-// Grouped products with offsets on the device by the tensor cores of Hopper (sm_90a).
+// Grouped products with offsets on the device, on the tensor cores of Hopper (sm_90a).
 //
-// Tokens and weights of float16 or bfloat16 come to shared memory by 16-byte asynchronous copies,
+// 16-byte asynchronous copies bring tokens and weights of float16 or bfloat16 to shared memory, in
 // rows of 128 bytes in the order that wgmma reads without bank conflicts, two steps ahead of the
-// products. A copy of fewer bytes fills with zeros: rows after the end of a group, columns and
-// terms after the last are zeros there. Four warps each multiply 64 rows by all columns of a tile.
-// A step is queued while the one before it is still multiplied; its buffer is filled again two
-// steps later, when every warp has passed a barrier that it reaches only after its own products of
-// that buffer.
+// products. A copy of fewer bytes fills with zeros, so rows after the end of a group, and columns
+// and terms after the last, are zeros there. Four warps together multiply 64 rows by all columns of
+// a tile. A step is queued while the one before it is still multiplied; its buffer is filled again
+// two steps later, when every warp has passed a barrier that it reaches only after its own products
+// of that buffer.
 //
-// Defined before this text: INPUT and OUTPUT, element types; QUARTETS, of warps, for 64 rows each;
+// Defined before this text: INPUT and OUTPUT, element types; QUARTETS of warps, with 64 rows each;
 // COLUMNS of a tile; STAGES; MAX_GROUPS; IS_ALONG_TERMS, whether weights are contiguous along their
-// terms, or else along their columns; MULTIPLY, the instruction that adds 16 terms to the sums d of
-// a quartet from the descriptors a and b.
+// terms (otherwise along their columns); MULTIPLY, the instruction that multiplies 16 terms from
+// the descriptors a and b and adds them to the sums d of a quartet.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -36,7 +36,7 @@ struct alignas(2 * sizeof(output_t)) Pair { output_t x, y; };
 __device__ __forceinline__ uint32 shared_address(const void* at) {
     return (uint32)__cvta_generic_to_shared(at);
 }
-// Copies `nbytes` of 16 and fills the others with zeros.
+// Copies `nbytes` and fills the rest of 16 bytes with zeros.
 __device__ __forceinline__ void copy_16(uint32 to, const char* from, int nbytes) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                  :: "r"(to), "l"(from), "r"(nbytes) : "memory");
@@ -53,7 +53,7 @@ __device__ __forceinline__ void multiply(float* d, uint64 a, uint64 b) {
     MULTIPLY;
 }
 
-// What a thread copies of the tokens: 4 pieces of 16 bytes, 16 * QUARTETS rows apart.
+// Copies a thread's part of the tokens: 4 pieces of 16 bytes, 16 * QUARTETS rows apart.
 __device__ __forceinline__ void copy_tokens(uint32 to, const Parameters& p, Tile tile, int64 term) {
     const int row = threadIdx.x / 8, piece = threadIdx.x % 8;
     const int nbytes = some_of_16(p.k - term - 8 * piece);
@@ -68,7 +68,7 @@ __device__ __forceinline__ void copy_tokens(uint32 to, const Parameters& p, Tile
     }
 }
 
-// Weights contiguous along the terms: one row of 128 bytes for each column.
+// Copies weights that are contiguous along the terms: one row of 128 bytes for each column.
 __device__ __forceinline__ void copy_along_terms(uint32 to, const Parameters& p,
                                                  const input_t* matrix, int column, int64 term) {
     const int row = threadIdx.x / 8, piece = threadIdx.x % 8;
@@ -86,7 +86,7 @@ __device__ __forceinline__ void copy_along_terms(uint32 to, const Parameters& p,
     }
 }
 
-// Weights contiguous along the columns: one row of 128 bytes for each term and 64 columns.
+// Copies weights that are contiguous along the columns: 128 bytes for each term and 64 columns.
 __device__ __forceinline__ void copy_along_columns(uint32 to, const Parameters& p,
                                                    const input_t* matrix, int column, int64 term) {
     const int ACROSS = COLUMNS / 8, STEP = THREADS / ACROSS;

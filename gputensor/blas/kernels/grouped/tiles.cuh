@@ -1,7 +1,7 @@
 // The search for tiles that both programs of grouped products share.
 //
-// Offsets that decrease or leave the tokens are clamped, so nothing outside of the operands is
-// touched whatever they say. Defined before this text: MAX_GROUPS, groups that one launch takes.
+// Offsets that decrease or exceed the tokens are clamped, so no offset can cause an access outside
+// of the operands. Defined before this text: MAX_GROUPS, groups that one launch takes.
 #pragma once
 
 #include "gputensor/_kernels/cuda/words.h"
@@ -10,7 +10,7 @@ struct Tiles {
     int ends[MAX_GROUPS + 1];           // the row after each group
     int tiles[MAX_GROUPS + 1];          // tiles of rows up to and with each group
     int start;                          // the first row of the first group
-    int groups;                         // with that of the rows of zeros
+    int groups;                         // including that of the rows of zeros
 };
 
 // One tile of the result: rows [row, end) of group `group`, from column `column`.
@@ -20,8 +20,8 @@ __device__ __forceinline__ int clamped(int value, int low, int high) {
     return value < low ? low : value > high ? high : value;
 }
 
-// By all threads of the block, once. `first` and `count` are the groups of this launch; with
-// `is_last`, the rows after them are one more.
+// Called once by all threads of the block. `first` and `count` are the groups of this launch; with
+// `is_last`, the rows after them are one more group.
 __device__ __forceinline__ void tiles_read(Tiles& all, const int* offsets, int first, int count,
                                            int is_last, int tokens, int tile_rows) {
     for (int g = threadIdx.x; g < count; g += blockDim.x) all.ends[g] = offsets[first + g];

@@ -1,9 +1,10 @@
 // Integer products that no library has: 16 x 16 tiles in shared memory.
 //
-// Sums wrap in two's complement, as the element type of the result does: they are taken in unsigned
+// Sums wrap in two's complement, like the element type of the result: they are computed in unsigned
 // words at least as wide, and the low bits are kept. The matrices may have any strides.
 //
-// Defined before this text: INPUT and OUTPUT, element types; SUM, an unsigned one at least as wide.
+// Defined before this text: INPUT and OUTPUT, element types; SUM, an unsigned type at least as
+// wide.
 #pragma once
 
 typedef INPUT input_t;

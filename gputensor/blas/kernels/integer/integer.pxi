@@ -1,6 +1,6 @@
-"""Integer products on a GPU, for the types and layouts that cuBLASLt has no kernel for.
+"""Integer products on a GPU, for types and layouts for which cuBLASLt has no kernel.
 
-The kernel competes with no library: planning takes it where cuBLASLt refuses.
+The kernel does not compete with the libraries: planning takes it where cuBLASLt refuses.
 """
 
 cdef enum:

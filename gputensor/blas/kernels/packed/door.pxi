@@ -1,17 +1,17 @@
-# For the tests' extension: rules that need no device, and what its tests force. No other room of
-# the library calls these or changes what is forced.
+# For the tests' extension: rules that need no device, and settings that its tests force. No other
+# room of the library calls or changes these.
 
 cdef enum Packing:
     PACKING_AUTO = 0
     PACKING_NEVER = 1
-    PACKING_ALWAYS = 2          # also products that are small, or aligned
+    PACKING_ALWAYS = 2          # even for products that are small or aligned
 
 cdef Packing packed_mode
 
-# How a product is cut; D here is row-major, m x n; see packed.cuh for the words.
+# How a product is cut; D here is row-major, m x n; packed.h and work.cuh explain the words.
 cdef struct Schedule:
     int columns                 # of a tile: 256 or 128
-    int steps                   # tiles along K that hold any of it
+    int steps                   # tiles along K that hold elements
     int line                    # tiles along K in memory; strips read them in pairs
     int main_m, main_n
     int edge_m, edge_n

@@ -2,10 +2,10 @@
 //
 // A and B are tiles of 128 rows and 128 bytes of K. D is row-major here, with any distance between
 // rows and any address that its elements allow. Two blocks form a cluster, which computes 256 x BN
-// elements of D at a time: each block 128 rows, and both share the BN rows of B, of which each
-// loads a half for both. In a block one thread keeps a ring of stages filled by bulk copies; two
-// groups of four warps multiply 64 rows each. Blocks wait for sums of blocks that were started
-// before them only, so the grid need not fit on the device at once.
+// elements of D at a time. Each block has 128 rows; both share the BN rows of B, and each loads
+// half of these for both. In a block one thread keeps a ring of stages filled by bulk copies; two
+// groups of four warps multiply 64 rows each. Blocks wait only for sums of blocks that were started
+// before them, so the grid need not fit on the device at once.
 //
 // Defined before this text: HAS_ADDEND; BN, 256 or 128; STAGES; STRIP_STEPS, steps of a strip in a
 // stage; OUT_NBYTES and OUT_IS_HALF, of D's elements; WGMMA_256 (with BN 256), WGMMA_128 and
@@ -100,7 +100,7 @@ DEVICE void load_strip(const Parameters& p, const Work& work, Ring& ring, u32 ra
 
 // ---- the groups that multiply
 
-// A stage is given back to both blocks, since both load into it, one stage after it was read.
+// Gives a stage back to both blocks, since both load into it, one stage after it was read.
 DEVICE void release(u32 barrier, int lane) {
     if (lane < 2) barrier_arrive_at(barrier, lane);
 }
@@ -110,7 +110,7 @@ DEVICE void multiply(float* d, Ring& ring, int steps, int group, bool is_idle, i
     for (int step = 0; step < steps; step += STEPS) {
         barrier_wait(ring.full(), ring.phase);
         if (!is_idle) {
-            // The middle of the lower half of a descriptor says 1, which wgmma does not read here.
+            // The middle of the lower half of a descriptor is 1, which wgmma does not read here.
             const u32 a = 0x10000 | ((ring.at() + group * 8192) >> 4);
             const u32 b = 0x10000 | ((ring.at() + B_AT) >> 4);
             wgmma_fence();
@@ -133,7 +133,8 @@ DEVICE void multiply(float* d, Ring& ring, int steps, int group, bool is_idle, i
     release(last, lane);
 }
 
-// Whether the sums are complete here; else they were left for the block that has the beginning.
+// Returns whether the sums are complete here; if not, they are left for the block with the
+// beginning.
 template <int N> DEVICE bool unite(const Parameters& p, float* d, const Walk& walk,
                                    const Work& work, u32 rank, int warp, int lane) {
     if (work.first > 0) {
@@ -225,7 +226,7 @@ kernel(const __grid_constant__ Parameters p) {
                               lane);
         }
     }
-    // A block's shared memory must last until it is stored, and the other block has given its last
+    // A block's shared memory must stay until it is stored and the other block has given its last
     // stage back.
     bulk_wait_read();
     cluster_sync();

@@ -10,8 +10,8 @@ struct PackedParameters {
     uint64 sums, flags;     // of divided tiles
     int64 ldc, ldd;         // elements
     int64 m, n;
-    int64 units_tiles, units;   // work in the divided tiles, and with the divided strips
-    int steps;              // tiles along K that hold any of it
+    int64 units_tiles, units;   // work in the divided tiles, and in these and the divided strips
+    int steps;              // tiles along K that hold elements
     int line;               // tiles along K in memory
     int main_m, main_n;     // whole tiles
     int edge_m, edge_n;     // tiles of the last, incomplete row and column of tiles

@@ -1,12 +1,13 @@
 """Large products of unaligned matrices: when they go to our own kernels, and their launches.
 
 The library's fast kernels need every size that is contiguous in some matrix to be a multiple of 16
-bytes. Padding (pad.pyx) copies all three matrices for it, the result too, which costs most where K
-is short. Here A and B are copied just the same, but into the tiles that the tensor cores read, and
-the kernel writes the result in its place, whatever its alignment. Without a copy of C: an addend
-that is not in D already is copied there by the caller.
+bytes. For them, padding (padding.pxi) copies all three matrices, even the result, which costs most
+where K is short. Here A and B are copied too, but into the tiles that the tensor cores read, and
+the kernel writes the result directly, whatever its alignment. C is not copied: the caller copies an
+addend to D unless it is there already.
 
-The library's D is column-major; the kernels' is row-major. So B of the product is the kernels' A.
+The library's D is column-major, that of the kernels row-major. So B of the product is the kernels'
+A.
 """
 
 cdef enum:
@@ -24,12 +25,12 @@ cdef enum:
 
 # Multiply-adds from which packing beats padding with float32, measured on an H200 (microseconds,
 # padded and packed: 767x769x771 24 and 16, 2047x2049x2051 98 and 77, 4096x4096x4097 438 and 427,
-# 8191x8191x8191 3090 and 2820). With 16-bit elements the copy of D decides, which packing saves,
-# against our kernel's time for the tiles that the result is cut into. The library's time is that of
-# its multiply-adds at this rate. Padding has its launches once for a batch, packing for each item.
-# 18 products that were measured both ways go the quicker way by this, or lose 1.3 % at most: padded
-# and packed 1023x1025x1027 15.2 and 14.2, 1535x1537x1539 25.4 and 28.1, 4095x4097x1025 90 and 75,
-# 2049x2047x8191 131 and 138.
+# 8191x8191x8191 3090 and 2820). With 16-bit elements the copy of D, which packing saves, is weighed
+# against our kernel's time for the tiles into which the result is cut. The library's time is that
+# of its multiply-adds at LIBRARY_RATE. Padding is launched once for a batch, packing for each item.
+# Of 18 products that were measured both ways, this rule takes the quicker way or loses at most
+# 1.3 %: padded and packed 1023x1025x1027 15.2 and 14.2, 1535x1537x1539 25.4 and 28.1,
+# 4095x4097x1025 90 and 75, 2049x2047x8191 131 and 138.
 cdef double PACKED_LEAST_TERMS = 4e8
 cdef double LEAST_TERMS_BATCH = 9e8
 cdef double LIBRARY_RATE = 3.6e8        # multiply-adds of 16-bit elements in a microsecond
@@ -87,13 +88,13 @@ cdef extern from "gputensor/blas/kernels/packed/packed.h" namespace "gputensor" 
 # The handle of a plan points to one of these; each member is a Kernel of `packed_table`.
 cdef struct Kernels:
     void* pack
-    void* product[2]            # the second adds to what C holds
+    void* product[2]            # without and with an addend
     int shared_nbytes
 
 cdef Kernels[5][2] packed_kernels          # by types and columns
 cdef KernelTable packed_table
 
-# A variant of a kernel; of packing: nbytes of an element, and 0 columns.
+# A variant of a kernel; the packing kernel has the bytes of an element and 0 columns.
 cdef struct PackedVariant:
     int operand
     int result
@@ -105,7 +106,7 @@ cdef struct PackedVariant:
 # ---- which products
 
 cdef int types_of(const Product* product) noexcept nogil:
-    """A number for the types that the kernels have; -1 for others."""
+    """Return a number for types that the kernels support; -1 for others."""
     if product.type_b != product.type_a or product.scale_a != 0:
         return -1
     if product.type_a == DT_FLOAT32:

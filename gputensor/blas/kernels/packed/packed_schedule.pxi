@@ -1,9 +1,9 @@
-"""Cutting a packed product into tiles and shares, by an estimate of the time of each way.
+"""Cuts a packed product into tiles and shares, in the way with the shortest estimated time.
 
 Three ways are compared for tiles of 256 and of 128 columns. *whole*: each cluster does whole tiles
-in turn, and those that have one tile less do the strips. *strips*: the strips are divided among
-all. *all*: so are the tiles that do not fill a round of all clusters. Dividing evens the load and
-costs the exchange of sums.
+in turn, and clusters with one tile less do the strips. *strips*: all clusters share the strips.
+*all*: they also share the tiles that do not fill a round of all clusters. Dividing balances the
+load, at the cost of exchanging sums.
 
 Times were measured on an H200; on another Hopper GPU they shift choices, not results.
 """
@@ -100,7 +100,7 @@ cdef void share(Way way, int clusters, Schedule* schedule) noexcept nogil:
         strips * schedule.steps * costs.strip_step / clusters)
 
 
-# The schedule of least estimated cost on a device of so many clusters.
+# Finds the schedule of least estimated cost on a device with this number of clusters.
 cdef void schedule_choose(int64_t m, int64_t n, int64_t k, int itemsize, int clusters,
                           Schedule* schedule) noexcept nogil:
     cdef Schedule candidate

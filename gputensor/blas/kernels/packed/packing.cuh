@@ -8,8 +8,8 @@
 // The source may have any pitch and any address that its elements allow, and may run along K or
 // along the rows. It is read in words of 4 bytes; where 16-bit elements begin in the middle of a
 // word, neighbouring lanes shift their words into each other, and the lines' last words are read by
-// other lanes at the same time. All loads of a thread are under way before the first is used.
-// float32 is rounded to TF32, to nearest, which the tensor cores by themselves would not do.
+// other lanes at the same time. All loads of a thread are in flight before the first is used.
+// float32 is rounded to the nearest TF32, which the tensor cores would not do.
 //
 // Defined before this text: NBYTES of an element, 2 or 4.
 #pragma once
@@ -82,7 +82,7 @@ DEVICE void load_along_k(u32* word, u64 at, i64 pitch, int rows, int terms, int 
     }
 }
 // A warp takes 8 lines of 128 rows, in halves of 64 rows; two lines make words of K. In shared
-// memory the even rows take the first 64 places of a line, the odd ones the next.
+// memory the even rows take the first 64 places of a line, the odd rows the next 64.
 DEVICE void load_along_rows(u32* word, u32* shared, u64 at, i64 pitch, int rows, int terms,
                             int warp, int lane) {
     const int lines = terms - warp * 8;

@@ -15,7 +15,7 @@ struct PackedMatrix {
 };
 struct PackingParameters {
     PackedMatrix a, b;
-    uint64 flags;           // to be zeroed for the product
+    uint64 flags;           // the kernel sets them to zero for the product
     int64 flag_count;
 };
 static_assert(sizeof(PackingParameters) == 2 * 56 + 16,

@@ -1,20 +1,19 @@
-// How packed products leave the registers: rows of any alignment, addends, sums of divided tiles.
+// Writes the results of packed products: rows of any alignment, addends, sums of divided tiles.
 //
-// A warp holds 16 rows of a tile, four lanes to a row. It brings them through shared memory, eight
-// rows at a time. float32 then goes by stores that cover a line of 128 bytes whatever the row's
-// address: a row that begins s words into its line is read s words earlier, and what lies beyond
-// its ends is not stored. Elements of 16 bits are laid out at the place within 16 bytes that they
-// have in D, and the bulk copy engine stores what is whole pieces of 16 bytes, while the warp goes
-// on; lanes store the few elements before and after them. (Measured on an H200: each is the quicker
-// way for its type by 3 %.)
+// A warp holds 16 rows of a tile, four lanes to a row. It writes them to shared memory, eight
+// rows at a time. float32 is then stored in whole lines of 128 bytes whatever the row's
+// address: a row that begins s words into its line is read s words earlier, and words beyond
+// its ends are not stored. 16-bit elements keep the place within 16 bytes that they have in D. The
+// bulk copy engine stores whole pieces of 16 bytes while the warp goes on; lanes store the few
+// elements before and after them. (Measured on an H200, each way is 3 % quicker for its type.)
 //
-// A tile whose K was divided is finished by whoever has its beginning: the others leave their sums
-// in global memory, a slot for each warp of the grid, and raise a flag; they are added in the order
-// of K, so results do not depend on timing.
+// A tile whose K was divided is finished by the block that has its beginning. The others leave
+// their sums in global memory, in a slot for each warp of the grid, and set a flag; sums are added
+// in the order of K, so results do not depend on timing.
 #pragma once
 
 #if OUT_NBYTES == 4
-#define STAGED_PITCH 544    // bytes; 32 more than a multiple of 128: pairs meet no conflicts
+#define STAGED_PITCH 544    // bytes; 32 more than a multiple of 128: no conflicts of pairs
 #define SPAN 128            // columns staged at a time
 #else
 #define STAGED_PITCH 528    // 16 more
@@ -52,8 +51,8 @@ DEVICE void store_element(u64 at, float x) {
 #endif
 }
 
-// d = alpha d + beta C, at the places that the lane holds. Programs without C are programs of their
-// own: its instructions, passed over, cost 4 % (H200).
+// d = alpha d + beta C, for the elements of the lane. There are separate programs without C,
+// because skipping its instructions costs 4 % (H200).
 template <int N> DEVICE void scale(const Parameters& p, float* d, i64 row0, i64 column0,
                                    i64 row_step, i64 column_step, i64 rows, i64 columns, int lane) {
 #pragma unroll
@@ -72,7 +71,8 @@ template <int N> DEVICE void scale(const Parameters& p, float* d, i64 row0, i64 
 }
 
 #if OUT_NBYTES == 4
-// 8 rows of which `rows` exist, from shared memory to D. `staged`: the lane's word of the first.
+// Writes 8 rows, of which `rows` exist, from shared memory to D. `staged` is the lane's word of the
+// first.
 template <int COLUMNS> DEVICE void write_rows(u64 at, i64 pitch, int rows, const u32* staged,
                                               int columns, int lane) {
     constexpr int STEPS = COLUMNS / 32 + 1;
@@ -117,7 +117,7 @@ template <int WIDTH> DEVICE void write_part(const Parameters& p, const float* d,
                       (int)min((i64)WIDTH, p.n - column0), lane);
 }
 #else
-// From a staged row to `at`, by the four lanes of the row; `t` of them is this one.
+// Copies a staged row to `at` with the four lanes of the row; `t` is the number of this lane.
 DEVICE void write_row(u64 at, const u16* staged, int columns, int t) {
     const int before = min((int)((0 - at & 15) / 2), columns);
     const int whole = (columns - before) & ~7;
@@ -163,7 +163,7 @@ template <int N> DEVICE void write_tile(const Parameters& p, float* d, char* sta
                               column0 + c * WIDTH, lane);
     }
 }
-// The transpose of a strip: its rows are columns of D. Few elements, stored one by one.
+// Writes the transpose of a strip, whose rows are columns of D: few elements, stored one by one.
 template <int N> DEVICE void write_across(const Parameters& p, float* d, i64 column0, i64 columns,
                                           i64 row0, int lane) {
     scale<N>(p, d, column0, row0, 1, p.ldc, columns, p.m, lane);

@@ -1,14 +1,13 @@
-// What each cluster of a packed product does: whole tiles, strips, and its share of what is
-// divided.
+// The work of each cluster of a packed product: whole tiles, strips, and its share of divided ones.
 //
-// Sizes are seldom whole tiles. What is left over on a side, when it is 32 or less, is a *strip*: a
-// tile of 256 x 32, for the rows left over with A and B in each other's place. Tiles, or strips, or
-// both may be *divided*: all clusters share their steps along K equally (result.cuh says how the
-// sums come together). Which, the host decides (packed_schedule.pyx). A cluster first does its
-// share of what is divided, then its whole tiles, then whole strips.
+// Sizes are seldom whole tiles. A remainder of at most 32 rows or columns is cut into *strips*,
+// tiles of 256 x 32; for rows, A and B are exchanged. Tiles, or strips, or both may be *divided*:
+// all clusters share their steps along K equally (result.cuh adds the sums). The host decides this
+// (packed_schedule.pxi). A cluster first does its share of divided tiles and strips, then its whole
+// tiles, then whole strips.
 #pragma once
 
-// Tiles go down groups of rows of tiles, so that what runs at one time shares rows of A and B.
+// Tiles go down groups of rows of tiles, so that tiles that run together share rows of A and B.
 #define GROUP 8
 
 DEVICE void tile_at(const Parameters& p, int index, int* tile_m, int* tile_n) {
@@ -27,7 +26,7 @@ DEVICE void tile_at(const Parameters& p, int index, int* tile_m, int* tile_n) {
     *tile_n = index < p.edge_m ? index : p.main_n;
 }
 
-// Where the share of a cluster begins in what is divided: tiles, then strips.
+// The beginning of a cluster's share of the divided tiles and, after them, strips.
 struct Place { int item, step; };
 DEVICE Place place_at(const Parameters& p, int cluster, int clusters) {
     i64 units = p.units * cluster / clusters;
@@ -39,7 +38,7 @@ DEVICE Place place_at(const Parameters& p, int cluster, int clusters) {
     place.step = (int)(steps - (i64)place.item * p.steps);
     if (is_strip) {
         place.item += p.divided;
-        place.step -= place.step % STRIP_STEPS;     // the last, odd step goes with a tile of zeros
+        place.step -= place.step % STRIP_STEPS;     // an odd last step goes with a tile of zeros
     }
     return place;
 }

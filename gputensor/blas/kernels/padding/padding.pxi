@@ -1,22 +1,22 @@
-"""Padding: when it pays, and the copies that it takes.
+"""Padding: when it pays, and the copies that it needs.
 
 The fast kernels need more than aligned addresses and leading dimensions: every size that is the
 contiguous one of some matrix must be a multiple of 16 bytes too. On an H200, bf16 8191x8191x8191
-takes 8.05 ms with padded leading dimensions alone, no better than as it is, and 1.33 ms with padded
-sizes. So those sizes are rounded up and the copies of the inputs are filled with zeros: k takes A
-and B along, m takes A and D, n takes B and D. A size that is contiguous nowhere stays as it is.
+takes 8.05 ms with padded leading dimensions alone, no better than without padding, and 1.33 ms with
+padded sizes. So those sizes are rounded up and the copies of the inputs are filled with zeros: k
+changes A and B, m changes A and D, n changes B and D. A size that is contiguous in no matrix stays.
 
-The model below estimates the time as it is and the time of copies and padded product, and takes the
-shorter. Its constants were measured on an H200; on another GPU they shift the point where padding
-begins to pay, not the result.
+The model below estimates the time without padding and the time of copies and padded product, and
+takes the shorter. Its constants were measured on an H200; on another GPU they shift the point where
+padding begins to pay, not the result.
 """
 
 cdef enum:
-    PADDING_ALIGNMENT = 16              # bytes; what the fast load paths need
+    PADDING_ALIGNMENT = 16              # bytes; the fast load paths need it
     PITCH = 128                 # bytes; long rows are padded to whole cache lines
-    PADDING_TILE = 64                   # rows and columns of the small tiles that odd products get
+    PADDING_TILE = 64                   # rows and columns of the small tiles of odd products
     MULTIPROCESSORS = 132
-    PART_TERMS = 512                    # of a sum, that a library gives a part of its own
+    PART_TERMS = 512                    # of a sum, for which a library makes a separate part
     PADDING_BLOCK = 256
 
 cdef enum Padding:
@@ -25,7 +25,7 @@ cdef enum Padding:
     PADDING_INPUTS = 2
     PADDING_ALL = 3
 
-cdef struct Lying:              # where a matrix of a batch lies, in elements
+cdef struct Lying:              # the place of a matrix of a batch, in elements
     uint64_t ptr
     int64_t ld
     int64_t stride
@@ -35,7 +35,7 @@ cdef struct Rates:              # per second; 0 when alignment does not matter
     double odd
 
 cdef double PADDING_COPY_RATE = 3.8e12  # bytes read and written in a second
-cdef double PADDING_LAUNCH = 2.5e-6     # one kernel more in a stream, seconds
+cdef double PADDING_LAUNCH = 2.5e-6     # seconds that one more kernel in a stream takes
 cdef int padding_mode = PADDING_AUTO
 
 PADDING_MODES = {"auto": PADDING_AUTO, "never": PADDING_NEVER, "inputs": PADDING_INPUTS,
@@ -69,7 +69,7 @@ cdef inline int64_t rounded(int64_t size, int64_t itemsize) noexcept nogil:
     return (size + step - 1) // step * step
 
 
-# The sizes of a product rounded up to multiples that the fast kernels take.
+# The sizes of a product, rounded up to multiples that the fast kernels take.
 cdef void padded_sizes(const Product* product, int64_t* m, int64_t* n, int64_t* k) noexcept nogil:
     cdef int64_t size_a = dtype_itemsize(product.type_a)
     cdef int64_t size_b = dtype_itemsize(product.type_b)
@@ -121,7 +121,7 @@ cdef Product widened(const Product* product, int padded) noexcept nogil:
 
 cdef void shape_of(const Product* product, int which, int64_t* length, int64_t* lines,
                    int64_t* itemsize) noexcept nogil:
-    """The contiguous length of a matrix's columns in elements, and how many columns it has."""
+    """Find the length of a matrix's contiguous columns, their number, and the element's bytes."""
     if which == PAD_A:
         itemsize[0] = dtype_itemsize(product.type_a)
         length[0] = product.m if product.op_a == OP_N else product.k
@@ -147,10 +147,10 @@ cdef double copy_time(const Product* product, int which) noexcept nogil:
 
 
 cdef double product_time(const Product* product, double rate) noexcept nogil:
-    """The larger of the time that the arithmetic takes and that of whole waves of small tiles.
+    """Return the larger of the time of the arithmetic and the time of whole waves of small tiles.
 
-    Of few tiles the libraries cut long sums into parts, for the multiprocessors that have none: so
-    56x197x2311 takes 7 us as it is, where copies and the padded product take 11 (fp16, H200).
+    If there are few tiles, the libraries cut long sums into parts, to use the idle multiprocessors:
+    56x197x2311 takes 7 us unpadded, where copies and the padded product take 11 (fp16, H200).
     """
     cdef double arithmetic = 2.0 * product.m * product.n * product.k * product.batch / rate
     cdef int64_t rows = (product.m + PADDING_TILE - 1) // PADDING_TILE
@@ -171,7 +171,7 @@ cdef int pad_choose(const Product* product) noexcept nogil:
     if (odd == PAD_NONE or padding_mode == PADDING_NEVER or product.outer_ndim
             or product.flags & PRODUCT_AS_IT_IS):
         return PAD_NONE
-    # A matrix times a vector reads each element once; there is nothing to gain.
+    # A matrix times a vector reads each element once, so padding gains nothing.
     if product.m < 16 or product.n < 16 or product.k < 16:
         return PAD_NONE
     rates = rates_of(product)
@@ -259,8 +259,8 @@ cdef void relayout_init(Relayout* relayout) noexcept nogil:
     relayout.step = 8
 
 
-# Adds a matrix: from `source` with its sizes in `source_of` to `target` with its sizes in
-# `target_of`.
+# Adds the copy of a matrix from `source`, with its sizes in `source_of`, to `target`, with its
+# sizes in `target_of`.
 cdef void relayout_add(Relayout* relayout, int which, const Product* source_of,
                        const Lying* source, const Product* target_of,
                        const Lying* target) noexcept nogil:
@@ -303,12 +303,23 @@ cdef int relayout_launch(const Relayout* relayout, int device, uint64_t stream) 
 
 
 def padding(setting=None):
-    """Choose when products are padded, or return the choice when called without argument.
+    """Set when products are padded, or return the setting when called without an argument.
 
     Parameters
     ----------
     setting : {"auto", "never", "inputs", "all"}, optional
-        ``"auto"`` decides by a cost model; the others are for measuring it.
+        ``"auto"``, the default, decides by a cost model. The others serve to measure that model:
+        ``"never"`` pads nothing, ``"inputs"`` only the operands, ``"all"`` the result too.
+
+    Returns
+    -------
+    str
+        The setting now in effect. It holds for the whole process.
+
+    Raises
+    ------
+    ValueError
+        If `setting` is another value.
 
     Examples
     --------

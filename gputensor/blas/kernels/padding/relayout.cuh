@@ -2,10 +2,10 @@
 //
 // One launch takes up to three matrices (A, B and, when it is added to, C), so the operands of a
 // product are padded by one kernel. Rows and row ends that the source lacks are written as zeros. A
-// thread writes 16 bytes that are aligned in the target; their source starts at any byte, so it
-// reads the five aligned words around them and shifts. The blocks at the two ends of a row, which
-// may belong to its neighbours too, are written element by element. It knows bytes only, no element
-// types.
+// thread writes 16 bytes that are aligned in the target. Their source starts at any byte, so the
+// thread reads the five aligned words around it and shifts them. The blocks at the two ends of a
+// row, which may also belong to its neighbours, are written element by element. The kernel copies
+// bytes and needs no element types.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"

@@ -20,7 +20,7 @@ struct RelayoutParameters {
     RelayoutPiece pieces[3];
     uint64 total;
     uint32 count;
-    uint32 step;                        // bytes that rows' ends are copied by: 1, 2, 4 or 8
+    uint32 step;                        // bytes of one copy at the ends of rows: 1, 2, 4 or 8
 };
 static_assert(sizeof(RelayoutParameters) == 3 * 96 + 16,
               "both sides of a launch lay the parameters out alike");

@@ -1,6 +1,6 @@
-// The table of addresses that a pointer-array call reads, from a list in the parameters.
+// Writes the table of addresses that a pointer-array call reads, from a list in the parameters.
 //
-// A table is three arrays of `total` addresses: of the matrices A, B and D. A graph keeps the
+// A table is three arrays of `total` addresses, of the matrices A, B and D. A graph keeps the
 // parameters, so the launch may be captured.
 #pragma once
 

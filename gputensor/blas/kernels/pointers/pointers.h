@@ -5,7 +5,7 @@
 
 namespace gputensor {
 
-enum { LISTED_PRODUCTS = 96 };    // that one launch of listed.cuh takes
+enum { LISTED_PRODUCTS = 96 };    // products of one launch of listed.cuh, at most
 
 struct StridedParameters {
     uint64 a, b, d;

@@ -1,20 +1,20 @@
 """Batches that no single stride describes, as one call of cuBLAS with arrays of addresses.
 
 Broadcasting in two batch dimensions, or views with steps, leave batch dimensions that do not merge.
-One call for each index of the smaller ones takes 3 to 5 µs of the host and leaves most of the GPU
-idle when the products are small. A kernel of some 2 µs writes the addresses of all matrices to
-device memory instead, in stream order, and one pointer-array call does the whole batch. The kernel
-computes them from the strides in its parameters, so a captured call needs nothing of the host.
+A call for each index of the smaller dimensions takes 3 to 5 µs of the host and leaves most of the
+GPU idle when the products are small. Instead, a kernel of some 2 µs writes the addresses of all
+matrices to device memory, in stream order, and one pointer-array call does the whole batch. The
+kernel computes them from the strides in its parameters, so a captured call does not need the host.
 
-The library trusts addresses more than strides: where tensor cores are used it may load 16 bytes at
-once, so batches with matrices at other addresses stay with one call for each repetition.
+The library does not check the alignment of such addresses: with tensor cores it may load 16 bytes
+at once. So batches with matrices at other addresses keep one call for each repetition.
 """
 
 cdef enum:
     POINTERS_BLOCK = 256
     POINTERS_MAX_GRID = 1024
     POINTERS_ALIGNMENT = 16              # bytes
-    # Multiply-adds of one repetition above which its call keeps the GPU busy long enough.
+    # A repetition with more multiply-adds keeps the GPU busy until the next call.
     BUSY_TERMS = 1 << 30
 
 cdef extern from "gputensor/blas/kernels/pointers/pointers.h" namespace "gputensor" nogil:
@@ -94,7 +94,7 @@ cdef size_t pointers_scratch(const Plan* plan, const Product* product) noexcept 
     return <size_t>(3 * sizeof(uint64_t) * repetitions(product) * product.batch)
 
 
-# The outer dimensions are in the table, so a work of one call.
+# The outer dimensions are in the table, so this is one call.
 cdef int pointers_launch(const Work* work) except -1 nogil:
     cdef const Product* product = work.products
     cdef StridedParameters p
@@ -125,7 +125,7 @@ cdef int pointers_launch(const Work* work) except -1 nogil:
                                work.workspace.nbytes, work.stream)
 
 
-# Products of different geometries as one call: their addresses go to a table, which `scratch` is.
+# Products of different geometries as one call; `scratch` holds the table of their addresses.
 cdef int grouped_launch_all(const Work* work) except -1 nogil:
     cdef const Product* products = work.products
     cdef ListedParameters p

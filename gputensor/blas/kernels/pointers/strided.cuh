@@ -1,8 +1,8 @@
-// The table of addresses that a pointer-array call reads, from the strides of a batch.
+// Writes the table of addresses that a pointer-array call reads, from the strides of a batch.
 //
-// A table is three arrays of `total` addresses: of the matrices A, B and D. The batch may have any
-// number of dimensions. All is in the parameters, which a graph keeps, so the launch may be
-// captured.
+// A table is three arrays of `total` addresses, of the matrices A, B and D. The batch may have up
+// to 17 dimensions. A graph keeps the parameters, which are all that the kernel reads, so the
+// launch may be captured.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"

@@ -1,4 +1,4 @@
-// The parameters of the way back from quantized weights to floats (dequantize.cuh).
+// The parameters of the kernel that converts quantized weights to floats (dequantize.cuh).
 #pragma once
 
 #include "gputensor/_kernels/cuda/words.h"

@@ -1,4 +1,4 @@
-"""The way back from quantized weights to plain ones on a GPU."""
+"""Converts quantized weights to plain ones on a GPU."""
 
 cdef enum:
     QUANTIZED_BLOCK = 256

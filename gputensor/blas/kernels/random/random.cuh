@@ -1,7 +1,7 @@
 // Fills operands for tuning with random finite numbers.
 //
-// Values matter to the time of a product: a GPU that multiplies zeros draws less power and clocks
-// higher. Floating-point elements get a random sign, a random mantissa and an exponent around 1.
+// Values change the time of a product: a GPU that multiplies zeros draws less power and clocks
+// higher. Floating-point elements get a random sign, a random mantissa and the exponent of 0.5.
 #pragma once
 
 #include "gputensor/blas/kernels/random/random.h"

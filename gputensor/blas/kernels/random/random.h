@@ -9,7 +9,7 @@ struct RandomParameters {
     uint64 ptr;
     uint64 count;       // 8-byte words
     uint64 keep;        // bits of a word that are random
-    uint64 set;         // bits that are 1: an exponent below that of 1
+    uint64 set;         // bits that are 1: the exponent of 0.5
     uint64 seed;
 };
 static_assert(sizeof(RandomParameters) == 40,

@@ -1,6 +1,6 @@
-// The activations that a product's own kernel does, by their ACT_* number at run time.
+// The activations that our kernels of products apply, chosen at run time by their ACT_* number.
 //
-// Those that cuBLASLt does too; the rest is the epilogue kernel's, which has a program for each.
+// cuBLASLt applies these too; the epilogue kernel applies all others and has a program for each.
 #pragma once
 
 // 0: none, 1: relu, 2: gelu in the tanh form.

@@ -1,12 +1,12 @@
-// Single instructions of PTX that products on tensor cores are made of, and nothing else.
+// The single PTX instructions of products on tensor cores, and no other code.
 //
 // Asynchronous copies (sm_80), clusters, barriers in shared memory and bulk copies (sm_90), wgmma
-// (sm_90a). None is compiled unless it is called. Two things are less than obvious. The barriers
-// are used with their default semantics, which order shared memory within a block: what crosses
-// from block to block of a cluster is only "this place is free again", and the stronger forms cost
-// a fence over all memory for each step. And a matrix descriptor has two halves: the upper says
-// 128-byte swizzle with 1,024 bytes from one group of eight rows to the next and is the same for
-// all tiles, so only the lower one, an address, is passed around.
+// (sm_90a). Only called instructions are compiled. Two points are not obvious. The barriers
+// are used with their default semantics, which order shared memory within a block. Blocks of a
+// cluster only signal each other that a place is free again, and the stronger forms cost
+// a fence over all memory for each step. And a matrix descriptor has two halves: the upper one
+// states 128-byte swizzle with 1,024 bytes from one group of eight rows to the next and is the same
+// for all tiles, so only the lower one, an address, is passed around.
 #pragma once
 
 #include "gputensor/_kernels/cuda/words.h"
@@ -32,7 +32,7 @@ __device__ __forceinline__ Words shared_16(uint32 from) {
     return x;
 }
 
-// Weights are read once: they are the first to leave the cache, so that x stays there.
+// Weights are read once, so they leave the cache first and x stays there.
 typedef unsigned long long Policy;
 __device__ __forceinline__ Policy read_once() {
     Policy policy;
@@ -43,7 +43,7 @@ __device__ __forceinline__ void copy_weights_16(uint32 to, const char* from, Pol
     asm volatile("cp.async.cg.shared.global.L2::cache_hint.L2::256B [%0], [%1], 16, %2;"
                  :: "r"(to), "l"(from), "l"(policy) : "memory");
 }
-// Without a prefetch of whole lines, which x, wanted by every block at once, does better without.
+// Without a prefetch of whole lines, which would slow down x because all blocks read it at once.
 __device__ __forceinline__ void copy_x_16(uint32 to, const char* from, bool is_valid) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                  :: "r"(to), "l"(from), "r"(is_valid ? 16 : 0) : "memory");
@@ -62,7 +62,7 @@ __device__ __forceinline__ uint32 shared_4(uint32 from) {
     return word;
 }
 
-// (word & mask) | base, in one instruction; a compiler that sees two constants makes two of it.
+// (word & mask) | base, in one instruction; from two constants the compiler would make two.
 __device__ __forceinline__ uint32 masked_or(uint32 word, uint32 mask, uint32 base) {
     uint32 y;
     asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(y) : "r"(word), "r"(mask), "r"(base));
@@ -109,14 +109,15 @@ __device__ __forceinline__ void bulk_load(uint32 to, uint64 from, uint32 nbytes,
                  "[%0], [%1], %2, [%3];"
                  :: "r"(to), "l"(from), "r"(nbytes), "r"(barrier) : "memory");
 }
-// To the same place of both blocks of the cluster, each of whose barriers counts the bytes.
+// Loads to the same place of both blocks of the cluster; the barrier of each counts the bytes.
 __device__ __forceinline__ void bulk_load_to_both(uint32 to, uint64 from, uint32 nbytes,
                                                   uint32 barrier) {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
                  ".multicast::cluster [%0], [%1], %2, [%3], %4;"
                  :: "r"(to), "l"(from), "r"(nbytes), "r"(barrier), "h"((uint16)3) : "memory");
 }
-// Addresses and size are multiples of 16 bytes. A thread waits until what it has committed is read.
+// Addresses and size are multiples of 16 bytes. bulk_wait_read waits until the thread's committed
+// stores have read their source.
 __device__ __forceinline__ void bulk_store(uint64 to, uint32 from, uint32 nbytes) {
     asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;"
                  :: "l"(to), "r"(from), "r"(nbytes) : "memory");
@@ -136,7 +137,7 @@ __device__ __forceinline__ void wgmma_commit() {
 template <int PENDING> __device__ __forceinline__ void wgmma_wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(PENDING) : "memory");
 }
-// No use of the sums moves before this.
+// Keeps the compiler from moving a use of the sums before this.
 template <int COUNT> __device__ __forceinline__ void settle(float* d) {
 #pragma unroll
     for (int i = 0; i < COUNT; ++i) asm volatile("" : "+f"(d[i]) :: "memory");

@@ -1,7 +1,7 @@
-# For the tests' extension: rules that need no device, and what its tests force. No other room of
-# the library calls these or changes what is forced.
+# For the tests' extension: rules that need no device, and settings that its tests force. No other
+# room of the library calls or changes these.
 
-# Parts of the shape of a skinny product's blocks; 0: as the rules say.
+# Forced parts of the shape of a skinny product's blocks; 0: the rules decide.
 cdef struct SkinnyForced:
     int tiles
     int warps                   # side by side along the rows of the weights
@@ -11,10 +11,10 @@ cdef struct SkinnyForced:
 
 cdef SkinnyForced skinny_forced
 cdef SkinnyForced skinny_mma_forced
-# Sets the latter, and forgets the shapes that were chosen before.
+# Sets skinny_mma_forced, and forgets the shapes that were chosen before.
 cdef void skinny_mma_force(const SkinnyForced* forced) noexcept
 
-ctypedef DeviceFacts SmallDevice    # what the shape of blocks depends on
+ctypedef DeviceFacts SmallDevice    # the shape of blocks depends on it
 
 cdef struct SkinnyBlockShape:
     int tokens

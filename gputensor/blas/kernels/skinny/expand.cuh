@@ -1,8 +1,8 @@
-// One tensor core instruction of skinny products, and what makes its operands of int4 and int8.
+// One tensor core instruction of skinny products, and the conversion of int4 and int8 operands.
 //
-// An int4 or int8 weight becomes a 16-bit float exactly: the integer is put into the mantissa of a
-// power of two whose last place is 1, by one `lop3` for two weights, and an addition takes that
-// number away again.
+// An int4 or int8 weight becomes a 16-bit float exactly: one `lop3` for two weights puts the
+// integer into the mantissa of a power of two whose last place is 1, and an addition subtracts that
+// number.
 //
 // Defined before this text: X_TYPE, the name of x's type in PTX; X_KIND, 0 for float16, 1 for
 // bfloat16.
@@ -52,7 +52,7 @@ __device__ __forceinline__ void expand_int8(uint32 word, uint32* pairs) {
 #pragma unroll
     for (int j = 0; j < 2; ++j) {
 #if X_KIND == 1
-        // bfloat16 has room for seven bits: 128 + those, minus 128, or minus 256 below zero.
+        // bfloat16 has seven bits of mantissa: 128 + these, minus 128, or minus 256 below zero.
         const uint32 bytes = __byte_perm(word, 0, 0x4140 + 0x0202 * j);
         pairs[j] = add_pair(masked_or(bytes, 0x007f007fu, 0x43004300u),
                             masked_or(bytes, 0x00800080u, 0xc300c300u));

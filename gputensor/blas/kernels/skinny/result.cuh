@@ -1,4 +1,4 @@
-// The end of both programs of skinny products: the meeting of a cluster, the result's type.
+// The end of both programs of skinny products: synchronizing a cluster, and the result's type.
 //
 // Defined before this text: SPLITS, blocks of a cluster; Y_KIND, 0 for float16, 1 for bfloat16, 2
 // for float32.
@@ -6,7 +6,7 @@
 
 #include "gputensor/_kernels/cuda/words.h"
 
-// The threads of the block, or of its whole cluster: what they wrote before, all see after.
+// Synchronizes the threads of the block, or of its whole cluster, and makes their writes visible.
 __device__ __forceinline__ void meet() {
 #if SPLITS > 1
     asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");

@@ -1,17 +1,17 @@
 // Skinny products in float32: y[m, n] = sum over k of x[m, k] * w[n, k].
 //
-// m is 16 at most. The weights are read once, so the kernel is a queue for memory: every thread
+// m is at most 16. The weights are read once, so the kernel is a queue for memory: every thread
 // keeps STAGES - 1 groups of 16-byte asynchronous copies in flight, into slots of shared memory
 // that its warp reads back; no barrier of the block stands between two steps. The activations lie
 // in shared memory, shared by all warps, each of which owns WARP_ROWS outputs ("features"): lane
 // (g, t), g = lane / 4 and t = lane % 4, multiplies feature g of each eight at the 4 k from 4 t on,
-// by FFMA. K is cut among the SPLITS blocks of a cluster, whose sums meet through distributed
-// shared memory in a fixed order: no atomics, equal bits from run to run.
+// by FFMA. K is cut among the SPLITS blocks of a cluster, whose sums are added through distributed
+// shared memory in a fixed order, without atomics, so the bits are equal from run to run.
 //
 // 16-bit and quantized weights go through tensor cores instead (skinny_mma.cuh).
 //
-// Defined before this text: TOKENS, rows of x at most; TILES, of 16 outputs of a warp; WARPS;
-// STAGES; SPLITS; MIN_BLOCKS, blocks of a multiprocessor that registers allow; Y_KIND.
+// Defined before this text: TOKENS, the most rows of x; TILES of a warp, with 16 outputs each;
+// WARPS; STAGES; SPLITS; MIN_BLOCKS, blocks of a multiprocessor that registers allow; Y_KIND.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -25,28 +25,28 @@ typedef SkinnyParameters Parameters;
 #define WARP_ROWS (16 * TILES)
 #define BLOCK_ROWS (WARP_ROWS * WARPS)
 #define CHUNKS (2 * TILES)          // of 8 features
-// Eight lanes copy a whole line of 128 bytes: two substeps of k come with it.
+// Eight lanes copy a whole line of 128 bytes, which has two substeps of k.
 #define SUBSTEP 16
 #define SUBSTEPS 2
 #define STEP (SUBSTEP * SUBSTEPS)
 #define STAGE_NBYTES (SUBSTEPS * CHUNKS * THREADS * 16)
 
-// What one thread knows of its place.
+// The place of one thread.
 struct Place {
     int lane_g, lane_t;
     int64 row;              // first feature of the warp
     int64 k_end;            // of this split
     uint32 ring;            // shared address of the warp's slots
-    const char* source;     // where the thread reads its first chunk of k = 0
+    const char* source;     // the thread's first chunk of k = 0
 };
 
-// Where in a warp's slots the chunk of lane (g, t) lies, so that neither the copies, whose lanes go
-// by lines, nor the reads of a quarter of a warp meet in a bank.
+// The place of the chunk of lane (g, t) in a warp's slots, without bank conflicts for the copies,
+// whose lanes go by lines, and for the reads of a quarter of a warp.
 __device__ __forceinline__ int slot_of(int g, int t, int substep) {
     return (4 * g + t) ^ (4 * substep);
 }
 
-// The slots are those of the lanes that use them.
+// Loads into the slots of the lanes that use the weights.
 __device__ __forceinline__ void load_weights(const Parameters& p, const Place& at, int64 k,
                                              int stage) {
     const uint32 to = at.ring + stage * STAGE_NBYTES;
@@ -63,7 +63,7 @@ __device__ __forceinline__ void load_weights(const Parameters& p, const Place& a
     }
 }
 
-// The activations of `span` k from `k` on.
+// Loads the activations of `span` k from `k` on.
 __device__ __forceinline__ void load_x(const Parameters& p, uint32 shared, int64 k) {
     const int in_row = p.span / 4;
     const int count = p.m * in_row;
@@ -76,7 +76,7 @@ __device__ __forceinline__ void load_x(const Parameters& p, uint32 shared, int64
     }
 }
 
-// One substep of k: `ring` is the thread's slot, `x` the shared address of k in row 0.
+// Adds one substep of k: `ring` is the thread's slot, `x` the shared address of k in row 0.
 __device__ __forceinline__ void consume(const Parameters& p, const Place& at, uint32 ring, uint32 x,
                                         float sums[CHUNKS][TOKENS]) {
     const uint32 mine = x + at.lane_t * 16;
@@ -166,14 +166,14 @@ kernel(const Parameters p) {
             __syncthreads();
             in_span = 0;
         }
-        // Every lane's copies are there, and no lane reads the stage before any more.
+        // All lanes have their copies, and no lane still reads the stage before.
         copies_wait<STAGES - 2>();
         __syncwarp();
         const int ahead = step + STAGES - 1;
         const int free_stage = stage == 0 ? STAGES - 1 : stage - 1;
         if (ahead < steps) load_weights(p, at, k_begin + (int64)ahead * STEP, free_stage);
         copies_commit();
-        // Unrolled, larger tiles spill.
+        // Larger tiles would spill if unrolled.
 #pragma unroll (TILES == 1 ? SUBSTEPS : 1)
         for (int substep = 0; substep < SUBSTEPS; ++substep) {
             const uint32 slots = at.ring + stage * STAGE_NBYTES + substep * (CHUNKS * THREADS * 16)
@@ -185,7 +185,7 @@ kernel(const Parameters p) {
         ++in_span;
     }
 
-    // The sums take the place of the slots.
+    // The sums overwrite the slots.
     copies_wait<0>();
     __syncthreads();
     store_sums(at, shared + warp * WARP_ROWS * 4, sums);

@@ -1,21 +1,22 @@
-"""Skinny products by our own kernels: when they fit, and which; the one for float32.
+"""Skinny products by our own kernels: which products they take, and the kernel for float32.
 
-16-bit x goes to tensor cores (small_m_mma.pyx). In float32 the shape of blocks is chosen so that
-one wave of blocks fills the device, two on each multiprocessor: blocks of up to 128 outputs, K cut
-among the blocks of a cluster until there are enough of them. Shared memory holds the ring of copies
-in flight (64 KiB of a block, 128 KiB of a multiprocessor, which is several times what the latency
-of memory asks for at full speed) and the activations.
+16-bit x goes to tensor cores (skinny_mma.pxi). In float32 the shape of blocks is chosen so that
+one wave of blocks fills the device, two on each multiprocessor: blocks of up to 128 outputs, with K
+cut among the blocks of a cluster until there are enough blocks. Shared memory holds the activations
+and the ring of copies in flight (64 KiB of a block, 128 KiB of a multiprocessor, several times as
+much as the latency of memory requires at full speed).
 """
 
 cdef enum:
     SKINNY_ALIGNMENT = 16       # bytes; of each address and pitch of an asynchronous copy
     SLICE = 128                 # k; splits and spans are multiples of it
-    ROW_PAD = 64                # bytes between rows of x, which keep a warp's reads off one bank
+    ROW_PAD = 64                # bytes between rows of x, against bank conflicts of a warp's reads
     RING_NBYTES = 65536
     LEAST_IN_FLIGHT = 28672     # bytes of a block
     SKINNY_MAX_STAGES = 12
-    # Blocks of a cluster. Multiprocessors come in pairs to the parts of a device in which a cluster
-    # lies, so clusters of 4 fill it, two blocks on each; of 8 they may leave one for a second wave.
+    # Blocks of a cluster. The parts of a device in which a cluster lies have pairs of
+    # multiprocessors, so clusters of 4 fill them, two blocks on each; clusters of 8 may need a
+    # second wave.
     MAX_SPLITS = 4
     SKINNY_RESERVED_NBYTES = 1024      # of shared memory, for each block
     WORTHWHILE_NBYTES = 1048576     # of weights
@@ -56,12 +57,12 @@ cdef inline int64_t skinny_up(int64_t value, int64_t multiple) noexcept nogil:
 
 
 cdef inline int half_nbytes(const SmallDevice* device) noexcept nogil:
-    """Shared memory for each of two blocks of a multiprocessor."""
+    """Return the shared memory for each of two blocks of a multiprocessor."""
     return device.shared_nbytes // 2 - SKINNY_RESERVED_NBYTES
 
 
 cdef inline int skinny_stage_nbytes(const SkinnyBlockShape* shape) noexcept nogil:
-    """Two chunks of features in a tile, two substeps in a line of 128 bytes."""
+    """Return the bytes of two chunks of features in a tile and two substeps in each line."""
     return 4 * shape.tiles * 32 * shape.warps * SKINNY_ALIGNMENT
 
 
@@ -74,11 +75,11 @@ cdef int tokens_of(const SmallProduct* product) noexcept nogil:
 
 cdef void choose_blocks(const SmallProduct* product, const SmallDevice* device,
                         SkinnyBlockShape* shape) noexcept nogil:
-    """Warps, tiles and splits: a wave of two blocks a multiprocessor, if N and K allow it."""
+    """Choose warps, tiles and splits for two blocks a multiprocessor, if N and K allow it."""
     cdef int64_t wanted = 2 * device.multiprocessors
     cdef int64_t blocks, rows
-    # Stages of 8 or 16 KiB. A wider tile reads each x for more outputs, which counts once there
-    # are many.
+    # Stages of 8 or 16 KiB. A wider tile reads each x for more outputs, which counts with many
+    # rows of x.
     shape.tiles, shape.warps = 1, 8
     if product.m > 4:
         shape.tiles, shape.warps = 2, 4
@@ -107,7 +108,7 @@ cdef void choose_blocks(const SmallProduct* product, const SmallDevice* device,
 
 cdef void choose_memory(const SmallProduct* product, const SmallDevice* device,
                         SkinnyBlockShape* shape) noexcept nogil:
-    """Stages of the ring, and how much of x lies in shared memory at a time."""
+    """Choose the stages of the ring and the part of x that lies in shared memory at a time."""
     cdef int stage = skinny_stage_nbytes(shape)
     cdef int sums = shape.tokens * 16 * shape.tiles * shape.warps * 4
     cdef int64_t each = SLICE * 4 * product.m
@@ -140,14 +141,14 @@ cdef int choose_stages(int stage, int shared_nbytes, int64_t other_nbytes) noexc
         stages -= 1
     if stages < 2:
         stages = 2
-    # To load x in several spans costs a pause for each, so all of it at once comes first.
+    # Loading x in several spans costs a pause for each, so loading it at once has priority.
     fewer = stages
     while fewer > 3 and fewer * stage + other_nbytes > shared_nbytes:
         fewer -= 1
     if fewer * stage + other_nbytes <= shared_nbytes:
         stages = fewer
-    # With room for a third block on each multiprocessor, whole clusters find places more easily;
-    # worth it as long as the copies in flight stay enough.
+    # With room for a third block on each multiprocessor, whole clusters find places more easily,
+    # which pays as long as there are enough copies in flight.
     fewer = stages
     while fewer > 3 and fewer * stage + other_nbytes > third:
         fewer -= 1
@@ -210,7 +211,7 @@ cdef object skinny_program(const void* variant):
                            stages=shape.stages, splits=shape.splits)
 
 
-# Compiles what the product needs; BLAS_NOT_SUPPORTED where nothing compiles kernels.
+# Compiles the product's kernel; BLAS_NOT_SUPPORTED where kernels cannot be compiled.
 cdef int small_product_prepare(const SmallProduct* product) except -1 nogil:
     cdef const SmallDevice* device = known_facts(product.device)
     cdef SkinnyBlockShape shape
@@ -242,7 +243,7 @@ cdef int small_product_run(const SmallProduct* product, uint64_t stream) except 
     launch_init(&launch, product.device, stream,
                 <uint32_t>((product.n + rows - 1) // rows * shape.splits), 32 * shape.warps, &p,
                 sizeof(p))
-    # As much as any span of this shape can ask for.
+    # The largest amount that any span of this shape needs.
     launch.shared_nbytes, launch.most_shared_nbytes = shape.shared_nbytes, half_nbytes(device)
     return launch_kernel(skinny_kernel(&shape), &launch)
 
@@ -250,7 +251,7 @@ cdef int small_product_run(const SmallProduct* product, uint64_t stream) except 
 # ---- products in the libraries' terms
 
 cdef void from_product(const Product* product, SmallProduct* small) noexcept nogil:
-    """The libraries compute D^T = A^T B^T of ours: their A are the weights, their B is x."""
+    """Convert: the libraries compute our result transposed, so their A is w and their B is x."""
     memset(small, 0, sizeof(SmallProduct))
     small.device = product.device
     small.form = FORM_PLAIN
@@ -263,7 +264,7 @@ cdef void from_product(const Product* product, SmallProduct* small) noexcept nog
     small.alpha, small.beta = <float>product.alpha, <float>product.beta
 
 
-# The same for a product in the libraries' terms, whose D has at most 16 columns.
+# Like small_product_fits, for a product in the libraries' terms whose D has at most 16 columns.
 cdef bint skinny_can(const Product* product) except -1 nogil:
     cdef SmallProduct small
     if product.n > SMALL_M or product.batch != 1 or product.outer_ndim or product.scale_a:
@@ -282,16 +283,17 @@ cdef bint skinny_can(const Product* product) except -1 nogil:
 
 cdef bint skinny_wins(const Product* product) except -1 nogil:
     # Measured on an H200 at 1 to 16 x 8192 x 8192: exact fp32 takes 75 to 130 us, the libraries 87
-    # to 198. In 16-bit floats the libraries are level or quicker there (33 us, ours 33 to 39), but
-    # for one row, where ours start early in a chain: a token of a Llama of 1B takes 1,062 us by
-    # ours and 1,125 by theirs, of 8B with 8 layers 1,355 and 1,391. The last product is level.
+    # to 198. In 16-bit floats the libraries are as fast or faster (33 us, ours 33 to 39), except
+    # for one row, where our kernels start early in a chain: a token of a Llama of 1B takes 1,062 us
+    # with ours and 1,125 with theirs, of 8B with 8 layers 1,355 and 1,391. The last product is as
+    # fast either way.
     if product.compute != COMPUTE_32F:
         return False
     if product.type_a != DT_FLOAT32 and (
             product.n > 1 or product.m > HALF_FEATURES or product.k < LEAST_HALF_TERMS
             or product.k > MOST_HALF_TERMS):
         return False
-    # Below, the launch is what costs, and few outputs keep few multiprocessors busy.
+    # Below, the launch costs the most, and few outputs keep few multiprocessors busy.
     return (product.m >= WORTHWHILE_FEATURES
             and product.m * product.k * dtype_itemsize(product.type_a) >= WORTHWHILE_NBYTES)
 

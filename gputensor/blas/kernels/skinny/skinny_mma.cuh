@@ -1,22 +1,23 @@
 // Skinny products on tensor cores: y[m, n] = sum over k of x[m, k] * w[n, k].
 //
-// m is 16 at most, x in 16-bit floats, the weights in the same type or as int8 or int4 with scales.
-// They are read once, so the kernel is a queue for memory: every lane keeps STAGES - 1 steps of
-// 16-byte asynchronous copies in flight, into slots of shared memory that no other warp reads; no
-// barrier stands between two steps. One block takes a whole multiprocessor, whose warps share its
-// outputs ("features") and, K_WARPS ways, its k; K is cut once more among the SPLITS blocks of a
-// cluster. All their sums meet in a fixed order in the shared memory of the block that owns the
-// features: no atomics, equal bits from run to run.
+// m is at most 16, x is in 16-bit floats, the weights in the same type or in int8 or int4 with
+// scales. They are read once, so the kernel is a queue for memory: every lane keeps STAGES - 1
+// steps of 16-byte asynchronous copies in flight, into slots of shared memory that no other warp
+// reads; no barrier stands between two steps. One block takes a whole multiprocessor; its warps
+// share its outputs ("features") and, K_WARPS ways, its k. K is cut once more among the SPLITS
+// blocks of a cluster. All sums are added in a fixed order in the shared memory of the block that
+// owns the features, without atomics, so the bits are equal from run to run.
 //
 // Each mma.m16n8k16 has the weights as its left operand (16 features) and x as its right one (8
-// tokens). Which k and feature an instruction's place stands for is free as long as the operands
-// agree: lane (g, t), g = lane / 4 and t = lane % 4, holds features 2 g and 2 g + 1 of a tile of 16
-// x 64 at the 8 k from 8 t and from 8 t + 32 on (WIDE: the 16 from 16 t on, as int8 lies together,
-// unless a scale holds for 32 k only). x lies in shared memory in the same order.
+// tokens). Any assignment of k and features to the places of an instruction is allowed if the
+// operands agree. Here lane (g, t), g = lane / 4 and t = lane % 4, holds features 2 g and 2 g + 1
+// of a tile of 16 x 64 at the 8 k from 8 t and from 8 t + 32 on (WIDE: the 16 from 16 t on, which
+// are contiguous in int8, unless a scale holds for only 32 k). x lies in shared memory in the same
+// order.
 //
 // Defined before this text: FORM, 0 for plain weights, 1 for int8, 2 for int4; X_KIND, X_TYPE and
-// Y_KIND; TOKENS, 8 or 16; TILES, STEP, ROW_WARPS, K_WARPS, STAGES, SPLITS; GROUP, k that share a
-// scale, 0 for all.
+// Y_KIND; TOKENS, 8 or 16; TILES, STEP, ROW_WARPS, K_WARPS, STAGES, SPLITS; GROUP, the number of k
+// that share a scale, 0 for all.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -41,13 +42,13 @@ typedef SkinnyMmaParameters Parameters;
 #define WEIGHTS_NBYTES (STEP * TILES * COPIES * 512)
 #define STAGE_NBYTES (WEIGHTS_NBYTES + GROUPS * TILES * 128)
 #define TOKEN_TILES (TOKENS / 8)
-// x in shared memory: bytes of a token in a column, which a lane reads in two halves. Copies want a
-// line in one piece, reads of a quarter of a warp want different banks.
+// x in shared memory: bytes of a token in a column, which a lane reads in two halves. Copies are
+// fastest for a line in one piece, reads of a quarter of a warp for different banks.
 #define X_NBYTES (WIDE ? 144 : 128)
 // Floats from token to token of the sums, which keeps the stores of a warp's tokens apart.
 #define SUM_PITCH (BLOCK_ROWS + 8)
 
-// What a lane knows of its place. `source` and `scales` move on from step to step.
+// The place of a lane. `source` and `scales` move on from step to step.
 struct Place {
     int row;                // first feature of the warp
     int begin, end;         // columns of the warp's part of k
@@ -70,7 +71,7 @@ __device__ __forceinline__ void find_sources(const Parameters& p, Place& at) {
 #pragma unroll
     for (int tile = 0; tile < TILES; ++tile) {
         const int row = at.row + 16 * tile;
-        // What lies beyond the last feature is read from it, and its sums are not stored.
+        // Features beyond the last are read from it, and their sums are not stored.
 #if FORM == 2
         const int tile_row = (row < last ? row : last) / 16;
         at.source[tile] = p.w + tile_row * p.w_pitch + lane * 16;
@@ -145,8 +146,8 @@ __device__ __forceinline__ void copy_step(const Parameters& p, Place& at) {
     if (at.target == at.ring + STAGES * STAGE_NBYTES) at.target = at.ring;
 }
 
-// Where x lies: a chunk is 8 k of a token. [part][column][half][token][t], which is what lanes
-// read together; WIDE: [part][column][token][chunk], as lanes read chunks 2 t and 2 t + 1.
+// The place of a chunk, 8 k of a token, in x: [part][column][half][token][t], which lanes read
+// together; WIDE: [part][column][token][chunk], because lanes read chunks 2 t and 2 t + 1.
 __device__ __forceinline__ int x_place(const Parameters& p, int part, int token, int chunk) {
     const int column = part * p.span + chunk / 8;
 #if WIDE
@@ -190,7 +191,8 @@ __device__ __forceinline__ void fold(uint32 scales, float sums[TILES][TOKEN_TILE
     }
 }
 
-// One step: `stage` is the lane's place in it, x[i] the shared address of its first chunk of x.
+// Multiplies one step: `stage` is the lane's place in it, x[i] the shared address of its first
+// chunk.
 __device__ __forceinline__ void multiply_step(const Parameters& p, uint32 stage,
                                               uint32 x[TOKEN_TILES],
                                               float sums[TILES][TOKEN_TILES][4]) {
@@ -254,7 +256,7 @@ __device__ __forceinline__ float own_sum(const Parameters& p, uint32 shared, int
     return sum;
 }
 
-// Gives the block's sums for features of other blocks to them, place by place of its own.
+// Sends the block's sums for features of other blocks to their owners, each to a separate place.
 __device__ __forceinline__ void send_sums(const Parameters& p, uint32 shared, int split) {
 #if SPLITS > 1
     asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
@@ -291,11 +293,11 @@ kernel(const Parameters p) {
     at.ring = at.target = shared + warp * (STAGES * STAGE_NBYTES) + lane * 16;
     find_sources(p, at);
 #if SPLITS > 1
-    // Every block is there before another writes to it: send_sums waits for that.
+    // A block must run before another writes to it: send_sums waits for this.
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 #endif
-    // One step goes before x, so that the memory is busy while the cache delivers x, unless that is
-    // little.
+    // One step goes before x, so that the memory is busy while the cache delivers x, unless x is
+    // small.
     const bool is_x_first = FORM == 1 || p.m == 1;
 #pragma unroll
     for (int s = 0; s < STAGES; ++s) {
@@ -344,7 +346,7 @@ kernel(const Parameters p) {
         }
     }
 
-    // The sums take the place of the stages.
+    // The sums overwrite the stages.
     copies_wait<0>();
     __syncthreads();
 #pragma unroll

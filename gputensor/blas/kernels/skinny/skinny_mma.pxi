@@ -1,9 +1,9 @@
 """Skinny products on tensor cores: the shape of a block, and its launch.
 
-A block takes a multiprocessor for itself: up to 16 warps, about 64 KiB of copies in flight, and the
-x of its part of K in what shared memory is left. Blocks may have any number of warps along the
-features, so the shape is the one of least modelled time: waves of blocks at the rate of memory,
-what loading x costs each block, and what the meeting of a cluster costs.
+A block has a multiprocessor for itself: up to 16 warps, about 64 KiB of copies in flight, and the
+x of its part of K in the rest of the shared memory. Blocks may have any number of warps along the
+features; the shape with the shortest modelled time is taken. The model counts waves of blocks at
+the rate of memory, the loading of x in each block, and the synchronization of a cluster.
 """
 
 cdef enum:
@@ -18,12 +18,13 @@ cdef enum:
     SUM_PAD = 8                 # floats between the sums of two tokens
     SKINNY_MMA_RESERVED_NBYTES = 1024      # of shared memory, for each block
 
-# The model of time, in nanoseconds and bytes each; measured on an H200, and only compared.
+# The model of time, in nanoseconds and bytes per nanosecond; measured on an H200, and only
+# compared.
 cdef double MEMORY_RATE = 4200      # of the device
 cdef double BLOCK_RATE = 60         # of a block that has the memory to itself
 cdef double X_RATE = 40             # of a block that loads x
 cdef double WAVE = 1000             # a block's beginning and end
-cdef double MEETING = 700           # of a cluster
+cdef double MEETING = 700           # synchronizing a cluster
 
 cdef extern from "gputensor/blas/kernels/skinny/skinny_mma.h" namespace "gputensor" nogil:
     cdef struct SkinnyMmaParameters:
@@ -46,7 +47,7 @@ cdef extern from "gputensor/blas/kernels/skinny/skinny_mma.h" namespace "gputens
         float alpha
         float beta
 
-cdef struct Known:              # what a product was found to need
+cdef struct Known:              # the shape and kernel found for a product
     int device
     int form
     int type_x
@@ -59,7 +60,7 @@ cdef struct Known:              # what a product was found to need
     void* kernel                # a Kernel; NULL: an empty place
     SkinnyMmaBlockShape shape
 
-# Each thread has places of its own, so they need no lock.
+# Each thread has its own places, so they need no lock.
 cdef extern from *:
     """
     #include <vector>
@@ -71,7 +72,7 @@ cdef extern from *:
     """
     char* gt_skinny_places(size_t nbytes) noexcept nogil
 
-cdef int known_epoch = 1        # places of another one are of other forced shapes
+cdef int known_epoch = 1        # places of another epoch belong to other forced shapes
 cdef KernelTable skinny_mma_kernels
 
 
@@ -87,7 +88,7 @@ cdef inline int64_t skinny_mma_columns_of(const SmallProduct* product) noexcept 
 
 cdef inline int64_t part_columns(const SmallProduct* product,
                                  const SkinnyMmaBlockShape* shape) noexcept nogil:
-    """Of the longest part of K."""
+    """Return the columns of the longest part of K."""
     cdef int64_t steps = over(skinny_mma_columns_of(product), shape.step)
     return over(steps, shape.splits * shape.k_warps) * shape.step
 
@@ -108,7 +109,7 @@ cdef int skinny_mma_stage_nbytes(const SmallProduct* product,
 
 cdef bint fill_memory(const SmallProduct* product, const SmallDevice* device,
                       SkinnyMmaBlockShape* shape) noexcept nogil:
-    """Stages, and how much of x lies in shared memory at a time; False when nothing fits."""
+    """Choose stages and the part of x in shared memory at a time; False if there is no room."""
     cdef int warps = shape.row_warps * shape.k_warps
     cdef int stage = skinny_mma_stage_nbytes(product, shape) * warps
     cdef int m = <int>product.m
@@ -116,7 +117,7 @@ cdef bint fill_memory(const SmallProduct* product, const SmallDevice* device,
     cdef int sums = shape.k_warps * m * (rows + SUM_PAD) * 4
     cdef int received = m * rows * 4 if shape.splits > 1 else 0
     cdef bint is_wide = product.form == FORM_INT8 and product.group != 32
-    # Of x, in all parts.
+    # Bytes of a column of x, in all parts.
     cdef int column = shape.k_warps * m * (WIDE_X_NBYTES if is_wide else X_NBYTES)
     cdef int room = device.shared_nbytes - SKINNY_MMA_RESERVED_NBYTES - received
     cdef int64_t wanted = part_columns(product, shape)
@@ -126,7 +127,7 @@ cdef bint fill_memory(const SmallProduct* product, const SmallDevice* device,
         shape.stages = <int>over(IN_FLIGHT_NBYTES, stage) + 1
         if shape.stages > SKINNY_MMA_MAX_STAGES:
             shape.stages = SKINNY_MMA_MAX_STAGES
-        # All of x at once comes before a deeper queue; each further load of it is a pause.
+        # Loading all of x at once has priority over a deeper queue; each further load is a pause.
         while shape.stages > 2 and shape.stages * stage + wanted * column > room:
             shape.stages -= 1
     shape.x_offset = shape.stages * stage
@@ -168,7 +169,7 @@ cdef double cost_of(const SmallProduct* product, const SmallDevice* device,
 
 cdef bint skinny_mma_choose_shape(const SmallProduct* product, const SmallDevice* device,
                                   SkinnyMmaBlockShape* best) noexcept nogil:
-    """The shape of least modelled time; False when none fits the shared memory."""
+    """Find the shape of least modelled time; False when none fits the shared memory."""
     cdef SkinnyMmaBlockShape shape
     cdef int tiles, row_warps, splits, widest
     cdef int64_t steps
@@ -177,7 +178,7 @@ cdef bint skinny_mma_choose_shape(const SmallProduct* product, const SmallDevice
     shape.tokens = 8 if product.m <= 8 else 16
     shape.step = 1 if product.form == FORM_PLAIN else 2
     steps = over(skinny_mma_columns_of(product), shape.step)
-    # Wider tiles first, which read x less often: the first of equals is taken.
+    # Wider tiles, which read x less often, come first, because the first of equals is taken.
     widest = 4 if skinny_mma_forced.tiles else 2 if product.form == FORM_INT4 else 1
     for tiles in range(widest, 0, -1):
         for row_warps in range(1, MAX_WARPS + 1):
@@ -203,7 +204,7 @@ cdef bint skinny_mma_choose_shape(const SmallProduct* product, const SmallDevice
 # ---- launch
 
 cdef inline int most_nbytes(const SmallDevice* device) noexcept nogil:
-    """Shared memory: as much as any span of a shape can ask for."""
+    """Return the most shared memory that any span of a shape needs."""
     return device.shared_nbytes - SKINNY_MMA_RESERVED_NBYTES
 
 
@@ -227,7 +228,7 @@ cdef object skinny_mma_program(const void* variant):
 
 cdef const Known* skinny_mma_known(const SmallProduct* product,
                                    const SmallDevice* device) except NULL nogil:
-    """The shape of blocks and the kernel, found once for each product that keeps its place."""
+    """Return the shape of blocks and the kernel, found once while the product keeps its place."""
     cdef uint64_t mixed = (product.n * 31 + product.k) * 31 + product.m
     cdef Known* found
     cdef Known made
@@ -244,7 +245,7 @@ cdef const Known* skinny_mma_known(const SmallProduct* product,
     made.form, made.device, made.epoch = product.form, product.device, known_epoch
     made.type_x, made.type_y = product.type_x, product.type_y
     made.kernel = kernel_of(&skinny_mma_kernels, variant_key(&made), skinny_mma_program, &made)
-    # At once, since a finalizer that ran meanwhile may have used the place.
+    # Written at once, because a finalizer that ran meanwhile may have used the place.
     found[0] = made
     return found
 
@@ -253,17 +254,17 @@ cdef int skinny_mma_shape(const SmallProduct* product, const SmallDevice* device
                           SkinnyMmaBlockShape* shape) except -1 nogil:
     if not skinny_mma_choose_shape(product, device, shape):
         with gil:
-            raise ValueError(f"shared_nbytes: got {device.shared_nbytes}; expected the room for a "
+            raise ValueError(f"shared_nbytes: got {device.shared_nbytes}; expected enough for a "
                              "block of a skinny product")
     return 0
 
 
-# Compiles the kernel for a product; BLAS_NOT_SUPPORTED where nothing compiles kernels.
+# Compiles the kernel for a product; BLAS_NOT_SUPPORTED where kernels cannot be compiled.
 cdef int mma_prepare(const SmallProduct* product, const SmallDevice* device) except -1 nogil:
     return compiled(skinny_mma_known(product, device).kernel, product.device, most_nbytes(device))
 
 
-# Queues a product that small_product_fits on the stream.
+# Queues a product that satisfies small_product_fits on the stream.
 cdef int mma_run(const SmallProduct* product, const SmallDevice* device,
                  uint64_t stream) except -1 nogil:
     cdef SkinnyMmaParameters p

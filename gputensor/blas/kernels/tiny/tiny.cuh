@@ -3,11 +3,12 @@
 // A block reads its rows of A and columns of B, up to 128 terms at once, into shared memory as
 // float32, while the next 128 are already on their way to registers. Its 256 threads form groups; a
 // group covers the whole tile with 4 x 4 results a thread and takes every GROUPS-th term. So the
-// arithmetic is spread over the block even for one small tile, and the groups' sums meet in a fixed
-// tree: the same operands give the same bits.
+// arithmetic is spread over the block even for one small tile. The groups' sums are added in a
+// fixed tree, so the same operands give the same bits.
 //
-// Elements are read one by one: any strides, any alignment. Eight threads follow the unit stride of
-// an operand that is contiguous along k, which fills a sector and stores without bank conflicts.
+// Elements are read one by one, so any strides and alignment are allowed. Eight threads follow the
+// unit stride of an operand that is contiguous along k, which fills a sector and stores without
+// bank conflicts.
 //
 // Defined before this text: INPUT and OUTPUT, element types; TILE, 16 or 32, rows and columns of
 // the result that a block of 256 threads computes.
@@ -35,7 +36,7 @@ const int AREA = TILE * TILE;
 
 struct alignas(16) Four { float x, y, z, w; };
 
-// Where a thread reads an operand: a line of its tile and the first of its terms.
+// The place where a thread reads an operand: a line of its tile and the first of its terms.
 struct Place { int line, term; };
 
 __device__ __forceinline__ Place place_of(int term_stride) {
@@ -82,7 +83,7 @@ template <int HALF> __device__ __forceinline__ void fold(float* parts) {
 
 extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
     start_early();
-    // The operands lie side by side; after the last term, the sums of the groups.
+    // The operands lie side by side; after the last term, the sums of the groups overwrite them.
     const int SIDE = DEPTH * PITCH / 4, SUMS = GROUPS * AREA / 4;
     __shared__ Four memory[2 * SIDE > SUMS ? 2 * SIDE : SUMS];
     float* const floats = &memory[0].x;

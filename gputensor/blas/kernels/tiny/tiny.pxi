@@ -1,18 +1,17 @@
 """Tiny products, whose time on the host is longer than on the GPU.
 
 A call of cuBLASLt takes 5 to 7 us of the host however well it is prepared, and a launch of our own
-2 us, while a GPU multiplies 64 x 64 matrices in 2.4 us. So the next product is ready to run before
-the library has finished asking for this one. A product goes to our own kernel as long as that
-kernel takes about as long on the GPU as the library's: when its tiles are one wave of blocks, and
-the multiply-adds of one block take a small part of the time that any kernel takes. There are no
-tensor cores in it: at these sizes the time goes into the launch and the first loads, not into
-arithmetic.
+2 us, while a GPU multiplies 64 x 64 matrices in 2.4 us. So with the library, the GPU waits for the
+host. A product goes to our own kernel as long as that kernel takes about as long on the GPU as the
+library's: when its tiles are one wave of blocks, and the multiply-adds of one block take a small
+part of the time that any kernel takes. The kernel does not use tensor cores, because at these sizes
+the time goes into the launch and the first loads, not into arithmetic.
 
 Why not a larger limit: host time matters only while calls follow each other; in a captured graph
 or behind a long kernel, the time on the GPU is all there is.
 
-The sums are float32's, also where the precision flags allow less, and do not depend on the stream
-or on what else runs.
+The sums are in float32, even where the precision flags allow less, and do not depend on the stream
+or on other work.
 """
 
 cdef enum:
@@ -27,7 +26,7 @@ cdef enum:
     SMALL_TERMS = 256
     LARGE_TERMS = 128
     SMALL_TERMS_HALF = 128
-    LARGE_TERMS_HALF = 16       # 256x256x64 in bf16: 3.3 us, the library 2.2 (H200)
+    LARGE_TERMS_HALF = 16       # 256x256x64 in bf16 takes 3.3 us, the library 2.2 (H200)
     VECTOR_TERMS = 64           # of a matrix times a vector, for which a tile has few threads
 
 cdef extern from "gputensor/blas/kernels/tiny/tiny.h" namespace "gputensor" nogil:
@@ -64,7 +63,7 @@ cdef inline bint is_one_wave(int64_t m, int64_t n, int64_t batch, int tile) noex
 
 
 cdef int tiny_tile(int dtype, int64_t m, int64_t n, int64_t k, int64_t batch) noexcept nogil:
-    """The tile for a product of float types, or 0 when it is not tiny."""
+    """Return the tile for a product of float types, or 0 when it is not tiny."""
     cdef bint is_half = dtype != DT_FLOAT32
     if min(m, n) == 1 and k > VECTOR_TERMS:
         return 0

@@ -1,5 +1,5 @@
-# For the tests' extension: rules that need no device, and what its tests force. No other room of
-# the library calls these or changes what is forced.
+# For the tests' extension: a rule that needs no device, and launches with a forced split. No other
+# room of the library calls these.
 
 cdef int unaligned_split(int dtype, bint a_along_k, bint b_along_k, int64_t m, int64_t n, int64_t k,
                          int64_t batch) noexcept nogil

@@ -1,21 +1,21 @@
-// How an operand of any alignment comes to the tensor cores, for unaligned.cuh.
+// Brings an operand of any alignment to the tensor cores, for unaligned.cuh.
 //
-// The rows of an odd matrix start anywhere. Whole aligned lines of 128 bytes are copied, which is
-// the least that L2 can send, and each chunk of 16 bytes is put where it would be if its row
-// started at a chunk. What is left of the row's start, less than 16 bytes, is an offset of the
-// words that a thread reads, which costs nothing; 16-bit rows that start in the middle of a word
+// The rows of an odd matrix start anywhere. Whole aligned lines of 128 bytes are copied, the
+// smallest amount that L2 can send, and each chunk of 16 bytes is put where it would be if its row
+// started at a chunk. The rest of the row's start, less than 16 bytes, is an offset of the
+// words that a thread reads, which costs no time; 16-bit rows that start in the middle of a word
 // take two words and a permutation.
 //
-// Banks: the four threads that share a line of m or n read four words of k, or the other way round;
-// mma's eight lines must start alike for the 32 words to lie in 32 banks. Rows UNIT apart do if
-// their pitch is odd, so a group of mma's eight lines is taken UNIT lines apart. Where k is not
-// contiguous and rows are whole chunks apart, lines next to each other (UNIT 1, or 2 to a word) are
-// right.
+// Banks: the four threads that share a line of m or n read four words of k, or the other way round.
+// For the 32 words to lie in 32 banks, mma's eight lines must start at the same offset. Rows UNIT
+// apart do so if their pitch is odd, so a group of mma's eight lines is taken UNIT lines apart.
+// Where k is not contiguous and rows are a multiple of a chunk apart, adjacent lines (UNIT 1, or 2
+// to a word) are right.
 #pragma once
 
 template <bool PART>
 __device__ __forceinline__ void copy(uint32 to, const char* from, int nbytes, bool exists) {
-    if (PART)       // what is beyond `nbytes` becomes zero
+    if (PART)       // bytes from `nbytes` on become zero
         asm volatile("{ .reg .pred p; setp.ne.b32 p, %3, 0;"
                      " @p cp.async.cg.shared.global [%0], [%1], 16, %2; }"
                      :: "r"(to), "l"(from), "r"(nbytes), "r"((int)exists) : "memory");
@@ -38,15 +38,15 @@ __device__ __forceinline__ uint32 pick(uint32 x, uint32 y, uint32 which) {
     asm("prmt.b32 %0, %1, %2, %3;" : "=r"(z) : "r"(x), "r"(y), "r"(which));
     return z;
 }
-// Infinities and NaNs stay.
+// Rounds to TF32; infinities and NaNs stay.
 __device__ __forceinline__ uint32 tf32_of(uint32 x) {
     uint32 y;
     asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(y) : "r"(x));
     return y;
 }
 
-// Which line (of m or n) of a tile is which of mma's: 8 slots are a group, UNIT groups share
-// 8 * UNIT lines. Where fewer lines are left over, fewer groups do.
+// Maps lines (of m or n) of a tile to mma's slots: 8 slots are a group, UNIT groups share
+// 8 * UNIT lines. The remaining lines at the end are shared by fewer groups.
 template <int LINES, int UNIT> struct Order {
     static const int WHOLE = LINES / (8 * UNIT) * 8 * UNIT;
     static const int LAST = LINES > WHOLE ? (LINES - WHOLE) / 8 : 1;
@@ -54,7 +54,8 @@ template <int LINES, int UNIT> struct Order {
         const int unit = slot < WHOLE ? UNIT : LAST;
         return slot / (8 * UNIT) * (8 * UNIT) + unit * (slot % 8) + slot / 8 % UNIT;
     }
-    // Of a line below WHOLE; of one so much beyond. Apart, for divisions by constants.
+    // The slot of a line below WHOLE, and below it, of one that is `line` beyond WHOLE. There are
+    // two functions so that divisors are constants.
     static __device__ __forceinline__ int slot_of(int line) {
         const int within = line % (8 * UNIT);
         return line - within + within % UNIT * 8 + within / UNIT;
@@ -64,8 +65,8 @@ template <int LINES, int UNIT> struct Order {
     }
 };
 
-// STAGES steps of an operand in shared memory. ALONG_K (its unit stride is k's): each line is a
-// ring of STAGES * 128 bytes, whose first chunk is there once more behind it. Otherwise each k of a
+// STAGES steps of an operand in shared memory. ALONG_K (its unit stride is along k): each line is a
+// ring of STAGES * 128 bytes, followed by a second copy of its first chunk. Otherwise each k of a
 // stage has a row.
 template <bool ALONG_K, int LINES, int UNIT> struct Ring {
     typedef Order<LINES, UNIT> Map;
@@ -75,9 +76,9 @@ template <bool ALONG_K, int LINES, int UNIT> struct Ring {
     static const int NBYTES = ALONG_K ? LINES * PITCH : STAGES * STEP;
 };
 
-// How the LOADERS threads copy an operand, 8 threads to a line of 128 bytes. Rows PERIOD apart
-// start alike, so a thread has KINDS of rows. ALONG_K, step s of a row is its s-th aligned line,
-// which step s - 1 needs too.
+// The LOADERS threads copy an operand, 8 threads to a line of 128 bytes. Rows PERIOD apart
+// start at the same offset, so a thread has KINDS of rows. ALONG_K, step s of a row is its s-th
+// aligned line, which step s - 1 needs too.
 template <bool ALONG_K, int LINES, int UNIT> struct Loader {
     typedef Ring<ALONG_K, LINES, UNIT> Shape;
     typedef typename Shape::Map Map;
@@ -151,8 +152,8 @@ template <bool ALONG_K, int LINES, int UNIT> struct Loader {
     }
 };
 
-// How a warp reads its lines of an operand, as mma's fragments: of a group of lines, in a part of
-// k (32 bytes), thread 4 g + t has the words t and t + 4 of k of line g.
+// A warp reads its lines of an operand as mma's fragments: for a group of lines, in a part of k (32
+// bytes), thread 4 g + t has the words t and t + 4 of k of line g.
 template <bool ALONG_K, int LINES, int UNIT, int WARPS> struct Reader {
     typedef Ring<ALONG_K, LINES, UNIT> Shape;
     typedef typename Shape::Map Map;
@@ -165,7 +166,7 @@ template <bool ALONG_K, int LINES, int UNIT, int WARPS> struct Reader {
     bool is_odd[2];             // 16 bits: of even and odd groups, or of even and odd k
     uint32 which[2] = {};       // pick's choice for them
 
-    // Groups UNIT apart differ by a constant, but for those that may be among the last lines.
+    // Groups UNIT apart differ by a constant, except those that may be among the last lines.
     static constexpr __device__ __forceinline__ bool has_own(int group) {
         return (WARPS - 1) * GROUPS + group >= Map::WHOLE / 8;
     }
@@ -204,7 +205,7 @@ template <bool ALONG_K, int LINES, int UNIT, int WARPS> struct Reader {
             }
     }
 
-    // Reads what is needed of groups `group` and `group + 1`, 4 words of each.
+    // Reads the needed words of groups `group` and `group + 1`, 4 of each.
     __device__ __forceinline__ void fetch(uint32* x, int group, int part, uint32 stage) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
@@ -217,7 +218,7 @@ template <bool ALONG_K, int LINES, int UNIT, int WARPS> struct Reader {
             if (E == 2) load_word(x[2 * i + 1], from + 4, is_odd[ALONG_K ? own % 2 : other]);
         }
     }
-    // Makes mma's words of it: z[0], z[1] of the group and z[2], z[3] of the next.
+    // Makes mma's words of them: z[0], z[1] of the group and z[2], z[3] of the next.
     __device__ __forceinline__ void finish(uint32* z, const uint32* x, int group) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {

@@ -1,15 +1,15 @@
-// Products of unaligned matrices as they are: operands of any alignment into the tensor cores.
+// Products of unaligned matrices without copies: operands of any alignment into the tensor cores.
 //
-// Matrices whose rows do not start at multiples of 16 bytes are closed to the bulk copy engine, and
+// The bulk copy engine cannot copy matrices whose rows do not start at multiples of 16 bytes, and
 // wgmma reads shared memory in one aligned order. mma takes registers instead, so each thread can
 // add its row's offset to the address that it reads (ring.cuh). No matrix is copied before the
-// product and none after it.
+// product or after it.
 //
 // Four warps copy, several steps of 128 bytes along k ahead; four multiply, each a quarter of a
-// tile of 128 rows. Barriers in shared memory say which stages are full and which are free. K is
-// cut among the SPLIT blocks of a cluster. Their sums meet through distributed shared memory in the
-// order of the blocks: no atomics, no second pass, equal bits from run to run. Matrices are
-// column-major, as in product.pxd.
+// tile of 128 rows. Barriers in shared memory tell full stages from free ones. K is cut among the
+// SPLIT blocks of a cluster. Their sums are added through distributed shared memory in the order of
+// the blocks, without atomics or a second pass, so the bits are equal from run to run. Matrices are
+// column-major, as in blas/plan.
 //
 // Defined before this text: INPUT and OUTPUT, element types; BN, columns of the tile; SPLIT;
 // STAGES; A_ALONG_K and B_ALONG_K, whether k is an operand's contiguous dimension; A_UNIT and
@@ -58,8 +58,8 @@ __device__ __forceinline__ void meet() {
 #endif
 }
 
-// Four sums of the block `rank` of the cluster. Nothing writes there between the two barriers,
-// so no clobber: several loads are to be on their way at once.
+// Loads four sums of the block `rank` of the cluster. No write happens there between the two
+// barriers, so there is no clobber, which lets several loads be in flight at once.
 __device__ __forceinline__ void load_sums(float* x, uint32 from, int rank) {
 #if SPLIT > 1
     uint32 there;
@@ -117,7 +117,7 @@ kernel(const __grid_constant__ Parameters p) {
         a.open(from_a, p.lda, row, p.m, begin, end, shared);
         b.open(from_b, p.ldb, column, p.n, begin, end, memory_b);
         int stage = 0, parity = 1;
-        // One more than there are steps, since rows along k end a line later.
+        // One more than the number of steps, since rows along k end a line later.
 #pragma unroll 1
         for (int step = 0; step <= steps && steps; ++step) {
             if (step >= STAGES) wait(empty + 8 * stage, parity);
@@ -149,7 +149,7 @@ kernel(const __grid_constant__ Parameters p) {
 #pragma unroll
                 for (int q = 0; q < 4; ++q) sums[i][j][q] = 0.0f;
 
-        // What is read waits for a tile's time in `coming`: A's next tile, B's next part.
+        // Words that were read wait in `coming` for one tile: A's next tile, B's next part.
         const int PAIRS = (TILES_N + 1) / 2;
         uint32 coming_a[2][8] = {}, coming_b[PAIRS][8] = {}, ready_a[4], ready_b[PAIRS][4];
         int stage = 0, after = 1;       // of this step, and of the one that the next also needs
@@ -196,8 +196,8 @@ kernel(const __grid_constant__ Parameters p) {
                              :: "r"(empty + 8 * stage) : "memory");
             stage = next;
         }
-        // All that was copied has been read by all four warps: the sums, column by column in the
-        // order of the slots, take its place.
+        // All four warps have read all copied data: the sums overwrite it, column by column in the
+        // order of the slots.
         asm volatile("bar.sync 1, %0;" :: "n"(WORKERS) : "memory");
         const uint32 to = shared + 4 * (warp_m * TILES_M * 16 + lane / 4
                                         + (warp_n * TILES_N * 8 + lane % 4 * 2) * PITCH);
@@ -263,8 +263,8 @@ kernel(const __grid_constant__ Parameters p) {
         }
     }
 #if SPLIT > 1
-    // No block of the cluster leaves while another still reads its sums. What was read is in
-    // registers by now; a release would wait for D to be written besides.
+    // No block of the cluster ends while another still reads its sums. The loaded sums are in
+    // registers by now; a release would also wait until D is written.
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
     asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 #endif

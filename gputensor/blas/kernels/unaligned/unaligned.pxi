@@ -10,19 +10,20 @@ steps of 128 bytes along K; CLUSTERS[split] clusters run at once. In microsecond
 
     time = LAUNCH + waves * (ceil(steps / split) * STEP + (MEET if split > 1))
 
-which met 40 measured times of one wave on an H200 within 10 percent. The kernel takes a product
+which is within 10 percent of 40 measured times of one wave on an H200. The kernel takes a product
 whose tiles are one wave, not too empty and not too short along K, while that time is under a limit
-beyond which the packed or padded product was quicker: with float32 nearly everything that is one
-wave, less where the library's rows lie along k; with 16-bit types, whose copies cost less, about
-half of that, and nothing whose result is aligned. Other Hopper devices have other constants, which
-shift choices, not results; devices of other compute capabilities are left to the libraries.
+beyond which the packed or padded product was quicker. With float32 that is nearly every product of
+one wave, fewer where the library's rows lie along k; with 16-bit types, whose copies cost less,
+about half of that, and no product whose result is aligned. Other Hopper devices have other
+constants, which shift choices, not results; devices of other compute capabilities are left to the
+libraries.
 """
 
 cdef enum:
-    CAPABILITY = 90             # where it was measured, and clusters are
+    CAPABILITY = 90             # measured there, and the kernel needs clusters
     UNALIGNED_TILE = 128
     COLUMNS = 112
-    COLUMNS_PAIRED = 128        # where pairs of k are put together from two rows of B
+    COLUMNS_PAIRED = 128        # where pairs of k are assembled from two rows of B
     STAGES = 6
     UNALIGNED_BLOCK = 256
     STEP_NBYTES = 128
@@ -55,7 +56,7 @@ cdef extern from "gputensor/blas/kernels/unaligned/unaligned.h" namespace "gpute
         float alpha
         float beta
 
-# Clusters of 1 to 8 blocks that unaligned_run at once, a block on each multiprocessor (H200).
+# Clusters of 1 to 8 blocks that run at once, a block on each multiprocessor (H200).
 cdef int[9] CLUSTERS
 CLUSTERS[:] = [0, 132, 66, 39, 30, 22, 16, 15, 15]
 
@@ -65,9 +66,9 @@ cdef double MEET = 0.9          # each block reads its slice of all blocks' sums
 cdef double STEP = 0.8          # 32 terms of float32
 cdef double STEP_HALF = 1.0     # 64 terms of 16 bits
 cdef double LIMIT = 25.0
-cdef double LIMIT_ALONG_K = 19.9    # the same where both operands' unit stride is k's
+cdef double LIMIT_ALONG_K = 19.9    # the same where both operands' unit stride is along k
 cdef double LIMIT_HALF = 12.0
-cdef double LEAST_FILLED = 0.6  # part of the tiles that is result
+cdef double LEAST_FILLED = 0.6  # share of the tiles' area that is result
 
 # A variant of the kernel: types; whether each operand lies along k, and in whole chunks; the split.
 cdef struct UnalignedVariant:
@@ -97,7 +98,7 @@ cdef inline double limit_of(int dtype, bint is_along_k) noexcept nogil:
 
 cdef int choose_split(int dtype, int columns, int64_t m, int64_t n, int64_t k, int64_t batch,
                       double* microseconds) noexcept nogil:
-    """The split with the shortest time by the model, and that time."""
+    """Return the split with the shortest modelled time, and store that time."""
     cdef int64_t tiles = ceil_of(m, UNALIGNED_TILE) * ceil_of(n, columns) * batch
     cdef int64_t steps = ceil_of(k * dtype_itemsize(dtype), STEP_NBYTES)
     cdef double step = STEP if dtype == DT_FLOAT32 else STEP_HALF
@@ -131,7 +132,7 @@ cdef bint unaligned_can(const Product* product) except -1 nogil:
 
 cdef int unaligned_split(int dtype, bint a_along_k, bint b_along_k, int64_t m, int64_t n, int64_t k,
                          int64_t batch) noexcept nogil:
-    """The split of a product that the kernel takes; 0: it takes none of these sizes."""
+    """Return the split of a product; 0 if the kernel does not take these sizes."""
     cdef int columns = unaligned_columns_of(dtype, b_along_k)
     cdef double limit = limit_of(dtype, a_along_k and b_along_k)
     cdef double microseconds = 0

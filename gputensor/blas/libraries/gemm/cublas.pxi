@@ -1,8 +1,8 @@
 """Products by cuBLAS: the 64-bit forms of GemmEx and of its batched variants.
 
 The handle belongs to this thread; its stream, workspace and math mode are set only when they
-change. A batch above 65,535 goes in pieces, since a grid has no more blocks than that in its
-third dimension; so do the pieces of a pointer array.
+change. A batch above 65,535 is cut into several calls, since a grid has at most that many blocks in
+its third dimension; so is a long pointer array.
 """
 
 cdef enum:
@@ -21,7 +21,7 @@ cdef int bind_cublas() except -1:
 cdef CublasHandle* bound_handle(const Product* product, uint64_t workspace,
                                 size_t workspace_nbytes, uint64_t stream,
                                 int* status) noexcept nogil:
-    """The thread's handle, set for the product; NULL and a status when cuBLAS cannot do it."""
+    """Return the thread's handle, set for the product, or NULL and a status if cuBLAS cannot."""
     cdef int math = MATH_DEFAULT
     if product.activation != ACT_NONE or product.bias or product.scale_a:
         status[0] = BLAS_NOT_SUPPORTED
@@ -105,7 +105,7 @@ cdef int cublas_run_pointers(const Product* product, int64_t total, uint64_t tab
 
 # ---- products of different geometries
 
-# What the library takes in arrays, one entry for each run of products of one geometry.
+# The library's array arguments, with one entry for each run of products of one geometry.
 cdef struct Groups:
     int64_t count
     int* op_a
@@ -152,7 +152,7 @@ cdef void* groups_make(Groups* groups, int64_t capacity) noexcept nogil:
 cdef void groups_fill(Groups* groups, const Product* products, int64_t total) noexcept nogil:
     cdef int64_t index, group
     cdef int scale = scale_type(products)
-    # Factors lie side by side in their own type.
+    # Factors are contiguous in their type.
     cdef int nbytes = 8 if scale == TYPE_R_64F else 2 if scale == TYPE_R_16F else 4
     cdef const Product* product
     for index in range(total):

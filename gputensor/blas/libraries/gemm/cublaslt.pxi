@@ -1,8 +1,8 @@
 """Products by cuBLASLt, planned once and then queued with one library call.
 
-The bias and scale pointers of a product live in the plan's descriptor and are set before each call
-that has them. Such calls hold the GIL from there to the launch; the calls of the C entry have
-neither, so they share descriptors without a lock.
+The bias and scale pointers of a product are in the plan's descriptor and are set before each call
+that has them. Such calls hold the GIL from then until the launch; the calls of the C entry have no
+such pointers, so they share descriptors without a lock.
 """
 
 cdef extern from "gputensor/blas/libraries/proposal.h" namespace "gputensor" nogil:
@@ -24,7 +24,7 @@ cdef size_t lt_version() noexcept nogil:
 
 
 cdef int lt_epilogue(const Product* product) noexcept nogil:
-    """The library's epilogue; -1 when it has no such activation."""
+    """Return the library's epilogue, or -1 when it lacks the activation."""
     cdef int epilogue
     if product.activation == ACT_NONE:
         epilogue = EPILOGUE_DEFAULT if not product.bias else 0
@@ -67,7 +67,7 @@ cdef int make_desc(const Product* product, Plan* plan) noexcept nogil:
         status = lt.desc_set(plan.desc, DESC_EPILOGUE, &epilogue, sizeof(epilogue))
     if status == BLAS_OK and product.flags & PRODUCT_FAST_ACCUMULATION:
         status = lt.desc_set(plan.desc, DESC_FAST_ACCUM, &fast, sizeof(fast))
-    # Libraries before CUDA 12.9 know no scale modes; their only one is the default.
+    # Libraries before CUDA 12.9 have only the default scale mode and no attribute for it.
     if status == BLAS_OK and product.scale_mode_a != SCALE_TENSOR:
         mode = product.scale_mode_a
         status = lt.desc_set(plan.desc, DESC_A_SCALE_MODE, &mode, sizeof(mode))
@@ -121,7 +121,7 @@ cdef int lt_plan_build(const Product* product, size_t workspace_nbytes, const Ch
     if status == BLAS_OK:
         status = make_layouts(product, plan)
     if status == BLAS_OK and choice is not NULL and choice.has_config:
-        # From a file, so possibly measured where workspaces are larger.
+        # The choice may come from a file, measured where workspaces are larger.
         if (lt_algo_of(plan, product, choice, &result) == BLAS_OK
                 and result.workspace_nbytes <= workspace_nbytes):
             count = 1
@@ -144,7 +144,7 @@ cdef inline size_t config_nbytes(int attribute) noexcept nogil:
     return 2 if attribute == CONFIG_INNER_SHAPE or attribute == CONFIG_CLUSTER else 4
 
 
-# The algorithm that a choice names for a plan's product, with its workspace; a cuBLAS status.
+# Finds the algorithm of a choice for a plan's product, with its workspace; returns a cuBLAS status.
 cdef int lt_algo_of(Plan* plan, const Product* product, const Choice* choice,
                     LtHeuristic* result) noexcept nogil:
     cdef LtAlgo algo
@@ -155,7 +155,7 @@ cdef int lt_algo_of(Plan* plan, const Product* product, const Choice* choice,
         library_type(product.type_b), type_d, type_d, choice.config[CONFIG_ID], &algo)
     for attribute in range(CONFIG_TILE, CONFIG_COUNT):
         if status == BLAS_OK:
-            # Little-endian: the low bytes come first, so a narrower attribute reads its own.
+            # Little-endian: the low bytes come first, so a narrower attribute reads the right ones.
             status = lt.algo_set(&algo, attribute, &choice.config[attribute],
                                  config_nbytes(attribute))
     if status == BLAS_OK:
@@ -180,7 +180,7 @@ cdef int lt_config_of(const LtAlgo* algo, Choice* choice) noexcept nogil:
     return status
 
 
-# Up to `capacity` algorithms that the library proposes, best first.
+# Finds up to `capacity` algorithms that the library proposes, best first.
 cdef int lt_propose(Plan* plan, const Product* product, size_t workspace_nbytes, int capacity,
                     LtHeuristic* results, int* count) noexcept nogil:
     cdef void* preference = NULL

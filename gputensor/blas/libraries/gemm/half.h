@@ -1,4 +1,4 @@
-// float16 from double, for the factors that the libraries take in that type.
+// Conversion of double to float16, for factors that the libraries take in that type.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
-"""The library's types of matrices and of alpha and beta, and these two in that type."""
+"""The library's types of matrices and factors, and the conversion of alpha and beta."""
 
 cdef extern from *:
     """
     #include <cstdint>
-    // By DType code (operand.pxd); -1: the library has no such type.
+    // By DType code (_arrays/__init__.pxd); -1: the library has no such type.
     static const int gt_library_types[17] =
         {-1, 3, -1, 10, -1, 8, -1, -1, -1, 2, 14, 0, 1, 4, 5, 28, 29};
     """
@@ -16,7 +16,7 @@ cdef extern from "gputensor/blas/libraries/gemm/half.h" nogil:
 cdef int64_t EXACT = 1 << 53     # every integer up to it is a double
 
 
-# The library's number for a DType code; -1 when it has none.
+# The library's number for a DType code, or -1.
 cdef int library_type(int dtype) noexcept nogil:
     return gt_library_types[dtype]
 
@@ -48,7 +48,8 @@ cdef void store_scale(int library_type, double real, double imag, ScaleFactor* o
 
 cdef int split_integer(object value, double* real, double* imag) except -1:
     cdef int64_t number = <int64_t><uint64_t>(value & 0xFFFFFFFFFFFFFFFF)
-    # Both are exact: a multiple of 2**32 of 64 bits, and 32 bits; most numbers need the first only.
+    # Both parts are exact: a 64-bit multiple of 2**32, and 32 bits. Most numbers need only the
+    # first.
     cdef int64_t low = 0 if -EXACT <= number <= EXACT else number & 0xFFFFFFFF
     real[0] = <double>(number - low)
     imag[0] = <double>low

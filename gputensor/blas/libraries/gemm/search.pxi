@@ -1,13 +1,13 @@
-"""Searching cuBLASLt: what it proposes, everything there is, what lies near a good algorithm.
+"""Searches cuBLASLt for its proposals, for all algorithms, and for neighbours of a good one.
 
-A configuration is the tuple of an algorithm's CONFIG_* attributes. The library's heuristic answers
-with a few; with less workspace it proposes others, which may well be quicker. The attributes of an
-algorithm span tens of thousands of configurations, most of which do not fit a product: an
-enumeration first finds the tiles and stages that fit and varies the rest of those only.
+A configuration is the tuple of an algorithm's CONFIG_* attributes. The library's heuristic proposes
+a few; with less workspace it proposes others, which may be quicker. The attributes of an algorithm
+span tens of thousands of configurations, most of which do not fit a product. So an enumeration
+first finds the tiles and stages that fit, and varies the other attributes only for those.
 """
 
 cdef enum:
-    PROPOSALS = 64              # of each workspace limit
+    PROPOSALS = 64              # for each workspace limit
     LITTLE_WORKSPACE = 1 << 20
     CLUSTERS = 16               # shapes of up to 16 blocks have the first numbers
 
@@ -36,7 +36,7 @@ cdef int algo_of_id(Plan* plan, const Product* product, int number, LtAlgo* algo
 
 
 cdef list capabilities(const LtAlgo* algo, int attribute):
-    """The values of an array capability; [0] (undefined) when the algorithm has none."""
+    """Return the values of an array capability; [0] (undefined) when the algorithm has none."""
     cdef uint32_t[1024] values
     cdef size_t written = 0
     if lt_table().algo_cap(algo, attribute, values, sizeof(values), &written) != BLAS_OK:
@@ -53,7 +53,7 @@ cdef int number_capability(const LtAlgo* algo, int attribute):
 
 
 cdef dict ranges_of(const LtAlgo* algo):
-    """The values that each attribute of an algorithm may take."""
+    """Return the values that each attribute of an algorithm may take."""
     return {
         CONFIG_TILE: capabilities(algo, CAP_TILE_IDS),
         CONFIG_STAGES: capabilities(algo, CAP_STAGES_IDS),
@@ -65,7 +65,7 @@ cdef dict ranges_of(const LtAlgo* algo):
 
 
 cdef tuple changed(config, int attribute, int value):
-    """The configuration with one attribute changed, and the reduction that a split needs."""
+    """Return the configuration with one attribute changed, and the reduction that a split needs."""
     new = list(config)
     new[attribute] = value
     if attribute == CONFIG_SPLITK:
