@@ -41,14 +41,13 @@ _REPLACEMENTS = (
 )
 
 _SHIM = r"""
-#include <vector>
-
 static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned s) {
     unsigned long long both = (unsigned long long)y << 32 | x;
     unsigned out = 0;
     for (int i = 0; i < 4; ++i) out |= (unsigned)(both >> 8 * (s >> 4 * i & 7) & 255) << 8 * i;
     return out;
 }
+#define CPU_SHARED_NBYTES 240000
 #define __align__(n)
 #undef __launch_bounds__
 #define __launch_bounds__(...)
@@ -72,7 +71,7 @@ struct CpuBarrier {
     }
 };
 struct CpuBlock {
-    std::vector<char> memory;
+    char memory[CPU_SHARED_NBYTES + 128];
     char* shared;
     CpuBarrier all, warps[32];
     unsigned lanes[1024], fragments[1024][6];
@@ -159,8 +158,8 @@ extern "C" void run(const unsigned* grid, const unsigned* block, const void* par
     for (first = 0; first < grid[0]; first += SPLITS) {
         for (int s = 0; s < SPLITS; ++s) {
             CpuBlock& here = cpu_cluster[s];
-            here.memory.assign(CPU_SHARED_NBYTES + 128, (char)0xff);
-            here.shared = (char*)((size_t)(here.memory.data() + 127) / 128 * 128);
+            memset(here.memory, 0xff, sizeof here.memory);
+            here.shared = (char*)((size_t)(here.memory + 127) / 128 * 128);
         }
         is_begun = false;
         for (i = 0; i < count; ++i) cpu_done[i] = false, waits[i] = {};
@@ -233,8 +232,7 @@ def cpu_source(source):
     """Return the program with its shim in front and its entry behind."""
     source = without_ptx(source)
     source = source.replace("extern __shared__", "static").replace("memory[];", "memory[1];")
-    shared = "#define CPU_SHARED_NBYTES 240000\n"
-    return f'#include "{HEADER}"\n{_SHIM}{source}{shared}{_RUN}'
+    return f'#include "{HEADER}"\n{_SHIM}{source}{_RUN}'
 
 
 def compile_source(source, target, options=()):
