@@ -93,6 +93,9 @@ def pytest_runtest_protocol(item):
 
 
 KNOWN = pytest.StashKey()
+GROUPS = pytest.StashKey()
+# What no test here needs, and what takes a third of the time that a child needs to start.
+UNUSED = ("cacheprovider", "hypothesispytest", "benchmark")
 
 
 def group_of(item):
@@ -102,6 +105,16 @@ def group_of(item):
     if mark and (mark.args or not mark.kwargs):
         own = item.name
     return item.path, item.callspec.params["order"], own
+
+
+def groups_of(session):
+    """All groups of a session, found once: {what they have in common: tests}."""
+    if GROUPS not in session.stash:
+        groups = session.stash.setdefault(GROUPS, {})
+        for item in session.items:
+            if HERE in item.path.parents:
+                groups.setdefault(group_of(item), []).append(item)
+    return session.stash[GROUPS]
 
 
 def name_of(item):
@@ -115,8 +128,7 @@ def run_group(first):
     if hasattr(first.config, "workerinput") and not first.config.getoption("loadgroup"):
         group = [first]  # without --dist loadgroup, a worker has some tests of the group only
     else:
-        items = [item for item in first.session.items if HERE in item.path.parents]
-        group = [item for item in items if group_of(item) == group_of(first)]
+        group = groups_of(first.session)[group_of(first)]
     names = {name_of(item): item.nodeid for item in group}
     mark = first.get_closest_marker("process")
     seed = None
@@ -125,7 +137,7 @@ def run_group(first):
     with simulated_gpu.scratch_file() as path:
         environment = simulated_gpu.environment(seed, **(mark.kwargs if mark else {}))
         limit = first.config.getoption("--timeout", None)
-        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *names]
+        command = [sys.executable, "-m", "pytest", *(f"-pno:{name}" for name in UNUSED), *names]
         result = subprocess.run(
             command + ([f"--timeout={limit}"] if limit else []),
             env=environment | {REPORTS: str(path)},
