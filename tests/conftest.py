@@ -36,14 +36,19 @@ def open_devices():
     return found
 
 
-def pytest_collection_finish():
-    """Keep the collected tests out of the garbage collector's way: they live until the end."""
+def set_aside():
+    """Keep what lives on out of the garbage collector's way; many tests collect garbage often."""
     gc.collect()
     gc.freeze()
 
 
+def pytest_collection_finish():
+    set_aside()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def no_devices_left_open():
+    set_aside()  # the modules that earlier tests have imported
     before = open_devices()
     yield
     # Those of the tensor tests stay open for the whole run.
