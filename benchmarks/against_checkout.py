@@ -2,9 +2,9 @@
 
     python benchmarks/against_checkout.py OTHER [--device host|cuda] [--rounds 15]
 
-OTHER is a built checkout. Each checkout runs in a process of its own; the rounds of the two take
-turns, so that a machine whose speed drifts slows both. A ratio below 1 means that this checkout is
-faster. Calls queue their work and return; the queue is drained between rounds.
+OTHER is a built checkout. Each checkout runs in a separate process; their rounds alternate, so that
+a machine whose speed drifts slows both. A ratio below 1 means that this checkout is faster. Calls
+queue their work and return; the queue is drained between rounds.
 """
 
 import argparse
@@ -20,7 +20,7 @@ SIZE = 64
 
 
 def calls(device):
-    """The measured calls, by name, and what drains the queue."""
+    """Return the measured calls, by name, and a function that drains the queue."""
     import gputensor as gt
 
     a, b, out = (gt.ones((SIZE, SIZE), dtype=gt.float32, device=device) for _ in range(3))
@@ -43,7 +43,7 @@ def calls(device):
 
 
 def replayed(path):
-    """Replay a trace on a phantom device: the allocator's own host time."""
+    """Replay a trace on a phantom device, to measure the allocator's own host time."""
     from gputensor._driver import registry
 
     try:
@@ -61,7 +61,7 @@ def replayed(path):
 
 
 def worker(device):
-    """Answer each line `NAME` of standard input with nanoseconds a call."""
+    """Answer each line `NAME` of standard input with the nanoseconds of one call."""
     found, drain = calls(device)
     print("|".join(found), flush=True)
     repetitions = {}

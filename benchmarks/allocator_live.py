@@ -2,10 +2,10 @@
 
     python benchmarks/allocator_live.py [--repetitions 5]
 
-Runs on a phantom host device, so that a million blocks cost no memory but their records. The loop
-goes round the live blocks, frees one and allocates its size again, on one thread, through the C
-symbols. With thread caches and without them (`thread_cache:False`: every pair goes through the
-pools under the device lock, with merge and split).
+Runs on a phantom host device, so that a million blocks need memory only for their records. The loop
+cycles through the live blocks, frees one and allocates its size again, on one thread, through the C
+symbols. It runs with thread caches and without them (`thread_cache:False`: every pair goes through
+the pools under the device lock, with merge and split).
 """
 
 import argparse

@@ -2,10 +2,10 @@
 
     python benchmarks/allocator_pairs.py [--device host|cuda] [--threads 1,2,4,8,16] [--pairs N]
 
-Sizes: 4 KiB; 32 sizes of 512 B to 1 MiB; 32 sizes of 1 to 64 MiB. With one stream for all threads
-and with a stream for each. Each figure is the median of several runs. Where torch is installed with
-CUDA, its allocator runs the same loop in the same process (through its C++ API, built on the spot).
-The driver calls made while the loops run are counted on the host device: 0 on a cache hit.
+Sizes: 4 KiB; up to 32 sizes of 512 B to 1 MiB; up to 32 sizes of 1 to 64 MiB, each with one stream
+for all threads and with a stream for each thread. Each figure is the median of several runs. Where
+torch is installed with CUDA, its allocator runs the same loop in the same process, through its C++
+API in an extension that is built when the program starts.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from report import Report
 
 
 def loop():
-    """The timed loop."""
+    """Return the timed loop."""
     entry = load("pairs").time_pairs
     entry.restype = ctypes.c_double
     entry.argtypes = [
@@ -92,7 +92,7 @@ def main():
             handles = [stream.cuda_stream for stream in streams]
             row["a stream each"] = run(entry, own, number, handles, *arguments)
             if torch:
-                # A thousand times slower under contention: fewer pairs tell as much.
+                # torch is a thousand times slower under contention, so fewer pairs are enough.
                 fewer = (sizes, live, max(options.pairs // threads // 8, 2_000), 3)
                 row["torch"] = run(entry, torch, number, [0] * threads, *fewer)
             report.add(**row)

@@ -1,9 +1,9 @@
-"""What the allocator costs from Python: empty and drop, statistics, snapshots, history.
+"""The cost of the allocator from Python: empty and drop, statistics, snapshots, history.
 
     python benchmarks/allocator_python.py [--device host|cuda]
 
-`numpy.empty` runs beside the host device, `torch.empty` beside a GPU where torch is installed, in
-the same process. Times are medians of loops in nanoseconds.
+`numpy.empty` is measured in the same process, and with a GPU also `torch.empty` where torch is
+installed. Times are medians of loops in nanoseconds.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def fill_history(device, entries):
 
 
 def history_ns(rounds=7):
-    """What recording adds to an allocation and its free, by turns: the median of the rounds."""
+    """Return the time that recording adds to an allocation and its free, a median of rounds."""
     added = []
     for _ in range(rounds):
         plain = measure(lambda: gt.empty(256, dtype="uint8"), repetitions=3)

@@ -1,10 +1,10 @@
-"""Threaded torch programs on each allocator: peak reserved, peak asked, time of a step.
+"""Threaded torch programs on each allocator: peak reserved, peak requested, time of a step.
 
     python benchmarks/allocator_threads.py [--programs gpt pair serve] [--record FOLDER]
 
-Needs torch and a GPU. Each program runs in a process of its own on four allocators: this library
-through its C symbols (with thread caches and without), torch with expandable segments, and torch's
-default. The programs:
+Needs torch and a GPU. Each program runs in a separate process on each of four allocators: this
+library through its C symbols (with thread caches and without), torch with expandable segments, and
+torch's default. The programs:
 
 gpt     a GPT with 12 layers, trained with batches of varying length; autograd frees on its thread
 pair    two threads, each training a small convolutional network on its own stream
@@ -132,7 +132,7 @@ def on_threads(count, work):
 
 
 def use_recorder(torch, own):
-    """Make this library torch's allocator, each request written down; return the recorder."""
+    """Make this library torch's allocator and record each request; return the recorder."""
     from native.build import load
 
     recorder = load("recorder")

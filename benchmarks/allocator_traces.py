@@ -1,4 +1,4 @@
-"""Recorded traces of real models: how much is reserved, what the driver's time would be, how fast.
+"""Recorded traces of real models: memory reserved, modelled driver time, and speed.
 
     python benchmarks/allocator_traces.py [--device host|cuda] [--repetitions 5]
     python benchmarks/allocator_traces.py --variants [--settings page_reuse:False]
@@ -6,14 +6,14 @@
 Utilization (peak requested / peak reserved) and modelled driver seconds come from the simulator (a
 phantom host device, the same code and decisions as on a GPU); the yardstick is 20 MiB pages without
 reuse (pages_without_reuse.py). With a GPU, the events also run for real: through the C symbols of
-this library and through torch with expandable segments, in one process, taking turns at being
-first. Every pass starts with both caches empty, so that it pays for its driver calls, and after a
-pause: the driver clears released memory in the background (14 GiB took some 25 ms), and a call that
-gives access to a page meanwhile was seen to wait up to 1 ms for it. Without the pause the side that
-runs next pays for what the other side released.
+this library and through torch with expandable segments, in one process, each side first in every
+other pass. Every pass starts with both caches empty, so that it pays for its driver calls, and
+after a pause: the driver clears released memory in the background (14 GiB took some 25 ms), and a
+call that gives access to a page meanwhile was seen to wait up to 1 ms for it. Without the pause the
+next side would pay for the memory that the other side released.
 
-With `--variants` the simulator runs programs like the recorded ones (traces/variants.py) as well
-and prints means; `--settings` are allocator settings to compare with. Nothing is written then.
+With `--variants` the simulator also runs programs like the recorded ones (traces/variants.py) and
+prints means; `--settings` are allocator settings to compare with. No result file is written then.
 """
 
 import argparse
@@ -41,7 +41,7 @@ from gputensor._driver.registry import (  # noqa: E402
 from report import Report  # noqa: E402
 
 TRACES = Path(__file__).parent / "traces"
-PAUSE = 0.3  # seconds for the driver to clear what was released
+PAUSE = 0.3  # seconds for the driver to clear released memory
 
 
 def simulate(trace):
@@ -53,7 +53,7 @@ def simulate(trace):
 
 
 def time_trace(entry, functions, device, trace, handles):
-    """Seconds for the events of a trace."""
+    """Return the seconds for the events of a trace."""
     streams = (ctypes.c_void_p * len(handles))(*handles)
     arrays = [a.ctypes.data for a in (trace.op, trace.id, trace.size, trace.stream)]
     ids = int(trace.id.max()) + 1 if len(trace.id) else 0
@@ -63,7 +63,7 @@ def time_trace(entry, functions, device, trace, handles):
 
 
 def real_times(entry, device, trace, repetitions):
-    """Microseconds an event for this library and for torch (None without it)."""
+    """Return microseconds for each event, for this library and for torch if it is there."""
     number = 0 if device == "cuda" else -1
     own, torch_peer = own_functions(), torch_functions() if device == "cuda" else None
     keep = []
@@ -94,7 +94,7 @@ def real_times(entry, device, trace, repetitions):
 
 
 def simulated_row(name, trace):
-    """What the simulator and the yardstick say of a trace."""
+    """Return the figures of the simulator and the yardstick for a trace."""
     found = simulate(trace)
     yard_utilization, yard_seconds = baseline(trace)
     return {

@@ -1,10 +1,10 @@
-"""What users of arrays do most, beside torch and CuPy: choices, statistics, layouts, orders, draws.
+"""Common array operations beside torch and CuPy: selection, statistics, layouts, sorting, random.
 
 All sides run in turn in one process; times are medians of rounds between two events around a run of
-calls, on one stream. `ratio` is the better peer's time over ours; `share` the bytes that have to be
-read and written, over our time, by the rate of a copy of as many bytes in the same run. Rows of
-host time are medians of loops; those of the host device stand beside NumPy, and the first calls are
-made in new processes, with an empty and with a full folder of kernels.
+calls, on one stream. `ratio` is the better peer's time over ours. `share` is the rate at which we
+move the bytes that have to be read and written, relative to a copy of as many bytes in the same
+run. Rows of host time are medians of loops; the host device is compared with NumPy, and the first
+calls are made in new processes, with an empty and with a full folder of kernels.
 
     python benchmarks/array_surface.py [--nbytes BYTES] [--count N] [--only TEXT]
 """
@@ -37,7 +37,7 @@ print(time.perf_counter() - start)
 
 
 def peer_cupy():
-    """CuPy, or None."""
+    """Return CuPy, or None."""
     try:
         import cupy
     except ImportError:
@@ -46,7 +46,10 @@ def peer_cupy():
 
 
 def choice_cases(torch, nbytes):
-    """(name, dtype, bytes moved, our call, torch's, CuPy's of our tensors' arrays or None)."""
+    """Yield (name, dtype, bytes moved, operands, our call, torch's call, CuPy's) of selections.
+
+    The last is as in `cupy_call`, or False where CuPy is not compared.
+    """
     for dtype in ("float32", "bfloat16"):
         kind = getattr(torch, dtype)
         x = torch.randn(nbytes // kind.itemsize, device="cuda").to(kind)
@@ -158,7 +161,9 @@ def draw_cases(torch, count):
 
 
 def cupy_call(cupy, given, ours, other):
-    """CuPy's call of the same arrays: our function of them where names agree, or a function."""
+    """Return CuPy's call on the same arrays: `other` is its function's name, or True for one of
+    nonzero, a mask and take, by the operands.
+    """
     arrays = [cupy.from_dlpack(one) for one in given]
     if other is True:
         if len(arrays) == 1:
@@ -173,7 +178,7 @@ def cupy_call(cupy, given, ours, other):
 
 
 def copy_rate(torch, nbytes):
-    """Bytes read and written in a second."""
+    """Return the bytes that a copy reads and writes in a second."""
     x = torch.zeros(nbytes // 4, device="cuda")
     out = torch.zeros_like(x)
     return 2 * nbytes / interleaved({"copy": lambda: out.copy_(x)}, torch, rounds=5)["copy"]
@@ -236,7 +241,7 @@ def add_host_times(report, torch, arguments):
 
 
 def first_calls():
-    """Seconds of the first product by a number in a new process, without and with its kernel."""
+    """Yield the seconds of the first `x * 3` in a new process, without and with its kernel."""
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {"GPUTENSOR_KERNEL_CACHE": folder}
         for word in ("cold cache", "warm disk cache"):
@@ -246,7 +251,7 @@ def first_calls():
 
 
 def add_numpy_rows(report, arguments):
-    """The host device beside NumPy."""
+    """Add the rows of the host device beside NumPy."""
     rng = np.random.default_rng(1)
     small, square = rng.normal(size=(64, 64)), rng.normal(size=(4096, 4096))
     a, x = gt.asarray(small, device="host"), gt.asarray(square, device="host")
@@ -270,8 +275,8 @@ def add_numpy_rows(report, arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--nbytes", type=int, default=1 << 30, help="of an operand")
-    parser.add_argument("--count", type=int, default=1 << 26, help="elements of orders and draws")
+    parser.add_argument("--nbytes", type=int, default=1 << 30, help="bytes of an operand")
+    parser.add_argument("--count", type=int, default=1 << 26, help="elements to sort and to draw")
     parser.add_argument("--only", default="", help="rows whose name has this text")
     arguments = parser.parse_args()
     report = Report("array_surface", "What users of arrays do most")

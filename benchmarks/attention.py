@@ -1,7 +1,8 @@
 """Attention of many queries, beside torch's own kernel and its cuDNN.
 
 All sides run in turn on the same random operands; times are medians of rounds between two events
-around a run of calls. Operations are those of the two products; with a causal mask, half of them.
+around a run of calls. The operations of the two products are counted; with a causal mask, half of
+them.
 
     python benchmarks/attention.py [--sizes N ...] [--dtypes NAME ...]
 """
@@ -20,7 +21,7 @@ CALLS, ROUNDS, HEADS = 5, 7, 16
 
 
 def seconds_of(calls, torch):
-    """The median time of each call, all in turn."""
+    """Return the median time of each call; all calls run in turn."""
     times = {name: [] for name in calls}
     for call in calls.values():
         call()

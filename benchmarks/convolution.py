@@ -2,9 +2,9 @@
 
 Each convolution, channels last, is captured ten times in a CUDA graph; the graphs of both sides are
 replayed in turn, and times are medians. `count` is how often a network has the convolution, and
-the last rows of a network and batch are the sums over all of it. For depthwise convolutions `share`
-is bytes read plus bytes written over the time, by the rate of a copy of as many bytes in the same
-run; for the others it is left out. The largest error is against torch in float32 at batch 1.
+the last row of a network and batch is the sum over all convolutions. For depthwise convolutions
+`share` is the rate of bytes read and written relative to a copy of as many bytes in the same run;
+for the others it is left out. The largest error is against torch in float32 at batch 1.
 
     python benchmarks/convolution.py [--batches N ...] [--dtypes NAME ...] [--networks NAME ...]
 """
@@ -40,7 +40,7 @@ def resnet_50():
 
 
 def mobilenet_v2():
-    """Yield the same of MobileNet v2."""
+    """Yield the same for MobileNet v2."""
     yield 3, 32, 224, 3, 2, 1
     channels, extent = 32, 112
     blocks = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1),
@@ -61,7 +61,7 @@ NETWORKS = {"resnet_50": resnet_50, "mobilenet_v2": mobilenet_v2}
 
 
 def layers(network):
-    """The different convolutions of a network, and how often it has each."""
+    """Return the different convolutions of a network, and how often it has each."""
     found = {}
     for layer in NETWORKS[network]():
         found[layer] = found.get(layer, 0) + 1
@@ -69,7 +69,7 @@ def layers(network):
 
 
 def graph_of(call):
-    """A graph of some calls."""
+    """Return the replay of a graph with `CALLS` calls."""
     call()
     call()
     gt.synchronize()
@@ -94,7 +94,7 @@ def torch_graph_of(call, torch):
 
 
 def interleaved(replays):
-    """Median seconds of one call of each graph, all in turn."""
+    """Return median seconds of one call of each graph; the graphs run in turn."""
     times = {name: [] for name in replays}
     for replay in replays.values():
         replay()
@@ -111,7 +111,7 @@ def interleaved(replays):
 
 
 def operands(layer, batch, dtype):
-    """x with channels last, as (batch, channels, height, width), and weights likewise."""
+    """Return x with channels last, as (batch, channels, height, width), and weights likewise."""
     channels, outputs, extent, kernel, _stride, groups = layer
     scale = (kernel * kernel * channels // groups) ** -0.5
     how = {"dtype": getattr(gt, dtype), "device": "cuda"}
@@ -121,7 +121,7 @@ def operands(layer, batch, dtype):
 
 
 def run_layer(layer, batch, dtype, torch):
-    """One row of the table."""
+    """Return the times of a layer and its row of the table."""
     channels, outputs, extent, kernel, stride, groups = layer
     x, w = operands(layer, batch, dtype)
     how = {"stride": stride, "padding": kernel // 2, "groups": groups}
@@ -181,7 +181,7 @@ def main():
 
 
 def run_network(report, network, dtype, batch, torch):
-    """The rows of one network, and their sum."""
+    """Add the rows of one network, and their sum."""
     ours = theirs = 0.0
     facts = {"network": network, "dtype": dtype, "batch": batch}
     for layer, count in layers(network).items():

@@ -24,7 +24,7 @@ TRACE = ROOT / "benchmarks" / "traces" / "gpt2_train.npz"
 PICTURE = ROOT / "docs" / "gpt2_memory.svg"
 
 CAPACITY = 2**40
-COLUMNS = 240  # the most of each quantity within 1/240 of the events is one point
+COLUMNS = 240  # points of a curve: each is the maximum within 1/240 of the events
 WIDTH, HEIGHT = 760, 300
 LEFT, RIGHT, TOP, BOTTOM = 56, 744, 40, 262
 TOP_GIB = 18
@@ -59,12 +59,12 @@ def curves(trace):
 
 
 def columns(values):
-    """The largest value in each of `COLUMNS` stretches of equal length."""
+    """Return the largest value in each of `COLUMNS` stretches of equal length, in GiB."""
     return [part.max() / 2**30 for part in np.array_split(values, COLUMNS)]
 
 
 def points(values):
-    """The points of a curve of steps, as an SVG path's data."""
+    """Return the points of a step curve as the data of an SVG path."""
     step = (RIGHT - LEFT) / len(values)
     parts = []
     for i, value in enumerate(values):
@@ -78,7 +78,7 @@ def y_of(gib):
 
 
 def axes(events):
-    """The grid with its labels."""
+    """Yield the grid with its labels."""
     for gib in range(0, TOP_GIB + 1, 6):
         y = y_of(gib)
         yield f'<path d="M{LEFT} {y:.1f}H{RIGHT}" stroke="#d8dee4"/>'
@@ -91,7 +91,7 @@ def axes(events):
 
 
 def draw(trace):
-    """The picture of a trace as the text of an SVG file."""
+    """Return the picture of a trace as the text of an SVG file."""
     requested, reserved = curves(trace)
     torch = trace.recorded["peak_reserved"]
     most = requested.max() / 2**30, reserved.max() / 2**30, torch / 2**30

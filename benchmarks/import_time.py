@@ -1,8 +1,8 @@
-"""What `import gputensor` costs beside `import numpy`, and that it makes no CUDA call.
+"""Compare the time of `import gputensor` with `import numpy`, and check that it loads no driver.
 
-Each import runs in a process of its own, the two alternating, and the medians are compared: that
-cancels what the interpreter and the machine add to both. The driver library must not even be loaded
-by the import.
+Each import runs in a separate process, the two alternate, and the medians are compared, which
+cancels the time that the interpreter and the machine add to both. The import must not even load the
+driver library.
 
     python benchmarks/import_time.py [--repetitions 15] [--limit 0.15]
 

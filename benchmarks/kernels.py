@@ -1,8 +1,8 @@
 """Bandwidth of element-wise, layout and reduction kernels, beside torch when it is installed.
 
-Bytes read plus bytes written over the time between two events around a run of launches; the median
-of several runs. Inputs are larger than the GPU's caches. On the host device the program runs small
-sizes and shows that it works; its figures mean nothing there.
+The bandwidth is bytes read plus bytes written over the time between two events around a run of
+launches, the median of several runs. Inputs are larger than the GPU's caches. On the host device
+the program runs small sizes to show that it works; its figures have no meaning there.
 
     python benchmarks/kernels.py [--nbytes BYTES] [--device cuda|host]
 """
@@ -41,7 +41,7 @@ def array(device, dtype, shape):
 
 
 def milliseconds(launch, event, synchronize):
-    """Median time of one launch by events around runs of `LAUNCHES`."""
+    """Return the median time of one launch, by events around runs of `LAUNCHES`."""
     launch()
     times = []
     for _ in range(7):
@@ -137,7 +137,7 @@ def torch_times(torch, nbytes, dtype):
 
 
 def all_torch_times(nbytes):
-    """Return the times of every dtype; nothing when torch is not installed."""
+    """Return the times of every dtype; empty when torch is not installed."""
     try:
         import torch
     except ImportError:
@@ -151,7 +151,7 @@ def all_torch_times(nbytes):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--nbytes", type=int, default=None, help="of one array")
+    parser.add_argument("--nbytes", type=int, default=None, help="bytes of one array")
     parser.add_argument("--device", choices=["cuda", "host"], default=None)
     options = parser.parse_args()
     is_cuda = options.device != "host" and gt.device_count() > 0

@@ -2,10 +2,10 @@
 
     python benchmarks/known_ways.py                  measure, print, write benchmarks/results/
     python benchmarks/known_ways.py --write          also write measured_algorithms.json
-    python benchmarks/known_ways.py --near           what rows do for other numbers of rows
+    python benchmarks/known_ways.py --near           try measured algorithms for other row counts
 
-The sizes are those of the weights of common models, and rows from one token to 8192. Sections of
-other devices and library series in the file stay.
+The sizes are those of the weights of common models, with 1 to 8192 rows. Sections of other devices
+and library series in the file stay.
 """
 
 import argparse
@@ -40,10 +40,10 @@ WEIGHTS = (  # columns of the result, terms
     (8192, 28672),
 )
 KINDS = ("bf16", "fp16", "tf32", "fp32")
-#: Exact fp32 is bound by its units: large products gain nothing and take long to measure.
+#: Exact fp32 is bound by arithmetic: large products gain nothing and take long to measure.
 LARGEST_FP32 = 6e10
-#: Gains below this are noise between two runs; of long products, whose clocks vary with the power
-#: that they draw, more so. Each gain that the tuner finds is measured once more.
+#: Gains below this are noise between two runs. The limit is higher for long products, whose clocks
+#: vary with the power that they draw. Each gain that the tuner finds is measured once more.
 LEAST_GAIN = 1.015
 LEAST_GAIN_LONG = 1.02
 LONG_US = 100
@@ -51,7 +51,7 @@ BACKEND_LT = 0
 
 
 def grid():
-    """The products in an order that mixes long and short ones, so that clocks are as in use."""
+    """Return the products, long and short ones mixed, so that clocks are as in real use."""
     found = [
         (m, n, k, kind, layout)
         for kind in KINDS
@@ -89,7 +89,7 @@ def write(rows):
 
 
 def near(result):
-    """The library's first choice over the algorithm of a row, for more or fewer rows."""
+    """Add the time of the library's first choice over a row's algorithm, for other row counts."""
     names = {value: name for name, value in KINDS_BY_NAME.items()}
     library = library_versions().get("cublasLt", 0)
     found = measured_algorithms.read_rows(
@@ -117,7 +117,7 @@ def near(result):
 
 
 def first_choice_over(signature, way, repeats=8, rounds=9):
-    """The time of the library's first choice over that of a way, in interleaved rounds."""
+    """Return the time of the library's first choice over an algorithm's, in interleaved rounds."""
     bench = ProductBench(signature, 0, 128 << 20)
     plans = [bench.plan(None), bench.plan(way)]
     for plan in plans:

@@ -1,6 +1,6 @@
 """Host time of one product call, gputensor beside torch: ``python benchmarks/matmul_host_time.py``.
 
-A call queues its work and returns, so a loop of calls measures the host alone as long as the GPU
+A call queues its work and returns, so a loop of calls measures only the host as long as the GPU
 keeps up; the queue is drained between loops.
 """
 

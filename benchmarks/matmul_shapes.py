@@ -5,8 +5,8 @@
     python benchmarks/matmul_shapes.py --padding all      fix the padding (auto, never, inputs, all)
 
 Each product is captured into a graph that repeats it, over rotating operands so that caches are as
-cold as they are between layers of a model; the two libraries take turns and the median of rounds is
-kept. torch is measured with cuBLAS and with cuBLASLt, and its better one counts.
+cold as they are between layers of a model; the two libraries alternate, and the median of rounds is
+reported. torch is measured with cuBLAS and with cuBLASLt, and the better one counts.
 """
 
 import argparse
@@ -52,17 +52,17 @@ ELEMENT = {"fp32": "float32", "tf32": "float32", "fp16": "float16", "bf16": "bfl
 L2_NBYTES = 64 << 20
 
 
-#: Roughly what an H200 does, in operations a second; decides how long runs are, nothing else.
+#: Multiply-adds that an H200 does in a second, roughly; they only decide the length of runs.
 RATES = {"fp32": 5e13, "tf32": 3.5e14, "fp16": 7e14, "bf16": 7e14}
 RUN_SECONDS = 4e-3
 
 
 def repeats(m, n, k, itemsize, dtype):
-    """Copies of the operands that together exceed the cache, and products for one run.
+    """Return the copies of the operands that together exceed the cache, and the products of a run.
 
-    Where a matrix lies in memory is worth some 2 %; so there are a few copies, of results too. A
-    GPU at its power limit changes its clocks every few milliseconds, by several percent. Many runs
-    of that length in random order share this out evenly; few long ones do not.
+    The place of a matrix in memory changes the time by some 2 %, so there are a few copies, of
+    results too. A GPU at its power limit changes its clocks every few milliseconds, by several
+    percent. Many runs of that length in random order spread this evenly; few long ones do not.
     """
     nbytes = (m * k + k * n + m * n) * itemsize
     copies = max(4, min(16, math.ceil(2 * L2_NBYTES / nbytes)))
@@ -71,7 +71,7 @@ def repeats(m, n, k, itemsize, dtype):
 
 
 class Operands:
-    """Copies of one product's operands that all contenders share; results are their own."""
+    """Copies of one product's operands, which all contenders share; each has its own results."""
 
     def __init__(self, m, n, k, dtype, is_transposed, torch):
         self.m, self.n, self.dtype = m, n, dtype
@@ -135,7 +135,7 @@ class GpuTensor:
 
 
 class Torch:
-    """The same by torch, with one of its two libraries."""
+    """Products of torch in a graph, with one of its two libraries."""
 
     def __init__(self, operands, torch, library):
         self.torch, self.name = torch, f"torch {library}"
@@ -172,7 +172,7 @@ class Torch:
 
 
 def measured(contenders, rounds):
-    """Interleaved rounds, each in another random order; the median of each in microseconds."""
+    """Return the median microseconds of each contender, in rounds of different random order."""
     times = {contender.name: [] for contender in contenders}
     order = random.Random(0)
     for contender in contenders:

@@ -1,12 +1,12 @@
-"""What tuning costs and finds: 100 products within a minute, and large ones searched exhaustively.
+"""The cost and the gain of tuning: 100 products within a minute, and exhaustive searches.
 
     python benchmarks/matmul_tuning.py               both
     python benchmarks/matmul_tuning.py --part quick  100 products by `gputensor blas tune`
     python benchmarks/matmul_tuning.py --part exhaustive
 
-The quick part gives the wall time of the whole command, its start included. The exhaustive part
-compares a product as it is (measured algorithms included) with the best algorithm found among all
-that fit, in interleaved replays of graphs over rotating operands.
+The quick part reports the wall time of the whole command, including its start. The exhaustive part
+compares an untuned product (with measured algorithms) with the best algorithm found among all that
+fit, in interleaved replays of graphs over rotating operands.
 """
 
 import argparse

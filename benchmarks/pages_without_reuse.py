@@ -1,9 +1,8 @@
-"""The yardstick for driver time: 20 MiB pages that never move and never go back.
+"""The yardstick for driver time: 20 MiB pages that are never moved and never released.
 
-The design of PyTorch's expandable segments, as a model on paper: for each (stream, pool) one
-address range that grows at its end by whole pages (20 MiB, in the small pool 2 MiB), best fit among
-the free blocks of the range, immediate merge. Only the number of pages matters for the driver's
-time.
+A model of the design of PyTorch's expandable segments: for each (stream, pool) one address range
+that grows at its end by whole pages (20 MiB, in the small pool 2 MiB), best fit among the free
+blocks of the range, immediate merge. The driver's time depends only on the number of pages.
 """
 
 import bisect
@@ -11,8 +10,8 @@ import bisect
 import numpy as np
 
 MIB = 2**20
-# Microseconds for creating, mapping and giving access to one page (the cost model of the driver
-# table; measured on an H200).
+# Microseconds to create, map and give access to one page (the cost model of the driver table;
+# measured on an H200).
 PAGE_US = {2 * MIB: 14 + 1.5 + 30, 20 * MIB: 9 + 1.5 + 30}
 
 

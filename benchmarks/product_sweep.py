@@ -3,8 +3,8 @@
     python benchmarks/product_sweep.py [--count 300] [--seed 1] [--rounds 5]
 
 Extents are log-uniform from 1 to 16,384, half of them multiples of 8 or 64; a product has at most
-2^38 multiplications and 1 GiB. So no list of shapes can be served by special cases. The rows that
-are kept are the slowest against torch; `geometric_mean` is of all.
+2^38 multiplications and 1 GiB. Random shapes ensure that special cases for listed shapes do not
+help. The reported rows are the slowest relative to torch; `geometric_mean` is over all products.
 """
 
 import argparse
@@ -22,7 +22,7 @@ WORST = 30
 
 
 class Turned(Operands):
-    """Operands whose first one may be transposed too."""
+    """Operands of which the first may be transposed too."""
 
     def __init__(self, case, torch):
         m, n, k, dtype, layout = case
@@ -37,7 +37,7 @@ class Turned(Operands):
 
 
 def drawn(rng):
-    """One product: m, n, k, dtype, layout."""
+    """Draw one product: m, n, k, dtype, layout."""
     while True:
         extents = []
         for _ in range(3):

@@ -1,9 +1,9 @@
 """Programs beside torch's CUDA graphs: ``python benchmarks/programs.py``.
 
-Host time is that of short bursts of calls on an idle GPU; time of a call is that of many calls in a
-row, up to the end of their work. Both sides take turns. "New addresses" gives other inputs in each
+Host time is measured in short bursts of calls on an idle GPU, the time of a call over many calls in
+a row, up to the end of their work. Both sides alternate. "New addresses" gives other inputs in each
 call: a program updates nodes of its graph, torch copies into the inputs of its graph. The kernels
-of the first two are kept apart by `rounding="each"`: else they would be one formula.
+of the first two parts are kept separate by `rounding="each"`; otherwise they would be one formula.
 """
 
 import importlib.util
@@ -23,7 +23,7 @@ HIDDEN, HEADS, UP, LAYERS = 384, 12, 1536, 6
 
 
 def turns(calls, syncs):
-    """(host microseconds, microseconds) of one call for each side, by medians of turns."""
+    """Return medians of (host microseconds, microseconds) of one call for each side."""
     host, whole = {name: [] for name in calls}, {name: [] for name in calls}
     for name, call in calls.items():
         for _ in range(3):
@@ -53,7 +53,7 @@ def add(report, what, found):
 
 
 def torch_graph(function, *inputs):
-    """A CUDA graph of torch over inputs that stay where they are."""
+    """Return a CUDA graph of torch over inputs whose addresses stay."""
     import torch
 
     side = torch.cuda.Stream()
@@ -98,7 +98,7 @@ def many_kernels(report, sides):
 
 
 def ends(a, b, c, d):
-    """Each large input is read once; 96 small kernels follow."""
+    """Read each large input once, and run 97 small kernels after that."""
     total = a[:64, :64] + b[-64:, :64] * c[:64, -64:] - d[-64:, -64:]
     for _ in range(LENGTH - 3):
         total = total + 1
@@ -196,7 +196,7 @@ def encoders(report, sides):
 
 
 def sides_of(calls, sides):
-    """How each side waits for the GPU."""
+    """Return the function with which each side waits for the GPU."""
     return {name: sides.get(name, sides["gputensor"]) for name in calls}
 
 

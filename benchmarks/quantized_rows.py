@@ -1,8 +1,8 @@
-"""Products with weights of 4 and 8 bits and some rows of x, beside the same in bfloat16.
+"""Products with 4-bit and 8-bit weights and some rows of x, beside the same products in bfloat16.
 
-GPU time by graph replay, over copies of the weights that together are four times the cache, in
-interleaved rounds, the median of them. "over bf16" is how many times as fast as gt.matmul with
-plain weights they are.
+GPU time is measured by graph replay over copies of the weights, whose int4 form together is four
+times the cache, as the median of interleaved rounds. "over bf16" is the speed relative to gt.matmul
+with plain weights.
 
     python benchmarks/quantized_rows.py [--rows N ...] [--name NAME]
 """
@@ -34,7 +34,7 @@ def graph_of(calls):
 
 
 def interleaved(sides):
-    """Median microseconds of a call of each side, a list of calls each."""
+    """Return median microseconds of a call of each side; a side is a list of calls."""
     replays = {name: graph_of(calls) for name, calls in sides.items()}
     times = {name: [] for name in sides}
     for _ in range(ROUNDS):
@@ -50,7 +50,7 @@ def interleaved(sides):
 
 
 def calls_of(plain, quantized, x):
-    """Sides of a product of x."""
+    """Return the sides of a product of x."""
     sides = {"bf16": [lambda w=w: gt.matmul(x, w.T) for w in plain]}
     for name, weights in quantized.items():
         sides[name] = [lambda q=q: gt.quantized_linear(x, *q) for q in weights]

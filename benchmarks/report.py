@@ -1,8 +1,8 @@
-"""What every benchmark shares: timing by medians, facts of the machine, a table, a JSON file.
+"""Shared by all benchmarks: timing by medians, facts of the machine, a table, a JSON file.
 
 A benchmark adds rows (plain dicts) to a `Report` and calls `finish()`: the rows are printed as a
 table and written to benchmarks/results/NAME.json with the device, driver and versions beside them,
-so that a figure never travels without the machine it was measured on. Benchmarks are run as
+so that each figure is stored with the machine on which it was measured. Benchmarks are run as
 programs from the root of the tree: ``python benchmarks/NAME.py``.
 """
 
@@ -41,13 +41,13 @@ def measure(function, repetitions=7, seconds=0.05, setup=None):
     Parameters
     ----------
     function : callable
-        Called with no arguments, many times in a row; the loop's own cost is taken off.
+        Called with no arguments, many times in a row; the loop's own cost is subtracted.
     repetitions : int
         Timed loops; the median is over these.
     seconds : float
-        Length of one timed loop, which fixes the number of calls in it.
+        Length of one timed loop, which determines the number of calls in it.
     setup : callable, optional
-        Called before each loop, outside the time.
+        Called before each loop; its time is not measured.
 
     >>> 0 <= measure(lambda: None, repetitions=3, seconds=1e-3) < 1e6
     True
@@ -62,7 +62,7 @@ def measure(function, repetitions=7, seconds=0.05, setup=None):
 
 
 def timed_loop(function, number, setup):
-    """Nanoseconds that `number` calls take together."""
+    """Return the nanoseconds that `number` calls take together."""
     if setup is not None:
         setup()
     rounds = range(number)
@@ -73,11 +73,11 @@ def timed_loop(function, number, setup):
 
 
 def pass_by():
-    """The empty call that measure() takes off."""
+    """The empty call whose time measure() subtracts."""
 
 
 def machine():
-    """Return what a figure depends on: processor, system, Python, packages, and the GPU if any."""
+    """Return the facts on which figures depend: processor, system, Python, packages, any GPU."""
     facts = {
         "processor": processor_name(),
         "cores": len(os.sched_getaffinity(0)),
@@ -92,7 +92,7 @@ def machine():
 
 
 def device_facts():
-    """The device that the library uses by default, with its driver when it is a GPU."""
+    """Return the device that the library uses by default, with its driver if it is a GPU."""
     from gputensor._driver.registry import cuda_device_count, device_info
 
     if os.environ.get("GPUTENSOR_DEVICE", "").startswith("host") or not cuda_device_count():
@@ -108,11 +108,11 @@ def device_facts():
 
 
 def require_gpu():
-    """End the program, without an error, where there is no GPU to measure."""
+    """End the program without an error if there is no GPU to measure."""
     from gputensor._driver.registry import cuda_device_count
 
     if not cuda_device_count():
-        print("needs a GPU, and there is none: nothing is measured")
+        print("this benchmark needs a GPU, and none was found; nothing was measured")
         sys.exit(0)
 
 
@@ -131,7 +131,7 @@ def read_lines(path):
 
 
 def version_of(package):
-    """The installed version of a package, or None."""
+    """Return the installed version of a package, or None."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -185,8 +185,8 @@ class Report:
     def finish(self):
         """Print the table, write the JSON file and return its path.
 
-        Without a GPU the file goes to a folder of its own, which is not tracked: the results of the
-        tree, and the page made of them, stay those of a GPU.
+        Without a GPU the file goes to a separate, untracked folder, so that the tracked results,
+        and the page made from them, remain those of a GPU.
         """
         print(f"{self.title}\n{self.table()}")
         facts = machine()
@@ -207,7 +207,7 @@ class Report:
 
 
 def cell(value):
-    """One value as the table shows it."""
+    """Return a value as the table shows it."""
     if value is None:
         return ""
     if isinstance(value, float):

@@ -1,8 +1,8 @@
 """Softmax and norms along rows: share of the copy rate, and host time, beside torch.
 
 Both sides run in turn in one process; times are medians of rounds between two events around a run
-of calls. The share is bytes read plus bytes written over the time, by the rate of a copy of as many
-bytes in the same run. The last columns are the host's time for one call on a 64 x 64 tensor.
+of calls. The share is the rate of bytes read and written relative to a copy of as many bytes in the
+same run. The last rows have the host's time for one call on a 64 x 64 tensor.
 
     python benchmarks/rows.py [--nbytes BYTES] [--compile] [--widths N ...]
 """
@@ -24,7 +24,7 @@ CALLS = 10
 
 
 def round_of(call, torch):
-    """Seconds of one call, from a run of them between two events."""
+    """Return the seconds of one call, from a run of calls between two events."""
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     torch.cuda.synchronize()
     start.record()
@@ -36,7 +36,7 @@ def round_of(call, torch):
 
 
 def interleaved(calls, torch, rounds=9):
-    """The median time of each call, all in turn."""
+    """Return the median time of each call; all calls run in turn."""
     for call in calls.values():
         call()
         call()
@@ -48,7 +48,7 @@ def interleaved(calls, torch, rounds=9):
 
 
 def functions(torch, width, is_compiled):
-    """By name: ours of a tensor and weights, and torch's."""
+    """Return, by name, our function of a tensor and weights, torch's, and torch's compiled."""
     from torch.nn import functional
 
     def rms(x, w, b):
@@ -77,7 +77,7 @@ def functions(torch, width, is_compiled):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--nbytes", type=int, default=1 << 30, help="of the input")
+    parser.add_argument("--nbytes", type=int, default=1 << 30, help="bytes of the input")
     parser.add_argument("--widths", type=int, nargs="+", default=WIDTHS)
     parser.add_argument("--compile", action="store_true", help="also torch.compile")
     arguments = parser.parse_args()

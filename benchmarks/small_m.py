@@ -1,14 +1,14 @@
 """Skinny products, bound by the memory of the weights: our kernel beside torch, in one run.
 
     python benchmarks/small_m.py                      1 to 16 rows x 8192 x 8192, every type
-    python benchmarks/small_m.py --sweep              shapes of block for the 16-bit ones too
+    python benchmarks/small_m.py --sweep              also block shapes, except for fp32
     python benchmarks/small_m.py --shape 4x28672x8192
 
-GPU time by graph replay, over copies of the operands that together are four times the cache, in
-interleaved rounds, the median of them. "of limit" is the time that the bytes of the product take at
-the rate of a copy measured in the same run (read and written bytes counted), over the time taken.
-Rows with quantized weights have beside them the same product in bf16 by gt.matmul and by torch, in
-the same rounds; "over bf16" is how many times as fast as the quicker of those they are.
+GPU time is measured by graph replay over copies of the operands that together are four times the
+cache, as the median of interleaved rounds. "of limit" is the time that the bytes of the product
+take at the rate of a copy in the same run (read and written bytes counted), over the measured time.
+Rows with quantized weights also show the same product in bf16 by gt.matmul and by torch, from the
+same rounds; "over bf16" is the speed relative to the quickest of these.
 """
 
 import argparse
@@ -52,7 +52,7 @@ class Graph:
 
     def __init__(self, name, calls, library):
         self.name = name
-        self.calls = calls  # their operands, which replays read and write
+        self.calls = calls  # keeps the operands alive, which replays read and write
         copies = len(calls)
         self.count = copies * math.ceil(MIN_CALLS / copies)
         calls[0]()
@@ -83,13 +83,13 @@ class Ours:
 
     @staticmethod
     def random(shape, dtype):
-        # A million different values, repeated: to draw them all would take longer than to measure.
+        # A million values, repeated, because drawing all would take longer than the measurement.
         values = np.random.default_rng().standard_normal(1 << 20, np.float32)
         return gt.asarray(np.resize(values, shape), device="cuda").astype(dtype)
 
     @classmethod
     def weights(cls, form, n, k, dtype, group):
-        """Weights, scales or None, pitch and bytes."""
+        """Return weights, scales or None, pitch and bytes."""
         rng = np.random.default_rng()
         if form == "plain":
             w = cls.random((n, k), dtype)
@@ -104,7 +104,7 @@ class Ours:
 
     @classmethod
     def calls(cls, m, n, k, kind, form, group):
-        """One call for each copy of the operands, and the bytes of one."""
+        """Return one call for each copy of the operands, and the bytes of one copy."""
         dtype = NAMES[kind]
         code = CODE_OF[dtype]
         calls = []
@@ -129,7 +129,7 @@ class Ours:
 
     @staticmethod
     def library_calls(m, n, k, kind):
-        """The same by gt.matmul, whatever it chooses."""
+        """Return calls of the same product by gt.matmul, which chooses the backend."""
         dtype = NAMES[kind]
         calls, nbytes = [], (m * k + n * k + m * n) * dtype.itemsize
         x, first = Ours.random((m, k), dtype), Ours.random((n, k), dtype)
@@ -141,7 +141,7 @@ class Ours:
 
 
 class Torch:
-    """The same by torch."""
+    """Operands and calls of torch."""
 
     def __init__(self, library):
         import torch
@@ -172,7 +172,7 @@ class Torch:
 
 
 def measured(graphs, rounds):
-    """The median of interleaved rounds for each graph, in microseconds."""
+    """Return the median microseconds of each graph, from interleaved rounds."""
     times = [[] for _ in graphs]
     for graph in graphs:
         graph.microseconds()
@@ -183,13 +183,13 @@ def measured(graphs, rounds):
 
 
 def copy_graph():
-    """Copies of 512 MiB by a kernel, which is quicker than the driver's: both directions count."""
+    """Return a graph of copies of 512 MiB by a kernel, quicker than the driver's, and its bytes."""
     source, target = (gt.ones(128 << 20, dtype=gt.float32, device="cuda") for _ in range(2))
     return Graph("copy", [lambda: gt.negative(source, out=target)], Ours), 2 * source.nbytes
 
 
 def sweep(calls, rounds):
-    """Microseconds for shapes of block: tiles, warps along features and k, stages, splits."""
+    """Return microseconds by shape of block: tiles, warps along features and k, stages, splits."""
     found = {}
     for tiles in (1, 2, 4):
         for row_warps, k_warps in (
@@ -216,7 +216,7 @@ def sweep(calls, rounds):
 
 
 def library_graphs(m, n, k, kind):
-    """The product with plain weights by gt.matmul and by both libraries of torch."""
+    """Return graphs of the product with plain weights by gt.matmul and both libraries of torch."""
     graphs = [Graph("gt.matmul", Ours.library_calls(m, n, k, kind), Ours)]
     if importlib.util.find_spec("torch") is not None:
         for library in ("cublas", "cublaslt"):

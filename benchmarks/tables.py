@@ -153,7 +153,7 @@ SECTIONS = [
 ]
 
 
-#: Results of programs in the folder of models.
+#: Results of the programs in benchmarks/models.
 MODELS = ("decode", "networks")
 #: Longer tables show fewer rows; the file has all of them.
 MOST_ROWS = 120

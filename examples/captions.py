@@ -1,12 +1,13 @@
-"""Says what is drawn in an image: an image encoder, a projector and a decoder of words.
+"""Describes a drawing in words: an image encoder, a projector and a decoder of words.
 
-    python examples/captions.py                                   drawings of all kinds
-    python examples/captions.py "a small red circle in the middle"    this one, drawn anew
-    python examples/captions.py --image=drawing.npy               float32 (3, 32, 32), 0 to 1
+    python examples/captions.py                                       random drawings
+    python examples/captions.py "a small red circle in the middle"    a drawing of this text
+    python examples/captions.py --image=drawing.npy                   float32 (3, 32, 32), 0 to 1
 
-The image becomes 16 patches, which an encoder reads; a projector makes each a token of the decoder,
-which goes on with words. examples/models/train_captions.py trained the 0.1 million weights on
-drawings that examples/models/shapes.py makes. The terminal shows the image in blocks of colour.
+The image becomes 16 patches, which an encoder reads; a projector turns each into a token of the
+decoder, which continues with words. examples/models/train_captions.py trained the 0.1 million
+weights on drawings that examples/models/shapes.py makes. The terminal shows the image in blocks of
+colour.
 """
 
 import argparse
@@ -32,7 +33,7 @@ def heads(x):
 
 
 def layer(x, w, attended):
-    """A layer; `attended` is what attention makes of its queries, keys and values."""
+    """Run a layer; `attended` is a function of its queries, keys and values."""
     q, k, v = gt.split(gt.linear(gt.rms_norm(x, w["norm1"]), w["qkv"]), 3, axis=1)
     a = attended(heads(q), heads(k), heads(v))
     joined = gt.reshape(gt.moveaxis(a, 0, 1), (x.shape[0], HEADS * SIZE))
@@ -42,7 +43,7 @@ def layer(x, w, attended):
 
 
 def encoded(image, weights):
-    """(3, EXTENT, EXTENT) -> (SEEN, width): what the encoder sees in each patch."""
+    """Encode an image, (3, EXTENT, EXTENT) -> (SEEN, width)."""
     x = gt.conv2d(image[None], weights["patch"], stride=PATCH)[0]
     x = gt.reshape(x, (x.shape[0], SEEN)).T + weights["places"]
     for w in weights["encoder"]:
@@ -51,7 +52,7 @@ def encoded(image, weights):
 
 
 def decoded(x, weights, state):
-    """Logits after tokens x (n, width), behind those in the cache."""
+    """Return the logits after tokens x (n, width) that follow those in the cache."""
     n, start = x.shape[0], state["length"]
     at = start + gt.arange(n, dtype=gt.int32)
     for w, keys, values in zip(weights["decoder"], state["k"], state["v"], strict=True):
@@ -68,7 +69,7 @@ def decoded(x, weights, state):
 
 
 def look(image, *, weights, state):
-    """The first word about an image, int64 (1,), and its logits."""
+    """Return the first word about an image, int64 (1,), and its logits."""
     state["length"][...] = 0
     x = gt.linear(encoded(image, weights), weights["projector"][0], activation="gelu")
     logits = decoded(gt.linear(x, weights["projector"][1]), weights, state)
@@ -76,13 +77,13 @@ def look(image, *, weights, state):
 
 
 def tell(word, *, weights, state):
-    """The word after `word`, int64 (1,) both, and its logits."""
+    """Return the word after `word`, both int64 (1,), and its logits."""
     logits = decoded(gt.take(weights["embed"], word, axis=0), weights, state)
     return gt.argmax(logits, keepdims=True), logits
 
 
 def compiled(dtype=gt.bfloat16, target=None):
-    """The program; its weights are kept as bfloat16 and used in `dtype`."""
+    """Return the program; its weights are stored as bfloat16 and used in `dtype`."""
     weights = gt.map_safetensors(WEIGHTS)
     if dtype != gt.bfloat16:
         weights = as_dtype(weights, dtype)
@@ -104,7 +105,7 @@ def as_dtype(tree, dtype):
 
 
 def caption(session, image):
-    """What a session says of an image."""
+    """Return a session's description of an image."""
     words, found = shapes.words(), []
     word, _logits = session.look(image)
     while (number := word.item()) != END and len(found) < LENGTH - SEEN:
@@ -114,7 +115,7 @@ def caption(session, image):
 
 
 def shown(image):
-    """An image as lines of coloured half blocks."""
+    """Return an image as lines of coloured half blocks."""
     pixels = (255 * np.clip(image, 0, 1)).astype(int).transpose(1, 2, 0)
     lines = []
     for top, bottom in zip(pixels[::2], pixels[1::2], strict=True):
@@ -128,10 +129,10 @@ def shown(image):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("text", nargs="?", help="what to draw")
+    parser.add_argument("text", nargs="?", help="a caption to draw")
     parser.add_argument("--image", help="a .npy file")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--count", type=int, default=4, help="how many drawings")
+    parser.add_argument("--count", type=int, default=4, help="number of random drawings")
     options = parser.parse_args()
     rng = np.random.default_rng(options.seed)
     with compiled() as program, program.session() as session:

@@ -3,9 +3,9 @@
 The 1,797 digits of the UCI set (8x8 pixels) are split in two with a fixed seed. Each test digit
 gets the label of the training digit at the least squared distance, |a|^2 - 2 a.b + |b|^2, computed
 with the library's own product, sums, broadcasting and argmin; NumPy holds the labels and does no
-arithmetic on pixels. It runs on the GPU when there is one, else on the host device (or where
-GPUTENSOR_DEVICE says), prints accuracy and time for each precision and a summary of the memory,
-and writes the allocator's snapshot, with its history, to out/digits_snapshot.pickle.
+arithmetic on pixels. It runs on the device of GPUTENSOR_DEVICE, or on the GPU if there is one, or
+on the host device. It prints accuracy and time for each precision and a summary of the memory, and
+writes the allocator's snapshot, with its history, to out/digits_snapshot.pickle.
 
     python examples/digits.py
 """
@@ -23,7 +23,7 @@ TEST_SHARE = 0.5
 REPETITIONS = 5
 SNAPSHOT = Path("out") / "digits_snapshot.pickle"
 
-# What is printed, the dtype of the pixels, and whether float32 products may use TF32.
+# The printed name, the dtype of the pixels, and whether float32 products may use TF32.
 PRECISIONS = (
     ("fp32", "float32", False),
     ("TF32", "float32", True),

@@ -1,9 +1,9 @@
-"""Reads handwriting with an ONNX model, by the commands alone: compile, inspect, run.
+"""Reads handwriting with an ONNX model, only with commands: compile, inspect, run.
 
 The model, examples/models/digits.onnx, is a convolutional network of 25 kB that
-examples/models/train_digits.py trained on half of scikit-learn's digits. This program makes a
-program file of it, as `gputensor compile` does, runs it on the other half, as `gputensor run` does,
-and says how many digits were right. It prints each command, so that it can be typed as well.
+examples/models/train_digits.py trained on half of scikit-learn's digits. This example compiles it
+to a program file, as `gputensor compile` does, runs it on the other half, as `gputensor run` does,
+and prints the share of digits that are right. It prints each command, so that you can also type it.
 
     python examples/digits_onnx.py
 """
@@ -24,7 +24,7 @@ SHADES = " .:-=+*#%@"
 
 
 def test_digits():
-    """Images and labels that the network was not trained on, and its score on them then."""
+    """Return images and labels that the network was not trained on, and its recorded score."""
     try:
         import onnx
         from sklearn.datasets import load_digits
@@ -73,7 +73,7 @@ def main():
     right = float((digits == labels).mean())
     print(f"{right:.2%} of {len(labels)} digits are right; {promised:.2%} when it was trained")
 
-    # The same from Python, one node after the other: any part of a model can be looked at.
+    # The same from Python, node by node, which gives access to any part of the model.
     found = gt.load_onnx(MODEL).run(gt.asarray(images[:100]))
     if not (found.digit == gt.asarray(digits[:100])).all() or abs(right - promised) > 0.005:
         sys.exit("the results differ from those of the training")

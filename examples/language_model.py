@@ -4,12 +4,12 @@
 
 The model, examples/models/language.safetensors, has Llama's form and 0.7 million weights;
 examples/models/train_language.py trained it on the documentation that ships with Python. The first
-run makes the program, out/language.gtp, with int4 weights. Each later run loads it: then nothing of
-this file is needed but the loop in `stream`. Options: see --help.
+run compiles the program, out/language.gtp, with int4 weights. Each later run loads it and then
+needs only the loop in `stream` from this file. Options: see --help.
 
-A program of three functions that share weights and state: `prefill` takes a prompt and `decode` a
-token; both return the next token, chosen on the device, so that nothing waits between tokens.
-`score` returns the mean loss of a text.
+The program has three functions that share weights and state: `prefill` takes a prompt and `decode`
+a token; both return the next token, chosen on the device, so that the device need not wait between
+tokens. `score` returns the mean loss of a text.
 """
 
 import argparse
@@ -25,7 +25,7 @@ import gputensor as gt
 
 WEIGHTS = Path(__file__).parent / "models" / "language.safetensors"
 HEADS, KEPT, SIZE, HIDDEN, LENGTH = 4, 2, 32, 256, 160
-BEST = 64  # tokens that a choice is made of, at most
+BEST = 64  # the next token is one of the best 64
 
 # ---- the model
 
@@ -41,7 +41,7 @@ def joined(x):
 
 
 def forward(tokens, weights, state):
-    """What the model knows behind each of `tokens`, int64 (n,), after those in the cache."""
+    """Return the features after each of `tokens`, int64 (n,), which follow those in the cache."""
     n, start = tokens.shape[0], state["length"]
     x, at = gt.take(weights["embed"], tokens, axis=0), start + gt.arange(n, dtype=gt.int32)
     for w, k, v in zip(weights["layers"], state["k"], state["v"], strict=True):
@@ -58,10 +58,10 @@ def forward(tokens, weights, state):
 
 
 def chosen(x, how, weights, state):
-    """The next token, int64 (1,), from x (1, width) and `how`: temperature, top_k and top_p.
+    """Choose the next token, int64 (1,), from x (1, width) and `how`: temperature, top_k, top_p.
 
-    Of the BEST tokens those are drawn from that are among the first top_k and, with the ones before
-    them, have at most top_p of the probability; temperature 0 takes the first one.
+    It is drawn from those of the BEST tokens that are among the first top_k and whose predecessors
+    have less than top_p of the probability; temperature 0 takes the first one.
     """
     logits = gt.astype(gt.linear(x, weights["head"])[0], gt.float32)
     best, index = gt.topk(logits, BEST)
@@ -83,7 +83,7 @@ def decode(token, how, *, weights, state):
 
 
 def score(tokens, *, weights, state):
-    """The mean loss of each token after those before it; the cache is used and begins anew."""
+    """Return the mean loss of each token after those before it; the cache is empty afterwards."""
     state["length"][...] = 0
     logits = gt.linear(forward(tokens, weights, state)[:-1], weights["head"])
     loss = gt.cross_entropy(gt.astype(logits, gt.float32), tokens[1:])
@@ -92,9 +92,9 @@ def score(tokens, *, weights, state):
 
 
 def compiled(quantize=None, target=None, seen=()):
-    """The program; `quantize` is a scheme of docs/quantized.md, for all layers.
+    """Return the program; `quantize` is a scheme of docs/quantized.md, for all layers.
 
-    `seen` are texts, each at most LENGTH token numbers, that the weights are rounded by.
+    `seen` are texts to calibrate the quantization, each at most LENGTH token numbers.
     """
     weights = gt.map_safetensors(WEIGHTS)
     del weights["tokens"]
@@ -114,7 +114,7 @@ def compiled(quantize=None, target=None, seen=()):
 
 
 def documentation(count):
-    """`count` texts of LENGTH tokens that the model was trained on, spread over them."""
+    """Return `count` texts of LENGTH tokens, spread over the texts of the training."""
     texts = [pydoc_data.topics.topics[name] for name in sorted(pydoc_data.topics.topics)]
     whole = "\n\n".join(text for i, text in enumerate(texts) if i % 20 != 3)
     size = len(whole) // max(1, count)
@@ -135,7 +135,7 @@ class Tokens:
         self.ranks = {text: number for number, text in enumerate(self.texts)}
 
     def numbers(self, text):
-        """Pairs of characters are joined in the order in which the training joined them."""
+        """Return the numbers of a text: pairs are joined in the order of the training."""
         found = []
         for piece in self.pieces.findall(text):
             parts = [char for char in piece if char in self.ranks]
@@ -155,8 +155,8 @@ class Tokens:
 def stream(session, prompt, count, how):
     """Yield `count` token numbers after those of the prompt, int64 on the host.
 
-    A step is queued before the token of the last one is read, so the device does not wait for the
-    host. When the cache is full, the second half of what it held becomes the prompt.
+    A step is queued before the token of the previous one is read, so the device does not wait for
+    the host. When the cache is full, the second half of its tokens becomes the prompt.
     """
     device = session.state["length"].device
     how = gt.asarray(how, dtype=gt.float32, device=device)
@@ -175,7 +175,7 @@ def stream(session, prompt, count, how):
 
 
 def loss_of(program, numbers):
-    """The mean loss of numbers, in windows of the cache's length."""
+    """Return the mean loss of numbers, in windows of the cache's length."""
     windows = [numbers[i : i + LENGTH] for i in range(0, len(numbers) - LENGTH + 1, LENGTH)]
     with program.session() as session:
         found = [session.score(gt.asarray(one, device=program.device)) for one in windows]
@@ -193,7 +193,7 @@ def main():
     parser.add_argument("--top_p", type=float, default=0.9)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--quantize", default="int4:128", help="a scheme, or none")
-    parser.add_argument("--calibrate", type=int, default=0, help="texts to round weights by")
+    parser.add_argument("--calibrate", type=int, default=0, help="number of texts for calibration")
     parser.add_argument("--program", type=Path, default=Path("out/language.gtp"))
     options = parser.parse_args()
     if not options.program.exists():
@@ -204,7 +204,7 @@ def main():
     tokens = Tokens()
     prompt = tokens.numbers(options.prompt)
     if len(prompt) < 2:
-        sys.exit("the prompt has to be two tokens or more")
+        sys.exit("the prompt must have at least two tokens")
     how = (options.temperature, options.top_k, options.top_p)
     with gt.load_program(options.program) as program, program.session() as session:
         session.state["random"][...] = gt.random.generator(seed=options.seed)

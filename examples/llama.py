@@ -1,11 +1,11 @@
 """A small language model with a cache that is written in place, as a program in one file.
 
-    python examples/llama.py llama.gtp        traces it with random weights, saves it and runs it
-    python examples/llama.py llama.gtp run    runs the file, in a process that never saw the model
+    python examples/llama.py llama.gtp        trace it with random weights, save it and run it
+    python examples/llama.py llama.gtp run    run the file in a process without the model
 
-A program has three functions that share weights and state: `prefill` takes a prompt of any length,
-`decode` one token; `several` makes the next AT_ONCE tokens, which on a GPU is one graph and one
-launch. The state, the cache and its length, stays on the device.
+The program has three functions that share weights and state: `prefill` takes a prompt of any
+length, `decode` one token; `several` makes the next AT_ONCE tokens, which on a GPU is one graph and
+one launch. The state, which is the cache and its length, stays on the device.
 """
 
 import sys
@@ -30,7 +30,7 @@ def joined(x):
 
 
 def forward(tokens, *, weights, state):
-    """The next token, int64 (1,), after `tokens`, int64 (n,), and those in the cache."""
+    """Return the next token, int64 (1,), after `tokens`, int64 (n,), and those in the cache."""
     n, start = tokens.shape[0], state["length"]
     x = gt.take(weights["embed"], tokens, axis=0)
     at = start + gt.arange(n, dtype=gt.int32)
@@ -53,7 +53,7 @@ def forward(tokens, *, weights, state):
 
 
 def several(token, *, weights, state):
-    """The next AT_ONCE tokens, int64 (AT_ONCE,): a loop that is written out, as the cache is."""
+    """Return the next AT_ONCE tokens, int64 (AT_ONCE,); tracing unrolls the loop."""
     tokens = [token]
     for _ in range(AT_ONCE):
         tokens.append(forward(tokens[-1], weights=weights, state=state))
@@ -61,7 +61,7 @@ def several(token, *, weights, state):
 
 
 def random_weights(seed=0, dtype=gt.float32):
-    """Weights of the model's shapes, on the current device."""
+    """Return weights of the model's shapes, on the current device."""
     numbers = np.random.default_rng(seed)
 
     def new(*shape):
@@ -102,7 +102,7 @@ def compiled(weights, target=None):
 
 
 def generate(session, prompt, count):
-    """`count` tokens after the prompt; nothing waits between them."""
+    """Return `count` tokens after the prompt; the host does not wait between them."""
     tokens = session.prefill(prompt)
     while len(tokens) < count:
         following = session.several if count - len(tokens) >= AT_ONCE else session.decode

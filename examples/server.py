@@ -1,16 +1,17 @@
-"""Serves the language model over HTTP: several requests at once, each in a session of its own.
+"""Serves the language model over HTTP: several requests at once, each in a separate session.
 
     python examples/server.py --sessions=4 --port=8000
     curl -N localhost:8000/generate -d '{"prompt": "The with statement", "tokens": 40}'
 
-One program, its weights once on the device; `--sessions` threads, each with a session and a stream.
-A request waits in a queue of `--waiting` for a free session. The answer is JSON lines, one for each
-token, as it is made. Needs `pip install 'gputensor[server]'`.
+There is one program, whose weights are on the device once, and `--sessions` threads, each with a
+session and a stream. A request waits in a queue of length `--waiting` for a free session. The
+answer is JSON lines, one for each token as soon as it is made. Needs
+`pip install 'gputensor[server]'`.
 
-- The queue is full: status 503 with Retry-After, at once.
-- The client goes away: its session stops within a token, or its turn is skipped.
-- The device's memory is used up: status 507, or an `error` line if text was sent before. What the
-  request had goes back, and other requests go on.
+- If the queue is full, the answer is status 503 with Retry-After, at once.
+- If the client disconnects, its session stops within a token, or the waiting request is skipped.
+- If the device runs out of memory, the answer is status 507, or an `error` line if text was sent
+  before. The request's memory is freed, and other requests continue.
 """
 
 import argparse
@@ -33,7 +34,7 @@ MOST_TOKENS, LONGEST_BODY = 2000, 1 << 16
 
 
 class Request:
-    """One text to write. The thread of a session fills `lines`; the event loop reads them."""
+    """A text to write. The thread of a session fills `lines`; the event loop reads them."""
 
     def __init__(self, prompt, count, how, seed):
         self.prompt, self.count, self.how, self.seed = prompt, count, how, seed
@@ -46,9 +47,9 @@ class Request:
 
 
 class Sessions:
-    """Threads with sessions of one program, and the queue before them.
+    """Threads with sessions of one program, and their queue of requests.
 
-    `count` sessions are opened, or as many as the device has memory for; at least one.
+    It opens `count` sessions, or as many as fit the device's memory, but at least one.
     """
 
     def __init__(self, program, count, waiting):
@@ -70,7 +71,7 @@ class Sessions:
             thread.start()
 
     def add(self, request):
-        """Queue a request; whether there was room."""
+        """Queue a request, and return whether there was room."""
         try:
             self.waiting.put_nowait(request)
         except queue.Full:
@@ -78,7 +79,7 @@ class Sessions:
         return True
 
     def serve(self, session):
-        """What the thread of a session does until it gets None."""
+        """Answer requests in the thread of a session until None comes."""
         stream = gt.Stream(self.program.device)
         with gt.device(self.program.device), gt.stream(stream), session:
             while (request := self.waiting.get()) is not None:
@@ -115,7 +116,7 @@ class Sessions:
 
 
 def number(found, name, default, low, high):
-    """A number of a request's body."""
+    """Return a checked number of a request's body."""
     value = found.get(name, default)
     if type(value) not in (int, float) or not low <= value <= high:
         raise ValueError(f"{name}: got {value!r}; expected a number from {low} to {high}")
@@ -123,10 +124,10 @@ def number(found, name, default, low, high):
 
 
 def parsed(body, tokens):
-    """The Request of a body; ValueError says what is wrong with it."""
+    """Return the Request of a body, or raise ValueError with the reason."""
     found = json.loads(body)
     if not isinstance(found, dict) or not isinstance(found.get("prompt"), str):
-        raise ValueError("prompt: expected an object with a prompt, and text in it")
+        raise ValueError("prompt: got none; expected an object with a prompt")
     prompt = tokens.numbers(found["prompt"])
     if len(prompt) < 2:
         raise ValueError("prompt: got fewer than two tokens; expected a word")
@@ -140,7 +141,7 @@ def parsed(body, tokens):
 
 
 def application(sessions):
-    """The routes; closing the application closes the sessions."""
+    """Return the application; closing it closes the sessions."""
 
     async def generate(http):
         if int(http.headers.get("content-length", 0)) > LONGEST_BODY:
@@ -160,7 +161,7 @@ def application(sessions):
         return StreamingResponse(lines(request, first), media_type="application/jsonl")
 
     async def until_gone(http, request):
-        """The first line of an answer; None when the client left before it."""
+        """Return the first line of an answer, or None if the client disconnects before it."""
         line = asyncio.ensure_future(request.lines.get())
         try:
             while not line.done():
@@ -181,13 +182,13 @@ def application(sessions):
                     return
                 line = await request.lines.get()
         finally:
-            request.is_cancelled = True  # also when the client goes away
+            request.is_cancelled = True  # even if the client disconnects
 
     async def health(_http):
-        told = {"sessions": len(sessions.sessions), "busy": len(sessions.busy)}
-        told |= {"waiting": sessions.waiting.qsize(), "answered": sessions.answered}
-        told["bytes"] = gt.memory.memory_allocated(sessions.program.device)
-        return JSONResponse(told)
+        facts = {"sessions": len(sessions.sessions), "busy": len(sessions.busy)}
+        facts |= {"waiting": sessions.waiting.qsize(), "answered": sessions.answered}
+        facts["bytes"] = gt.memory.memory_allocated(sessions.program.device)
+        return JSONResponse(facts)
 
     @contextlib.asynccontextmanager
     async def lifespan(_application):

@@ -1,7 +1,7 @@
-"""Writes down a dialled number from its sound, with a small Whisper: encoder, cache, decoder.
+"""Recognizes a dialled number from its sound, with a small Whisper: encoder, cache, decoder.
 
-    python examples/speech.py                  a random number, synthesised
-    python examples/speech.py "555*0199"       this one
+    python examples/speech.py                  random numbers, synthesised
+    python examples/speech.py "555*0199"       this number, synthesised
     python examples/speech.py --wav=dial.wav   8,000 samples a second, 16 bits, one channel
 
 The model has Whisper's form: a log-mel spectrum, two convolutions and an encoder that leaves its
@@ -26,7 +26,7 @@ HEADS, SIZE, END, START, LENGTH = 3, 16, 0, 1, tones.MOST + 2
 
 
 def log_mel(samples):
-    """(samples,) -> (MELS, FRAMES): frames of a window, their powers in MELS bands, in decades."""
+    """Return the log-mel spectrum (MELS, FRAMES) of samples: power in MELS bands, in decades."""
     device = samples.device
     wide = gt.pad(samples, (0, tones.WINDOW - tones.HOP))
     starts = gt.arange(tones.FRAMES, device=device)[:, None] * tones.HOP
@@ -63,7 +63,7 @@ def mlp(x, w):
 
 
 def encode(mel, *, weights, state):
-    """Hear a spectrum (MELS, FRAMES): the decoder's keys and values go into the state."""
+    """Encode a spectrum (MELS, FRAMES): the decoder's keys and values go into the state."""
     x = gt.gelu(gt.conv1d(mel[None], *weights["conv1"], padding=1))
     x = gt.gelu(gt.conv1d(x, *weights["conv2"], stride=2, padding=1))[0].T + weights["places"]
     for w in weights["encoder"]:
@@ -76,7 +76,7 @@ def encode(mel, *, weights, state):
 
 
 def decode(token, *, weights, state):
-    """The token after `token`, int64 (1,) both, and its logits."""
+    """Return the token after `token`, both int64 (1,), and its logits."""
     at = state["length"]
     x = gt.take(weights["embed"], token, axis=0) + gt.take(weights["positions"], at, axis=0)
     for i, w in enumerate(weights["decoder"]):
@@ -90,7 +90,7 @@ def decode(token, *, weights, state):
 
 
 def compiled(dtype=gt.bfloat16, target=None):
-    """The program; its weights are kept as bfloat16 and used in `dtype`."""
+    """Return the program; its weights are stored as bfloat16 and used in `dtype`."""
     weights = gt.map_safetensors(WEIGHTS)
     if dtype != gt.bfloat16:
         weights = as_dtype(weights, dtype)
@@ -116,7 +116,7 @@ def as_dtype(tree, dtype):
 
 
 def written(session, mel):
-    """The keys that a session hears in a spectrum, as text."""
+    """Return the keys that a session recognizes in a spectrum, as text."""
     session.encode(mel)
     text, token = "", gt.asarray([START], device=mel.device)
     while len(text) < LENGTH - 1:
@@ -129,7 +129,7 @@ def written(session, mel):
 
 
 def samples_of(path):
-    """The samples of a file, cut or filled to SECONDS."""
+    """Return the samples of a file, cut or padded to SECONDS."""
     with wave.open(path) as file:
         if (file.getframerate(), file.getsampwidth(), file.getnchannels()) != (tones.RATE, 2, 1):
             sys.exit(f"{path}: expected {tones.RATE} samples a second, 16 bits, one channel")
@@ -142,11 +142,11 @@ def main():
     parser.add_argument("number", nargs="?", help=f"3 to {tones.MOST} of {tones.KEYS}")
     parser.add_argument("--wav", help="a file to listen to")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--count", type=int, default=5, help="how many random numbers")
+    parser.add_argument("--count", type=int, default=5, help="number of random numbers")
     options = parser.parse_args()
     rng, given = np.random.default_rng(options.seed), options.number
     if given is not None and (not 3 <= len(given) <= tones.MOST or set(given) - set(tones.KEYS)):
-        sys.exit(f"the number has to be 3 to {tones.MOST} of {tones.KEYS}")
+        sys.exit(f"the number must have 3 to {tones.MOST} of the keys {tones.KEYS}")
     with compiled() as program, program.session() as session:
 
         def heard(samples):

@@ -1,9 +1,9 @@
 """Arenas of programs beside their lower bounds: ``python benchmarks/models/arenas.py``.
 
-Models are traced at their real sizes; nothing is allocated. The lower bound is the most that lives
-during one call, the sum that of all temporaries, in bytes. "each" is the function as eager work
-rounds it; "once" is with calls joined, as `compile` does by default. A model with a dim is planned
-at the size of the row and at both ends of the range; `ratio` is the largest of these.
+Models are traced at their real sizes, without allocating memory. The lower bound is the largest sum
+of live temporaries during one call, `sum` the sum of all temporaries, in bytes. "each" rounds every
+result as eager calls do; "once" joins calls, as `compile` does by default. A model with a dim is
+planned at the size of the row and at both ends of the range; `ratio` is the largest of these.
 """
 
 import sys
@@ -25,13 +25,13 @@ from tests.support.programs.traced_models import traced_models  # noqa: E402
 
 
 def joined(function):
-    """The function with calls joined, as with `rounding="once"`."""
+    """Return the function with calls joined, as with `rounding="once"`."""
     found = recognize_attention(function, {})
     return join_formulas(join_epilogues(found, PreparedWeights({})), {})
 
 
 def row_of(name, rounding, function, sizes):
-    """Plan one function at all its sizes."""
+    """Plan one function at all its sizes and return its row."""
     ratios = []
     for at in [*dims.ends(function.dims.values()), sizes]:
         start = time.perf_counter()

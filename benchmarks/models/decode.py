@@ -1,10 +1,10 @@
 """Language models of Llama's shapes with random weights: tokens and prompts, in microseconds.
 
-A token reads all weights and the cache once. `share` is these bytes over the time, by the rate of a
-copy in the same run (bytes read and written); a prompt's figure is the operations of its products
-over the time. Integers of int8 and int4 are random as well: nothing depends on their values. Beside
-ours stand a CUDA graph of the same model in torch, written for one length of the cache, and, for a
-few layers, torch's compiler, also in a graph.
+A token reads all weights and the cache once. `share` is the rate of these bytes relative to a copy
+in the same run (bytes read and written); the figure of a prompt is the operations of its products
+over the time. Integers of int8 and int4 are random too, because times do not depend on their
+values. The peers are a CUDA graph of the same model in torch, written for one length of the cache,
+and, on request, torch's compiler, also in a graph.
 
     python benchmarks/models/decode.py [--models NAME ...] [--forms NAME ...] [--peers NAME ...]
 """
@@ -52,13 +52,13 @@ def gated(gate, up):
 
 
 def layers_of(shape):
-    """The functions `prefill` and `decode` of a model, which return the best next token."""
+    """Return the functions `prefill` and `decode` of a model, which return the best next token."""
 
     def heads(x, count):
         return gt.moveaxis(gt.reshape(x, (x.shape[0], count, shape.size)), 0, 1)
 
     def times(x, w, **how):
-        """By plain weights, or by (integers, scales)."""
+        """Multiply by plain weights, or by (integers, scales)."""
         if isinstance(w, tuple):
             residual = how.get("residual")
             y = gt.quantized_linear(x, *w)
@@ -92,7 +92,7 @@ def layers_of(shape):
 
 
 def matrices(shape):
-    """Name -> (outputs, terms) of the matrices of a layer."""
+    """Return (outputs, terms) of the matrices of a layer, by name."""
     rows = (shape.heads + 2 * shape.kept) * shape.size
     return {
         "qkv": (rows, shape.width),
@@ -107,7 +107,7 @@ def normal(rng, rows, columns):
 
 
 def quantized(rng, form, rows, columns):
-    """Random integers and scales of about the size of weights' ones."""
+    """Return random integers, and scales of about the size of those of real weights."""
     groups = columns // 128 if form == "int4" else 1
     scales = gt.full((groups, rows), 0.1 * columns**-0.5, dtype=gt.bfloat16)
     if form == "int8":
@@ -167,7 +167,7 @@ def torch_tree(tree, torch):
 
 
 def torch_model(shape, weights, torch, start):
-    """A function of tokens whose cache holds `start` tokens, always."""
+    """Return a function of tokens whose cache always holds `start` tokens."""
     from torch.nn.functional import linear, rms_norm, scaled_dot_product_attention, silu
 
     def turned(x, sin, cos):
@@ -214,7 +214,7 @@ def torch_graph(function, torch):
 
 
 def torch_sides(shape, weights, arguments, torch):
-    """Name -> replay of a graph, for one token and for a prompt."""
+    """Return graphs by name, for one token and for a prompt."""
     theirs = torch_tree(weights, torch)
     count = len(theirs["layers"])
     caches = [
@@ -239,14 +239,14 @@ def torch_sides(shape, weights, arguments, torch):
 
 
 def copy_rate():
-    """Bytes read and written in a second by a copy of 2 GiB."""
+    """Return the bytes that a copy of 2 GiB reads and writes in a second."""
     source = gt.ones(COPIED)
     target = gt.empty_like(source)
     return 2 * source.nbytes / seconds_of({"copy": lambda: target.__setitem__(..., source)})["copy"]
 
 
 def seconds_of(calls, count=CALLS, rounds=ROUNDS):
-    """Median seconds of a call of each side, in turn, of calls in a row."""
+    """Return median seconds of a call of each side; runs of calls alternate."""
     times = {name: [] for name in calls}
     for call in calls.values():
         call()
@@ -263,7 +263,7 @@ def seconds_of(calls, count=CALLS, rounds=ROUNDS):
 
 
 def host_seconds(call, rounds=15):
-    """Median seconds that the host needs to queue one call on an idle GPU."""
+    """Return the median seconds that the host needs to queue one call on an idle GPU."""
     times = []
     for _ in range(rounds):
         synchronize()
@@ -275,7 +275,7 @@ def host_seconds(call, rounds=15):
 
 
 def synchronize():
-    """The whole GPU, whoever queued the work."""
+    """Wait for all work on the GPU, from either library."""
     gt.synchronize()
     if "torch" in sys.modules:
         sys.modules["torch"].cuda.synchronize()
@@ -346,11 +346,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", nargs="+", default=("llama-8b", "llama-1b"))
     parser.add_argument("--forms", nargs="+", default=("bf16", "int8", "int4"))
-    parser.add_argument("--layers", type=int, nargs="+", help="instead of all of the model")
-    parser.add_argument("--peers", nargs="*", default=("graph",), help="graph, compile")
+    parser.add_argument(
+        "--layers", type=int, nargs="+", help="layer counts to measure; default: all layers"
+    )
+    parser.add_argument(
+        "--peers", nargs="*", default=("graph",), help="peers to measure: graph, compile"
+    )
     parser.add_argument("--held", type=int, default=HELD)
     parser.add_argument("--prompt", type=int, default=PROMPT)
-    parser.add_argument("--name", default="decode", help="of the result")
+    parser.add_argument("--name", default="decode", help="name of the result")
     arguments = parser.parse_args()
     require_gpu()
     report = Report(arguments.name, "Language models with random weights")

@@ -1,9 +1,10 @@
-"""Networks with random weights, tensor to tensor: ours beside torch's best way.
+"""Networks with random weights, tensor to tensor: ours beside torch's best time.
 
-Networks of torchvision and transformers come by torch.export; the encoder of MiniLM's shape, a
-perceptron and Whisper's decoder are written by hand in both libraries. Torch runs eagerly, as a
-CUDA graph, and compiled (as a graph too, so that no side waits for the host); images lie channels
-last there. The error is the largest difference from torch in float32, by the largest element.
+Networks of torchvision and transformers are imported by torch.export; the encoder of MiniLM's
+shape, a perceptron and Whisper's decoder are written by hand in both libraries. Torch runs eagerly,
+as a CUDA graph, and compiled (as a graph too, so that it does not wait for the host); its images
+are channels last. The error is the largest difference from torch in float32, relative to the
+largest element.
 
     python benchmarks/models/networks.py [--only NAME ...] [--warm] [--seconds N]
 
@@ -28,7 +29,7 @@ torch = None
 
 
 class Case(NamedTuple):
-    """A network: what torch calls, on what, and a function that makes our program of it."""
+    """A network: torch's function, its inputs, and a function that makes our program."""
 
     function: object  # of tensors of torch
     inputs: tuple  # of torch, on the GPU
@@ -40,7 +41,7 @@ class Case(NamedTuple):
 
 
 def exported(module, x):
-    """A Case of a module by torch.export."""
+    """Return the Case of a module, by torch.export."""
     images = x.ndim == 4
     with torch.no_grad():
         graph = torch.export.export(module, (x,))
@@ -61,7 +62,7 @@ def vision(name, batch):
 
     torch.manual_seed(0)
     module = getattr(torchvision.models, name)(weights=None).cuda()
-    # Statistics of random images: with those of new layers activations underflow in float16.
+    # Statistics of random images, because with those of new layers activations underflow.
     for part in module.modules():
         if isinstance(part, torch.nn.BatchNorm2d):
             part.momentum = None
@@ -71,7 +72,7 @@ def vision(name, batch):
 
 
 class First:
-    """Makes a module whose result is the first tensor of another's."""
+    """Makes a module that returns one attribute of another module's result."""
 
     def __new__(cls, model, name):
         class Module(torch.nn.Module):
@@ -114,7 +115,7 @@ def whisper_encoder(batch):
 
 
 def shared(tree):
-    """Tensors of torch as ours, in the same memory."""
+    """Return torch's tensors as ours, in the same memory."""
     if isinstance(tree, dict):
         return {name: shared(one) for name, one in tree.items()}
     return [shared(one) for one in tree] if isinstance(tree, list) else gt.from_dlpack(tree)
@@ -174,7 +175,7 @@ def encoder(batch, length):
 
 
 def whisper_decoder(batch):
-    """One step with 64 tokens held and the sound's keys and values in memory."""
+    """Return the Case of one step, with 64 cached tokens and the sound's keys and values."""
     from torch.nn.functional import gelu, layer_norm, linear, scaled_dot_product_attention
 
     held, size = 64, WIDTH // HEADS
@@ -252,7 +253,7 @@ def captured(call):
 
 
 def sides_of(case):
-    """Name -> call of each of torch's ways."""
+    """Return torch's calls by name."""
     compiled = torch.compile(case.function, dynamic=False)
 
     def eager():
@@ -293,8 +294,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", default=list(CASES), help="names of networks")
     parser.add_argument("--warm", action="store_true")
-    parser.add_argument("--name", default="networks", help="of the result")
-    parser.add_argument("--seconds", type=float, default=1e9, help="begin no network afterwards")
+    parser.add_argument("--name", default="networks", help="name of the result")
+    parser.add_argument(
+        "--seconds", type=float, default=1e9, help="start no network after this time"
+    )
     arguments = parser.parse_args()
     require_gpu()
     import torch

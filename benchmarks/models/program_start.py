@@ -1,14 +1,13 @@
-"""Before the first call of a program: tracing, and loading.
+"""The time before a program's first call: tracing and loading.
 
     python benchmarks/models/program_start.py [--gigabytes 4]
 
 Tracing is processor time for each of 1,000 calls, the best of several rounds, on the host device;
-with a free dim it is that of all samples and their merging. Then a program is loaded whose weights
-lie in a file apart, of the shapes of a language model, in the page cache. "map" is opening and
-checking the file: no element is read. "load" is all that `load_program` does; its
-rate is compared with that of copies from pinned memory to a GPU, or between two arrays on a host
-device. Memory is what the process holds more of than before: no mapped files, nor that of a host
-device.
+with a free dim it includes all samples and their merging. Then a program is loaded whose weights,
+in the shapes of a language model, are in a separate file in the page cache. "map" is opening and
+checking the program file, which reads no element. "load" is the whole of `load_program`; its rate
+is compared with that of copies from pinned memory to a GPU, or between two arrays on a host device.
+Host memory is the growth of the process's anonymous memory, without mapped files.
 """
 
 import argparse
@@ -39,7 +38,7 @@ def many(x):
 
 
 def trace_rows(report, rounds=15):
-    """Rows of tracing, without and with a free dim."""
+    """Add the rows of tracing, without and with a free dim."""
     free = gt.Dim("n", 1, 64)
     for what, extent in (("trace, each call", 4), ("trace, each call, a free dim", free)):
         times = []
@@ -51,7 +50,7 @@ def trace_rows(report, rounds=15):
 
 
 def write_weights(path, nbytes):
-    """A safetensors file of bfloat16 matrices; written without its elements, which are zeros."""
+    """Write a safetensors file of bfloat16 matrices, whose elements are zeros in a sparse file."""
     header, place = {}, 0
     while place < nbytes:
         shape = LAYER[len(header) % len(LAYER)]
@@ -64,7 +63,7 @@ def write_weights(path, nbytes):
     with open(path, "wb") as out:
         out.write(struct.pack("<Q", len(text)) + text)
         out.truncate(8 + len(text) + place)
-        # Weights with the same content would be one weight on the device.
+        # Weights with equal content would be a single weight on the device.
         for number, entry in enumerate(header.values()):
             out.seek(8 + len(text) + entry["data_offsets"][0])
             out.write(struct.pack("<Q", number))
@@ -77,14 +76,14 @@ def anonymous_memory():
 
 
 def copy_rate(device, nbytes=256 << 20):
-    """Bytes a second of copies from pinned memory, or between arrays on a host device."""
+    """Return the bytes a second of copies from pinned memory, or between arrays on the host."""
     if device == "host":
         source, target = np.ones(nbytes, np.uint8), np.zeros(nbytes, np.uint8)
 
         def copy():
             target[:] = source
     else:
-        # A copy from pinned memory that is captured is a node of the graph, and nothing else.
+        # A captured copy from pinned memory is a single node of the graph.
         source = np.frombuffer(gt.memory.pinned_buffer(nbytes), np.uint8)
         graph = gt.graphs.CUDAGraph()
         with gt.graphs.graph(graph):
@@ -103,7 +102,7 @@ def copy_rate(device, nbytes=256 << 20):
 
 
 def load_rows(report, path, nbytes, device):
-    """Rows of mapping and of loading, each several times."""
+    """Add the rows of mapping and loading, each the best of several."""
     mapping, loading = [], []
     for _round in range(3):
         before, start = anonymous_memory(), time.perf_counter()
@@ -130,7 +129,7 @@ def main():
     options = parser.parse_args()
     device = "cuda" if gt.is_available() else "host"
     report = Report(
-        f"models/program_start_{device}", "Tracing, and loading a program with weights apart"
+        f"models/program_start_{device}", "Tracing, and loading a program with separate weights"
     )
     trace_rows(report)
     with tempfile.TemporaryDirectory() as folder:

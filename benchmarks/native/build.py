@@ -1,4 +1,4 @@
-"""Compiles the C++ loops beside it and loads them."""
+"""Compiles and loads the C++ files in this folder."""
 
 import ctypes
 import subprocess

@@ -7,7 +7,8 @@
 typedef void* (*malloc_function)(size_t, int, void*);
 typedef void (*free_function)(void*, size_t, int, void*);
 
-// Returns the wall time in seconds, or -1 when a request failed. What is left is freed untimed.
+// Returns the wall time in seconds, or -1 when a request failed. The remaining blocks are freed
+// after the timing.
 extern "C" double time_events(void* allocate, void* release, int device, void** streams,
                               const int8_t* op, const int32_t* id, const int64_t* size,
                               const int16_t* stream, int64_t events, int64_t ids) {

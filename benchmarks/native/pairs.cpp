@@ -1,8 +1,8 @@
 // Malloc + free pairs through C function pointers, on several threads at once.
 //
-// Each thread first warms up: it holds `live` blocks at a time of its sizes, so that the timed loop
-// finds every size cached. Then it frees and allocates `pairs` times, keeping `live` blocks alive in a
-// ring. The answer is the mean wall time of a pair on a thread, in nanoseconds.
+// Each thread first warms up: it holds `live` blocks of its sizes at a time, so that the timed loop
+// finds every size cached. Then it frees and allocates `pairs` times, keeping `live` blocks in a
+// ring. The result is the mean wall time of a pair on a thread, in nanoseconds.
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -44,8 +44,8 @@ static double run_thread(malloc_function allocate, free_function release, int de
     return std::chrono::duration<double, std::nano>(stop - start).count() / pairs;
 }
 
-// `streams` has one handle for each thread. Returns ns a pair (mean over threads), or -1 when a
-// request failed.
+// `streams` has one handle for each thread. Returns nanoseconds for a pair (mean over threads), or
+// -1 when a request failed.
 extern "C" double time_pairs(void* allocate, void* release, int device, void** streams, int threads,
                              const uint64_t* sizes, int size_count, int live, int64_t pairs) {
     std::atomic<int> waiting(threads), failed(0);

@@ -1,8 +1,8 @@
-// An allocator for torch's CUDAPluggableAllocator that passes each request on and writes it down.
+// An allocator for torch's CUDAPluggableAllocator that forwards and records each request.
 //
-// `recorder_open(library)` names the library whose `gputensor_malloc` and `gputensor_free` serve the
-// requests. Each event is kept in order, with the thread that made it: torch frees on autograd's
-// thread what another one allocated. `recorder_take` copies the events out.
+// `recorder_open(library)` names the library whose `gputensor_malloc` and `gputensor_free` serve
+// the requests. Events are kept in order, with the thread of each, because torch frees blocks of
+// other threads on autograd's thread. `recorder_take` copies the events out.
 #include <dlfcn.h>
 
 #include <cstddef>
@@ -50,7 +50,7 @@ extern "C" void recorder_start(int on) {
 }
 
 extern "C" void* recorder_malloc(ptrdiff_t size, int device, void* stream) {
-    // The lock is held over both, so that the events stand in the order in which they were served.
+    // The lock covers both steps, so that the events are in the order in which they were served.
     std::lock_guard<std::mutex> guard(lock);
     void* pointer = serve((size_t)size, device, stream);
     if (pointer && recording) {

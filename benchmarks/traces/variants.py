@@ -1,9 +1,9 @@
-"""Programs like the recorded ones: traces that no setting was chosen by.
+"""Programs like the recorded ones: traces that were not used to choose settings.
 
-Each recorded trace gives five variants: all sizes smaller and larger, a size of its own for each
-size and for each allocation, and only the last three quarters of the events. Pairs of traces run
-side by side, on streams of their own. The draws are seeded by the names, so a figure can be had
-again.
+Each recorded trace has five variants: all sizes smaller, all larger, another size for each size,
+another size for each allocation, and only the last three quarters of the events. Pairs of traces
+run side by side, on separate streams. The random numbers are seeded by the names, so figures can be
+reproduced.
 """
 
 import random
@@ -25,24 +25,24 @@ def rows(trace):
 
 
 def resized(trace, factors):
-    """The trace with sizes times `factors`, in whole units."""
+    """Return the trace with sizes times `factors`, in whole units."""
     size = np.maximum(UNIT, (trace.size * factors).astype(np.int64) // UNIT * UNIT)
     return trace.op, trace.id, size, trace.stream
 
 
 def jittered(trace, rng):
-    """Each size that occurs becomes another one, up to a quarter smaller or larger."""
+    """Replace each size that occurs by another, up to a quarter smaller or larger."""
     sizes, which = np.unique(trace.size, return_inverse=True)
     return resized(trace, np.exp(rng.uniform(-1, 1, len(sizes)) * np.log(1.25))[which])
 
 
 def noisy(trace, rng):
-    """Each allocation has a size of its own, up to a tenth smaller or larger."""
+    """Change the size of each allocation by up to a tenth."""
     return resized(trace, rng.uniform(0.9, 1.1, int(trace.id.max()) + 1)[trace.id])
 
 
 def late(trace):
-    """The events after the first quarter, but for frees of what was allocated in it."""
+    """Return the events after the first quarter, without frees of earlier allocations."""
     begin = len(trace.op) // 4
     known = np.zeros(int(trace.id.max()) + 1, bool)
     keep = np.zeros(len(trace.op), bool)
@@ -55,7 +55,7 @@ def late(trace):
 
 
 def side_by_side(first, second, rng):
-    """Two traces in turns of 20 to 200 events; each keeps its order and its streams."""
+    """Interleave two traces in runs of 20 to 200 events; each keeps its order and its streams."""
     columns = [rows(first), rows(second)]
     columns[1][1] = columns[1][1] + (int(first.id.max()) + 1)
     columns[1][3] = columns[1][3] + (int(first.stream.max()) + 1)
@@ -70,7 +70,7 @@ def side_by_side(first, second, rng):
 
 
 def dense(columns):
-    """The columns in the types of a trace, with ids from 0 on."""
+    """Return the columns in the types of a trace, with ids from 0 on."""
     op, names, size, stream = columns
     names = np.unique(names, return_inverse=True)[1]
     return (

@@ -4,8 +4,9 @@
  *   cc run_program.c $(gputensor c_library --cflags --libs) -o run_program
  *   ./run_program model.gtp main 1x784xfloat32=x.bin -- 1x10xfloat32=y.bin
  *
- * Tensors are files of raw bytes, row-major: inputs before `--`, results behind it. Without tensors
- * it prints what the program's functions take and give. RUNS=1000 times that many runs. */
+ * Tensors are files of raw bytes, row-major: inputs before `--`, results after it. With only the
+ * program file, it prints the inputs and results of the program's functions. RUNS=1000 in the
+ * environment times that many runs. */
 #define _POSIX_C_SOURCE 199309L
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +40,7 @@ static void check(int status) {
     if (status) stop("gputensor", gputensor_program_last_error());
 }
 
-/* Reads "2x3xfloat32=FILE", and takes memory of the GPU for it. */
+/* Reads "2x3xfloat32=FILE", and allocates GPU memory for it. */
 static void describe(const char* text, file_tensor* out) {
     const char *equals = strchr(text, '='), *at = text;
     size_t i, count = sizeof(types) / sizeof(types[0]);
@@ -69,14 +70,14 @@ static void describe(const char* text, file_tensor* out) {
     check(gputensor_memory_new(&out->tensor.data, out->nbytes, DEVICE));
 }
 
-/* Copies the bytes of a file to the GPU, or those of the GPU to a file. */
+/* Copies the bytes of a file to the GPU, or from the GPU to a file. */
 static void transfer(file_tensor* one, int is_input) {
     void* bytes = malloc(one->nbytes + 1);
     FILE* file = fopen(one->path, is_input ? "rb" : "wb");
     if (!bytes || !file) stop(one->path, "cannot be opened");
     if (is_input) {
         if (fread(bytes, 1, one->nbytes + 1, file) != one->nbytes)
-            stop(one->path, "has another number of bytes than its shape and type");
+            stop(one->path, "its size does not match its shape and type");
         check(gputensor_memory_copy(one->tensor.data, bytes, one->nbytes, DEVICE, NULL));
     } else {
         check(gputensor_memory_copy(bytes, one->tensor.data, one->nbytes, DEVICE, NULL));
@@ -123,7 +124,7 @@ int main(int count, char** arguments) {
     for (i = 0; i < output_count; i++) made[i] = outputs[i].tensor;
 
     check(gputensor_session_open(&session, program));
-    check(gputensor_program_close(program)); /* a session keeps what it needs */
+    check(gputensor_program_close(program)); /* the session keeps the parts that it needs */
     check(gputensor_session_run(session, arguments[2], input_count, given, output_count, made, NULL));
     for (i = 0; i < output_count; i++) transfer(&outputs[i], 0);
     first = seconds();

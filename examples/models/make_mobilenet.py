@@ -1,4 +1,4 @@
-"""Writes an ONNX file of MobileNet v2's form with random weights, as exporters write one.
+"""Writes an ONNX file of MobileNet v2's form with random weights, as an exporter would.
 
     python examples/models/make_mobilenet.py mobilenetv2.onnx --width=1.0 --size=224
 
@@ -21,7 +21,7 @@ STAGES = (
 
 
 class Network:
-    """Nodes and initializers, with names as PyTorch's exporter gives them."""
+    """Nodes and initializers, with names in the form of PyTorch's exporter."""
 
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
@@ -39,7 +39,7 @@ class Network:
         return name
 
     def convolution(self, x, channels, kernel=1, stride=1, groups=1, is_clipped=True):
-        """`channels`: (of x, of the result)."""
+        """Add a convolution; `channels` are those of x and of the result."""
         name = f"features.{len(self.arrays)}"
         terms = channels[0] // groups * kernel * kernel
         scale = (2 / terms) ** 0.5 if is_clipped else terms**-0.5
@@ -55,7 +55,7 @@ class Network:
         return self.node("Clip", [y, "low", "high"]) if is_clipped else y
 
     def block(self, x, channels, stride, expansion):
-        """Wider by a 1x1 convolution, 3x3 in each channel alone, and narrow again."""
+        """Add a block: a 1x1 convolution to more channels, 3x3 for each channel, 1x1 to fewer."""
         wide = channels[0] * expansion
         y = self.convolution(x, (channels[0], wide)) if expansion > 1 else x
         y = self.convolution(y, (wide, wide), 3, stride, groups=wide)
@@ -64,7 +64,7 @@ class Network:
 
 
 def mobilenet(width=1.0, size=224, classes=1000, seed=SEED):
-    """The model, with a free batch size."""
+    """Return the model, with a free batch size."""
 
     def of_width(channels):
         return max(8, round(channels * width / 8) * 8)

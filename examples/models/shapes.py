@@ -1,4 +1,4 @@
-"""Drawings of a shape, and what to say of them; NumPy alone."""
+"""Drawings of a shape and their captions, with NumPy alone."""
 
 import numpy as np
 
@@ -16,13 +16,13 @@ PLACES = {
 
 
 def words():
-    """All words of captions, in order; the end comes first."""
+    """Return all words of captions, in order; the end marker comes first."""
     texts = [*SHAPES, *COLORS, *SIZES, *PLACES]
     return ["", "a", *sorted({word for text in texts for word in text.split()})]
 
 
 def caption(rng):
-    """A random caption: "a small red circle at the top left"."""
+    """Return a random caption, such as "a small red circle at the top left"."""
     size, color, shape, place = (
         rng.choice(list(names)) for names in (SIZES, COLORS, SHAPES, PLACES)
     )
@@ -30,7 +30,7 @@ def caption(rng):
 
 
 def drawn(text, rng):
-    """What a caption says, somewhat otherwise each time: float32 (3, EXTENT, EXTENT), 0 to 1."""
+    """Draw a caption with random variations: float32 (3, EXTENT, EXTENT), 0 to 1."""
     _a, size, color, shape, *place = text.split()
     radius = rng.uniform(*SIZES[size])
     middle = np.array(PLACES[" ".join(place)]) * EXTENT + rng.uniform(-1.5, 1.5, 2)

@@ -1,7 +1,7 @@
 """Sounds of dialled numbers, synthesised, and the filters of their log-mel spectra; NumPy alone.
 
-A key of a telephone sounds as two sines together, one for its row and one for its column (ITU-T
-Q.23). Here they have random lengths, pauses, loudness and noise.
+The sound of a telephone key is two sines, one for its row and one for its column (ITU-T Q.23). Here
+lengths, pauses, loudness and noise are random.
 """
 
 import numpy as np
@@ -14,12 +14,12 @@ MOST = 8  # keys of a sound
 
 
 def number(rng):
-    """A random text of 3 to MOST keys."""
+    """Return a random text of 3 to MOST keys."""
     return "".join(rng.choice(list(KEYS), rng.integers(3, MOST + 1)))
 
 
 def sound(keys, rng):
-    """The sound of a text of keys: float32 (RATE * SECONDS,), within about -1 to 1."""
+    """Return the sound of a text of keys: float32 (RATE * SECONDS,), within about -1 to 1."""
     found = rng.normal(0, rng.uniform(0.002, 0.06), RATE * SECONDS)
     share = RATE * SECONDS / (len(keys) + 0.5)
     at = rng.uniform(0, share / 2)
@@ -36,7 +36,7 @@ def sound(keys, rng):
 
 
 def mel_filters():
-    """Triangles that turn WINDOW // 2 + 1 powers into MELS: float32 (MELS, frequencies)."""
+    """Return the triangles that sum WINDOW // 2 + 1 powers to MELS bands: float32, 2-d."""
 
     def mel(hertz):
         return 2595 * np.log10(1 + hertz / 700)
@@ -50,12 +50,12 @@ def mel_filters():
 
 
 def window():
-    """Hann's, float32 (WINDOW,)."""
+    """Return Hann's window, float32 (WINDOW,)."""
     return (0.5 - 0.5 * np.cos(2 * np.pi * np.arange(WINDOW) / WINDOW)).astype(np.float32)
 
 
 def log_mel(samples):
-    """The spectrum that the model hears: float32 (MELS, FRAMES), as Whisper scales it."""
+    """Return the spectrum for the model, scaled like Whisper's: float32 (MELS, FRAMES)."""
     wide = np.pad(samples, (0, WINDOW - HOP))
     frames = np.lib.stride_tricks.sliding_window_view(wide, WINDOW)[::HOP]
     power = np.abs(np.fft.rfft(frames * window())) ** 2

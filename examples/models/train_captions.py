@@ -1,8 +1,7 @@
 """Trains the vision-language model of examples/captions.py and writes captions.safetensors.
 
-It learns to say what is drawn in images that shapes.py makes. The score is the share of 500 new
-images of which every word is right. Needs torch and safetensors; takes some minutes on a
-processor core.
+It learns to describe images that shapes.py draws. The score is the share of 500 new images for
+which every word is right. Needs torch and safetensors; takes some minutes on a processor core.
 
     python examples/models/train_captions.py
 """
@@ -17,7 +16,7 @@ from torch.nn import functional as F
 
 SEED, IMAGES, STEPS, BATCH, RATE = 5, 30000, 4000, 64, 2e-3
 PATCH, WIDTH, HEADS, HIDDEN, LAYERS = 8, 48, 3, 96, 2
-SEEN, SAID, VOCABULARY = (EXTENT // PATCH) ** 2, 9, 32  # patches; words with the end
+SEEN, SAID, VOCABULARY = (EXTENT // PATCH) ** 2, 9, 32  # patches; words including the end
 FILE = Path(__file__).with_name("captions.safetensors")
 
 
@@ -48,7 +47,7 @@ def new_weights():
 
 
 def rotary(x):
-    """Pairs (j, j + half) of position t are turned by t * 10000**(-j / half)."""
+    """Rotate the pair (j, j + half) of position t by t * 10000**(-j / half)."""
     half = x.shape[-1] // 2
     angles = torch.arange(x.shape[-2])[:, None] * 10000 ** (-torch.arange(half) / half)
     low, high = x.chunk(2, -1)
@@ -69,7 +68,7 @@ def layer(x, w, name, turned=lambda x: x, **how):
 
 
 def forward(images, tokens, w):
-    """Logits after the image and after each token: (batch, 1 + tokens, VOCABULARY)."""
+    """Return logits after the image and after each token: (batch, 1 + tokens, VOCABULARY)."""
     x = F.conv2d(images, w["patch"], stride=PATCH).flatten(2).transpose(1, 2) + w["places"]
     for i in range(LAYERS):
         x = layer(x, w, f"encoder.{i}")
@@ -81,7 +80,7 @@ def forward(images, tokens, w):
 
 
 def examples(count, rng):
-    """Images, and the numbers of their captions' words, 0 behind the last."""
+    """Return images, and the numbers of their captions' words, followed by zeros."""
     ranks = {word: i for i, word in enumerate(words())}
     texts = [caption(rng) for _i in range(count)]
     images = np.stack([drawn(text, rng) for text in texts])

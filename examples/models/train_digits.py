@@ -1,7 +1,7 @@
 """Trains the small convolutional network of examples/digits_onnx.py and writes digits.onnx.
 
-The network is trained by NumPy alone on half of scikit-learn's 1,797 digits, with a fixed seed, and
-its score on the other half goes into the file. The split is that of examples/digits.py.
+The network is trained with NumPy alone on half of scikit-learn's 1,797 digits, with a fixed seed,
+and its score on the other half is written to the file. The split is that of examples/digits.py.
 
     python examples/models/train_digits.py
 """
@@ -19,7 +19,7 @@ FILE = Path(__file__).with_name("digits.onnx")
 
 
 def split_digits():
-    """Training images (n, 1, 8, 8) in [0, 1] and labels, then those of the test."""
+    """Return training images (n, 1, 8, 8) in [0, 1] and labels, then those of the test."""
     pixels, labels = load_digits(return_X_y=True)
     order = np.random.default_rng(SPLIT_SEED).permutation(len(labels))
     test, train = np.split(order, [len(labels) // 2])
@@ -28,14 +28,14 @@ def split_digits():
 
 
 def patches(x):
-    """The 3x3 surroundings of each pixel: (n, height, width, channels * 9)."""
+    """Return the 3x3 neighbourhood of each pixel: (n, height, width, channels * 9)."""
     wide = np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)])
     found = np.lib.stride_tricks.sliding_window_view(wide, (3, 3), (2, 3))
     return found.transpose(0, 2, 3, 1, 4, 5).reshape(*found.shape[:1], *x.shape[2:], -1)
 
 
 class Convolution:
-    """3x3 with padding, ReLU, and the greatest of each 2x2."""
+    """A 3x3 convolution with padding, ReLU, and 2x2 max pooling."""
 
     def __init__(self, inputs, outputs, rng):
         self.w = rng.standard_normal((outputs, inputs * 9)) * np.sqrt(2 / (inputs * 9))
@@ -64,7 +64,7 @@ class Convolution:
 
 
 class Dense:
-    """One row of scores for each image."""
+    """A dense layer: one row of scores for each image."""
 
     def __init__(self, inputs, outputs, rng):
         self.w = rng.standard_normal((outputs, inputs)) * np.sqrt(1 / inputs)
@@ -80,7 +80,7 @@ class Dense:
 
 
 def train(images, labels):
-    """The trained layers."""
+    """Train and return the layers."""
     rng = np.random.default_rng(SEED)
     layers = [Convolution(1, 16, rng), Convolution(16, 32, rng), Dense(128, 10, rng)]
     moments = [[(np.zeros_like(p), np.zeros_like(p)) for p in (one.w, one.b)] for one in layers]
@@ -90,7 +90,7 @@ def train(images, labels):
         for places in np.array_split(rng.permutation(len(labels)), len(labels) // BATCH):
             step += 1
             x = images[places]
-            shift = rng.integers(-1, 2, 2)  # digits are seen a pixel to each side, too
+            shift = rng.integers(-1, 2, 2)  # also trains on digits moved by a pixel
             x = np.roll(x, shift, (2, 3)).astype(np.float64)
             for layer in layers:
                 x = layer.forward(x)
@@ -109,7 +109,7 @@ def train(images, labels):
 
 
 def adam(weight, slope, pair, rate, step):
-    """One step of Adam with weight decay, in place."""
+    """Do one step of Adam with weight decay, in place."""
     first, second = pair
     first += 0.1 * (slope - first)
     second += 0.001 * (slope**2 - second)
@@ -125,7 +125,7 @@ def score(layers, images, labels):
 
 
 def model_of(layers, facts):
-    """The ONNX model, as an exporter writes it."""
+    """Return the ONNX model, as an exporter would write it."""
     first, second, last = layers
     weights = {
         "conv1.weight": first.w.reshape(-1, 1, 3, 3), "conv1.bias": first.b,

@@ -1,8 +1,9 @@
 """Trains the small language model of examples/language_model.py and writes language.safetensors.
 
-It learns from English that ships with Python: the topics of `help()` and the docstrings of the
-standard library. Each twentieth topic is kept for the score, which the file has beside the seed:
-the mean loss of a token, in nats. Needs torch (on a CPU) and safetensors; takes about half an hour.
+It learns from the English texts that ship with Python: the topics of `help()` and the docstrings of
+the standard library. Each twentieth topic is reserved for the score, the mean loss of a token in
+nats, which is stored in the file with the seed. Needs torch (on a CPU) and safetensors; takes about
+half an hour.
 
     python examples/models/train_language.py
 """
@@ -23,24 +24,24 @@ from torch.nn import functional as F
 SEED, STEPS, BATCH, LENGTH, RATE, DROPPED = 7, 2000, 24, 160, 4e-3, 0.1
 WIDTH, LAYERS, HEADS, KEPT, SIZE, HIDDEN, VOCABULARY = 128, 4, 4, 2, 32, 256, 512
 FILE = Path(__file__).with_name("language.safetensors")
-#: Pieces of text that pairs are joined in: a word with the space before it, a sign, white space.
+#: Pairs are joined within such pieces: a word with the space before it, a sign, white space.
 PIECES = re.compile(r" ?[A-Za-z]+|[^A-Za-z\s]|\s+")
 PLAIN = str.maketrans("“”‘’…–—", "\"\"''.--")
 
 
 def plain(text):
-    """Text in ASCII."""
+    """Return a text in ASCII."""
     return text.translate(PLAIN).encode("ascii", "ignore").decode()
 
 
 def topics():
-    """Topics to learn from, and those for the score."""
+    """Return the topics to learn from, and those for the score."""
     texts = [plain(pydoc_data.topics.topics[name]) for name in sorted(pydoc_data.topics.topics)]
     return [t for i, t in enumerate(texts) if i % 20 != 3], texts[3::20]
 
 
 def docstrings():
-    """Those of the modules of the standard library."""
+    """Return the docstrings of the modules of the standard library."""
     found = []
     folder = Path(sysconfig.get_path("stdlib"))
     for path in sorted(folder.rglob("*.py")):
@@ -54,7 +55,7 @@ def docstrings():
 
 
 def byte_pairs(texts):
-    """The tokens, as strings: characters, then the most frequent pair again and again."""
+    """Return the tokens as strings: characters, then repeatedly the most frequent pair."""
     counts = collections.Counter(piece for text in texts for piece in PIECES.findall(text))
     tokens = ["\n", *map(chr, range(32, 127))]
     words = {piece: list(piece) for piece in counts}
@@ -75,7 +76,7 @@ def byte_pairs(texts):
 
 
 def encode(text, ranks, known):
-    """The numbers of a text's tokens: pairs are joined in the order in which they were learned."""
+    """Return the numbers of a text's tokens; pairs are joined in the order of their learning."""
     numbers = []
     for piece in PIECES.findall(text):
         if piece not in known:
@@ -114,7 +115,7 @@ def rms_norm(x, weight):
 
 
 def rotary(x):
-    """Pairs (j, j + SIZE / 2) of position t are turned by t * 10000**(-2 j / SIZE)."""
+    """Rotate the pair (j, j + SIZE / 2) of position t by t * 10000**(-2 j / SIZE)."""
     speeds = 10000 ** (-torch.arange(0, SIZE, 2) / SIZE)
     angles = torch.arange(x.shape[-2])[:, None] * speeds
     low, high = x.chunk(2, -1)
@@ -123,7 +124,7 @@ def rotary(x):
 
 
 def forward(tokens, w, dropped=0.0):
-    """Logits (batch, length, vocabulary) of tokens (batch, length)."""
+    """Return the logits (batch, length, vocabulary) of tokens (batch, length)."""
     x = w["embed"][tokens]
     for i in range(LAYERS):
         part = {name: w[f"layers.{i}.{name}"] for name in ("qkv", "out", "gate_up", "down")}

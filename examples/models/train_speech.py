@@ -1,8 +1,8 @@
 """Trains the small Whisper of examples/speech.py and writes speech.safetensors.
 
-It learns to write down dialled numbers from their sounds (tones.py), all synthesised. The score is
-the share of 500 new numbers that are right in every key. Needs torch and safetensors; takes about
-five minutes on a processor core.
+It learns to recognize dialled numbers from their synthesised sounds (tones.py). The score is the
+share of 500 new numbers for which every key is right. Needs torch and safetensors; takes about five
+minutes on a processor core.
 
     python examples/models/train_speech.py
 """
@@ -55,7 +55,7 @@ def new_weights():
 
 
 def places():
-    """Sines of the encoder's positions (FRAMES / 2, WIDTH)."""
+    """Return the sines of the encoder's positions (FRAMES / 2, WIDTH)."""
     speeds = torch.exp(-np.log(10000) * torch.arange(WIDTH // 2) / (WIDTH // 2 - 1))
     angles = torch.arange(FRAMES // 2)[:, None] * speeds
     return torch.cat([angles.sin(), angles.cos()], 1)
@@ -107,7 +107,7 @@ class Model:
 
 
 def examples(count, rng):
-    """Spectra (count, MELS, FRAMES) and tokens (count, LENGTH), with START and END."""
+    """Return spectra (count, MELS, FRAMES) and tokens (count, LENGTH), with START and END."""
     mels, tokens = np.empty((count, MELS, FRAMES), np.float32), np.zeros((count, LENGTH), np.int64)
     for i in range(count):
         keys = number(rng)
@@ -117,7 +117,7 @@ def examples(count, rng):
 
 
 def share_right(model, mels, tokens):
-    """Of numbers that the model writes alone as they are."""
+    """Return the share of numbers that the model recognizes without an error."""
     with torch.no_grad():
         heard, found = model.encode(mels), torch.full((len(mels), 1), START)
         for _step in range(LENGTH - 1):

@@ -9,7 +9,7 @@ import gputensor as gt
 
 
 def compute(xp, steps=40):
-    """Return the cells after some steps, and how many live."""
+    """Return the cells after some steps, and the number of live ones."""
     cells = xp.asarray(np.random.default_rng(4).random((48, 48)) < 0.3)
     for _ in range(steps):
         number = xp.astype(cells, "int32")

@@ -18,7 +18,7 @@ def compute(xp, paths=200_000):
 
 
 def formula(spot, strike, rate, sigma, years):
-    """The price by the formula."""
+    """Return the price by the formula."""
     from math import erf, exp, log, sqrt
 
     first = (log(spot / strike) + (rate + sigma**2 / 2) * years) / (sigma * sqrt(years))

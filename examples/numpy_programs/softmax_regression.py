@@ -7,7 +7,7 @@ import gputensor as gt
 
 
 def compute(xp, steps=80):
-    """Return the share of digits that are read rightly, and the weights."""
+    """Return the share of digits that are classified correctly, and the weights."""
     from sklearn.datasets import load_digits
 
     pixels, labels = load_digits(return_X_y=True)

@@ -1,4 +1,4 @@
-"""How often each word occurs in a text, by sorting numbers of words.
+"""Counts each word of a text, by sorting the numbers of the words.
 
 python examples/numpy_programs/word_counts.py
 """
