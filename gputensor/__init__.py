@@ -162,16 +162,17 @@ _LATE = {
     "gputensor.tensor.blends": (
         "addcdiv addcmul frac lerp logaddexp2 logit narrow numel std_mean unflatten var_mean xlogy"
     ),
-    "gputensor.tensor.order_statistics": (
-        "bucketize histc kthvalue msort nanpercentile nanquantile"
+    "gputensor.tensor.order_statistics": "bucketize histc kthvalue msort",
+    "gputensor.tensor.quantiles": (
+        "median nanmedian nanpercentile nanquantile percentile quantile"
     ),
     "gputensor.tensor.writing": (
         "apply_along_axis block choose copyto index_add place put putmask scatter_add select"
     ),
     "gputensor.tensor.scans": "cumprod cumsum cumulative_prod cumulative_sum",
     "gputensor.tensor.sorting": (
-        "argsort isin median nanmedian percentile quantile searchsorted sort topk unique "
-        "unique_all unique_counts unique_inverse unique_values"
+        "argsort isin searchsorted sort topk unique unique_all unique_counts unique_inverse "
+        "unique_values"
     ),
     "gputensor.tensor.statistics": (
         "average corrcoef cov nanargmax nanargmin nanmax nanmean nanmin nanprod nanstd nansum "

@@ -3,7 +3,7 @@
 import operator
 
 from gputensor.errors import argument_error
-from gputensor.tensor.core import axis_argument, tensor_argument
+from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.functions import divide
 from gputensor.tensor.manipulation import arange, empty
 from gputensor.tensor.manipulation.joining import roll
@@ -50,6 +50,7 @@ def _axes(x, axes, name):
     return [axis_argument(axis, x.ndim, name) for axis in axes]
 
 
+@spellings(dim="axes")
 def fftshift(x, /, *, axes=None):
     """Return `x` with frequency 0 moved to the middle of `axes` (default: all).
 
@@ -61,6 +62,7 @@ def fftshift(x, /, *, axes=None):
     return roll(x, [x.shape[axis] // 2 for axis in axes], axes)
 
 
+@spellings(dim="axes")
 def ifftshift(x, /, *, axes=None):
     """Return `x` with frequency 0 moved from the middle of `axes` to the front (default: all).
 

@@ -10,7 +10,7 @@ import operator
 from gputensor._arrays.dtypes import complex64, complex128, float32, float64
 from gputensor._engines.transforms import transform
 from gputensor.errors import Described, argument_error
-from gputensor.tensor.core import axis_argument, tensor_argument
+from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.engine import queue_engine
 from gputensor.tensor.interop import astype
 from gputensor.tensor.manipulation import empty
@@ -128,7 +128,7 @@ def _named(function, name, doc, length, axis):
     >>> {name}(x).shape
     {_SHAPES.get(name, (4, 4))}
     """
-    return function
+    return spellings(dim=axis)(function)
 
 
 _SHAPES = {

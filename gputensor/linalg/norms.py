@@ -8,7 +8,7 @@ from gputensor.linalg.decompositions import svdvals
 from gputensor.linalg.matrices import matrices
 from gputensor.linalg.solutions import inv
 from gputensor.tensor import functions as fn
-from gputensor.tensor.core import axis_argument, tensor_argument
+from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.interop import astype
 from gputensor.tensor.manipulation import expand_dims, moveaxis, reshape
 
@@ -26,6 +26,7 @@ def _squares(x):
     return fn.square(x)
 
 
+@spellings(dim="axis", keepdim="keepdims")
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
     """Return the norm of vectors along `axis`; of all elements if it is None.
 
@@ -60,6 +61,7 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
     return astype(result, x.dtype, copy=False) if x.dtype.itemsize == 2 else result
 
 
+@spellings(keepdim="keepdims")
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):
     """Return the norm of the matrices in the last two axes.
 
@@ -94,6 +96,7 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
     )
 
 
+@spellings(dim="axis", keepdim="keepdims", p="ord")
 def norm(x, /, ord=None, axis=None, keepdims=False):
     """Return a norm, as NumPy does: of vectors for one `axis`, of matrices for two.
 

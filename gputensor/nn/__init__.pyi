@@ -12,9 +12,14 @@ def softmax(
     scale: float = 1.0,
     mask: Tensor | None = None,
     dtype: object = None,
+    dim: _Axes = -1,
 ) -> Tensor: ...
-def log_softmax(x: Tensor, axis: _Axes = -1, *, dtype: object = None) -> Tensor: ...
-def logsumexp(x: Tensor, axis: _Axes = -1, *, keepdims: bool = False) -> Tensor: ...
+def log_softmax(
+    x: Tensor, axis: _Axes = -1, *, dtype: object = None, dim: _Axes = -1
+) -> Tensor: ...
+def logsumexp(
+    x: Tensor, axis: _Axes = -1, *, keepdims: bool = False, dim: _Axes = -1, keepdim: bool = False
+) -> Tensor: ...
 @overload
 def layer_norm(
     x: Tensor,

@@ -8,7 +8,7 @@ import math
 
 from gputensor.errors import argument_error
 from gputensor.nn import activated, softmax
-from gputensor.tensor.core import axis_argument, tensor_argument
+from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.manipulation import reshape
 
 __all__ = [
@@ -239,6 +239,7 @@ def tanhshrink(x):
     return _one("tanhshrink", ("sub", _X, ("tanh", _X)), x)
 
 
+@spellings(dim="axis")
 def softmin(x, axis=-1):
     """Return the softmax of -x.
 
@@ -248,6 +249,7 @@ def softmin(x, axis=-1):
     return softmax(x, axis, scale=-1.0)
 
 
+@spellings(dim="axis")
 def glu(x, axis=-1):
     """Return the first half of x along `axis` times the sigmoid of the second half.
 

@@ -166,6 +166,7 @@ def _masked_softmax(x, power):
                                                  total)))]
 
 
+@_spellings(dim="axis")
 def softmax(x, axis=-1, *, scale=1.0, mask=None, dtype=None):
     """Return exp(scale * x) divided by its sum along `axis`.
 
@@ -216,6 +217,7 @@ def _logsumexp_trees():
     return [("add", ("log", ("fold", "sum", ("exp", ("sub", X, shift)))), shift)]
 
 
+@_spellings(dim="axis")
 def log_softmax(x, axis=-1, *, dtype=None):
     """Return the logarithm of :func:`softmax`, accurate even where the softmax underflows.
 
@@ -228,6 +230,7 @@ def log_softmax(x, axis=-1, *, dtype=None):
                       result_code(a, "log_softmax", dtype), False)[0]
 
 
+@_spellings(dim="axis", keepdim="keepdims")
 def logsumexp(x, axis=-1, *, keepdims=False):
     """Return the logarithm of the sum of exp(x) along `axis`; -inf for a sum of no elements.
 

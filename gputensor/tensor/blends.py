@@ -4,7 +4,7 @@ import math
 
 from gputensor.errors import Described, argument_error
 from gputensor.tensor import functions as fn
-from gputensor.tensor.core import axis_argument, tensor_argument
+from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.manipulation import reshape
 from gputensor.tensor.manipulation.composed import log_distance
 
@@ -96,6 +96,7 @@ def logaddexp2(x1, x2, /):
     return large + fn.log1p(fn.exp(distance * _LOG2)) / _LOG2
 
 
+@spellings(dim="axis", keepdim="keepdims")
 def var_mean(x, /, axis=None, *, correction=1, keepdims=False):
     """Return the variance and the mean over `axis`, with PyTorch's correction of 1.
 
@@ -107,6 +108,7 @@ def var_mean(x, /, axis=None, *, correction=1, keepdims=False):
     return variance, fn.mean(x, axis, keepdims=keepdims)
 
 
+@spellings(dim="axis", keepdim="keepdims")
 def std_mean(x, /, axis=None, *, correction=1, keepdims=False):
     """Return the standard deviation and the mean over `axis`, with PyTorch's correction of 1.
 
@@ -128,7 +130,8 @@ def numel(x, /):
     return tensor_argument(x, "numel").size
 
 
-def narrow(x, axis, start, length, /):
+@spellings(dim="axis")
+def narrow(x, /, axis, start, length):
     """Return a view of `length` slices along `axis`, beginning at `start`.
 
     >>> import gputensor as gt
@@ -145,7 +148,8 @@ def narrow(x, axis, start, length, /):
     return x[(slice(None),) * axis + (slice(start, start + length),)]
 
 
-def unflatten(x, axis, sizes, /):
+@spellings(dim="axis")
+def unflatten(x, /, axis, sizes):
     """Return `x` with one axis split into several; one of their extents may be -1.
 
     >>> import gputensor as gt

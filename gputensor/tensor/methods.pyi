@@ -8,7 +8,6 @@ from gputensor.tensor import interop as _interop
 from gputensor.tensor import manipulation as _manipulation
 from gputensor.tensor import placement as _placement
 from gputensor.tensor import products as _products
-from gputensor.tensor import scans as _scans
 from gputensor.tensor import sets as _sets
 from gputensor.tensor import sorting as _sorting
 from gputensor.tensor import statistics as _statistics
@@ -17,14 +16,11 @@ from gputensor.tensor import writing as _writing
 from gputensor.tensor.core import Tensor
 from gputensor.tensor.manipulation import arithmetic as _arithmetic
 from gputensor.tensor.manipulation import axes as _axes
-from gputensor.tensor.manipulation import axis_methods as _axis_methods
 from gputensor.tensor.manipulation import closeness as _closeness
 from gputensor.tensor.manipulation import composed as _composed
 from gputensor.tensor.manipulation import diagonals as _diagonals
-from gputensor.tensor.manipulation import differences as _differences
 from gputensor.tensor.manipulation import joining as _joining
 from gputensor.tensor.manipulation import picking as _picking
-from gputensor.tensor.manipulation import splitting as _splitting
 from gputensor.tensor.products import outer as _outer
 
 ALIASES: dict[str, str]
@@ -43,8 +39,8 @@ class Methods:
     addmm = _products.addmm
     all = _functions.all
     allclose = _closeness.allclose
-    amax = _functions.max
-    amin = _functions.min
+    amax = _functions.amax
+    amin = _functions.amin
     angle = _arithmetic.angle
     any = _functions.any
     arccos = _functions.acos
@@ -57,7 +53,9 @@ class Methods:
     argmax = _functions.argmax
     argmin = _functions.argmin
     argpartition = _sets.argpartition
-    argsort = _sorting.argsort
+    def argsort(
+        x, /, axis: Any = ..., *, descending: Any = ..., stable: Any = ..., dim: Any = ...
+    ) -> Any: ...
     argwhere = _picking.argwhere
     around = _arithmetic.round
     array_equal = _closeness.array_equal
@@ -85,7 +83,7 @@ class Methods:
     cbrt = _functions.cbrt
     ceil = _functions.ceil
     choose = _writing.choose
-    chunk = _splitting.chunk
+    def chunk(x, /, chunks: Any, axis: Any = ..., *, dim: Any = ...) -> Any: ...
     clamp = _functions.clip
     clip = _functions.clip
     clone = _interop.copy
@@ -99,16 +97,38 @@ class Methods:
     cosh = _functions.cosh
     count_nonzero = _functions.count_nonzero
     cpu = _placement.cpu
-    cross = _outer.cross
+    def cross(x1: Any, x2: Any, /, axis: Any = ..., *, dim: Any = ...) -> Any: ...
     cuda = _placement.cuda
-    cumprod = _scans.cumprod
-    cumsum = _scans.cumsum
+    def cumprod(
+        x, /, axis: Any = ..., dtype: Any = ..., out: Any = ..., *, dim: Any = ...
+    ) -> Any: ...
+    def cumsum(
+        x, /, axis: Any = ..., dtype: Any = ..., out: Any = ..., *, dim: Any = ...
+    ) -> Any: ...
     deg2rad = _arithmetic.deg2rad
     degrees = _arithmetic.rad2deg
     diag = _diagonals.diag
     diagflat = _diagonals.diagflat
-    diagonal = _diagonals.diagonal
-    diff = _differences.diff
+    def diagonal(
+        x,
+        /,
+        offset: Any = ...,
+        axis1: Any = ...,
+        axis2: Any = ...,
+        *,
+        dim1: Any = ...,
+        dim2: Any = ...,
+    ) -> Any: ...
+    def diff(
+        x,
+        /,
+        n: Any = ...,
+        axis: Any = ...,
+        prepend: Any = ...,
+        append: Any = ...,
+        *,
+        dim: Any = ...,
+    ) -> Any: ...
     digamma = _functions.digamma
     dim = _placement.dim
     div = _functions.divide
@@ -129,7 +149,15 @@ class Methods:
     fill_diagonal = _diagonals.fill_diagonal
     fix = _functions.trunc
     flatnonzero = _picking.flatnonzero
-    flatten = _axes.flatten
+    def flatten(
+        x,
+        /,
+        start_axis: Any = ...,
+        end_axis: Any = ...,
+        *,
+        start_dim: Any = ...,
+        end_dim: Any = ...,
+    ) -> Any: ...
     flip = _manipulation.flip
     fliplr = _axes.fliplr
     flipud = _axes.flipud
@@ -140,7 +168,7 @@ class Methods:
     fmax = _arithmetic.fmax
     fmin = _arithmetic.fmin
     fmod = _arithmetic.fmod
-    gather = _picking.gather
+    def gather(x, /, axis: Any = ..., index: Any = ..., *, dim: Any = ...) -> Any: ...
     gcd = _functions.gcd
     ge = _functions.greater_equal
     gelu = _functions.gelu
@@ -153,8 +181,17 @@ class Methods:
     i0 = _functions.i0
     @property
     def imag(self) -> Any: ...
-    index_add = _writing.index_add
-    index_select = _picking.index_select
+    def index_add(
+        x,
+        /,
+        axis: Any = ...,
+        index: Any = ...,
+        source: Any = ...,
+        *,
+        alpha: Any = ...,
+        dim: Any = ...,
+    ) -> Any: ...
+    def index_select(x, /, axis: Any = ..., index: Any = ..., *, dim: Any = ...) -> Any: ...
     inner = _outer.inner
     def int(self) -> Tensor: ...
     invert = _functions.bitwise_invert
@@ -192,7 +229,16 @@ class Methods:
     max = _functions.max
     maximum = _functions.maximum
     mean = _functions.mean
-    median = _sorting.median
+    def median(
+        x,
+        /,
+        axis: Any = ...,
+        out: Any = ...,
+        *,
+        keepdims: Any = ...,
+        dim: Any = ...,
+        keepdim: Any = ...,
+    ) -> Any: ...
     min = _functions.min
     minimum = _functions.minimum
     mm = _products.mm
@@ -206,12 +252,41 @@ class Methods:
     nanargmax = _statistics.nanargmax
     nanargmin = _statistics.nanargmin
     nanmax = _statistics.nanmax
-    nanmean = _statistics.nanmean
-    nanmedian = _sorting.nanmedian
+    def nanmean(
+        x,
+        /,
+        axis: Any = ...,
+        dtype: Any = ...,
+        out: Any = ...,
+        keepdims: Any = ...,
+        *,
+        dim: Any = ...,
+        keepdim: Any = ...,
+    ) -> Any: ...
+    def nanmedian(
+        x,
+        /,
+        axis: Any = ...,
+        out: Any = ...,
+        *,
+        keepdims: Any = ...,
+        dim: Any = ...,
+        keepdim: Any = ...,
+    ) -> Any: ...
     nanmin = _statistics.nanmin
     nanprod = _statistics.nanprod
     nanstd = _statistics.nanstd
-    nansum = _statistics.nansum
+    def nansum(
+        x,
+        /,
+        axis: Any = ...,
+        dtype: Any = ...,
+        out: Any = ...,
+        keepdims: Any = ...,
+        *,
+        dim: Any = ...,
+        keepdim: Any = ...,
+    ) -> Any: ...
     nanvar = _statistics.nanvar
     ne = _functions.not_equal
     neg = _functions.negative
@@ -222,7 +297,7 @@ class Methods:
     numel = _placement.numel
     numpy = _transfer.numpy
     outer = _outer.outer
-    permute = _axis_methods.permute
+    def permute(x, /, *axes: Any, dims: Any = ...) -> Any: ...
     poisson_quantile = _functions.poisson_quantile
     positive = _functions.positive
     pow = _functions.pow
@@ -230,7 +305,19 @@ class Methods:
     prod = _functions.prod
     ptp = _statistics.ptp
     put = _writing.put
-    quantile = _sorting.quantile
+    def quantile(
+        x,
+        /,
+        q: Any,
+        axis: Any = ...,
+        out: Any = ...,
+        *,
+        method: Any = ...,
+        keepdims: Any = ...,
+        dim: Any = ...,
+        keepdim: Any = ...,
+        interpolation: Any = ...,
+    ) -> Any: ...
     rad2deg = _arithmetic.rad2deg
     radians = _arithmetic.deg2rad
     ravel = _axes.ravel
@@ -239,15 +326,35 @@ class Methods:
     reciprocal = _functions.reciprocal
     relu = _functions.relu
     remainder = _functions.remainder
-    repeat = _joining.repeat
+    def repeat(x, /, repeats: Any, axis: Any = ..., *, dim: Any = ...) -> Any: ...
     right_shift = _functions.bitwise_right_shift
     rint = _arithmetic.round
-    roll = _joining.roll
-    rot90 = _axes.rot90
+    def roll(
+        x, /, shift: Any = ..., axis: Any = ..., *, shifts: Any = ..., dims: Any = ...
+    ) -> Any: ...
+    def rot90(x, /, k: Any = ..., axes: Any = ..., *, dims: Any = ...) -> Any: ...
     round = _arithmetic.round
     rsqrt = _functions.rsqrt
-    scatter = _picking.scatter
-    scatter_add = _writing.scatter_add
+    def scatter(
+        x,
+        /,
+        axis: Any = ...,
+        index: Any = ...,
+        source: Any = ...,
+        *,
+        dim: Any = ...,
+        src: Any = ...,
+    ) -> Any: ...
+    def scatter_add(
+        x,
+        /,
+        axis: Any = ...,
+        index: Any = ...,
+        source: Any = ...,
+        *,
+        dim: Any = ...,
+        src: Any = ...,
+    ) -> Any: ...
     searchsorted = _sorting.searchsorted
     def short(self) -> Tensor: ...
     sigmoid = _functions.sigmoid
@@ -257,34 +364,73 @@ class Methods:
     sin = _functions.sin
     sinc = _functions.sinc
     sinh = _functions.sinh
-    sort = _sorting.sort_in_place
-    split = _splitting.split
+    def sort(
+        x, /, axis: Any = ..., *, dim: Any = ..., descending: Any = ..., stable: Any = ...
+    ) -> Any: ...
+    def split(
+        x,
+        indices_or_sections: Any,
+        /,
+        axis: Any = ...,
+        *,
+        dim: Any = ...,
+        split_size_or_sections: Any = ...,
+        split_size: Any = ...,
+    ) -> Any: ...
     sqrt = _functions.sqrt
     square = _functions.square
     squeeze = _manipulation.squeeze
     std = _functions.std
-    stride = _placement.stride
+    def stride(x, /, axis: Any = ..., *, dim: Any = ...) -> Any: ...
     sub = _functions.subtract
     subtract = _functions.subtract
     sum = _functions.sum
-    swapaxes = _axes.swapaxes
-    swapdims = _axes.swapaxes
+    def swapaxes(
+        x,
+        /,
+        axis1: Any = ...,
+        axis2: Any = ...,
+        *,
+        dim0: Any = ...,
+        dim1: Any = ...,
+        axis0: Any = ...,
+    ) -> Any: ...
+    def swapdims(
+        x,
+        /,
+        axis1: Any = ...,
+        axis2: Any = ...,
+        *,
+        dim0: Any = ...,
+        dim1: Any = ...,
+        axis0: Any = ...,
+    ) -> Any: ...
     take = _manipulation.take
-    take_along_axis = _picking.take_along_axis
+    def take_along_axis(x, /, indices: Any, axis: Any = ..., *, dim: Any = ...) -> Any: ...
     tan = _functions.tan
     tanh = _functions.tanh
     tile = _joining.tile
     to = _placement.to
     tobytes = _placement.tobytes
-    topk = _sorting.topk
+    def topk(x, /, k: Any, axis: Any = ..., *, largest: Any = ..., dim: Any = ...) -> Any: ...
     trace = _diagonals.trace
-    transpose = _axis_methods.transpose
+    def transpose(x, /, *axes: Any, dim0: Any = ..., dim1: Any = ...) -> Any: ...
     tril = _manipulation.tril
     triu = _manipulation.triu
     true_divide = _functions.divide
     trunc = _functions.trunc
-    unique = _sorting.unique
-    unsqueeze = _axes.unsqueeze
+    def unique(
+        x,
+        /,
+        return_index: Any = ...,
+        return_inverse: Any = ...,
+        return_counts: Any = ...,
+        axis: Any = ...,
+        *,
+        equal_nan: Any = ...,
+        dim: Any = ...,
+    ) -> Any: ...
+    def unsqueeze(x, /, axis: Any = ..., *, dim: Any = ...) -> Any: ...
     var = _functions.var
     vdot = _outer.vdot
     view = _placement.view

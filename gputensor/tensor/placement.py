@@ -8,7 +8,7 @@ import operator
 from gputensor._arrays import dtypes
 from gputensor._arrays.dtypes import CODES, dtype_code
 from gputensor.errors import Described, argument_error
-from gputensor.tensor.core import Tensor, tensor_argument
+from gputensor.tensor.core import Tensor, spellings, tensor_argument
 from gputensor.tensor.interop import astype, part_view, reinterpreted
 from gputensor.tensor.interop import copy as copy_of
 from gputensor.tensor.manipulation import reshape, zeros_like
@@ -160,6 +160,7 @@ def element_size(x, /):
     return x.itemsize
 
 
+@spellings(dim="axis")
 def stride(x, /, axis=None):
     """Return the strides in elements, or that of one axis; ``strides`` counts bytes.
 

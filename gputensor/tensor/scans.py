@@ -4,7 +4,7 @@ import math
 
 from gputensor._arrays.dtypes import float32, int64, uint64
 from gputensor.errors import Described, argument_error
-from gputensor.tensor.core import axis_argument, out_argument, tensor_argument
+from gputensor.tensor.core import axis_argument, out_argument, spellings, tensor_argument
 from gputensor.tensor.engine import queue_call
 from gputensor.tensor.interop import astype
 from gputensor.tensor.manipulation import empty, reshape
@@ -58,6 +58,7 @@ def _scanned(word, out, x, axis):
     return out
 
 
+@spellings(dim="axis")
 def cumsum(x, /, axis=None, dtype=None, out=None):
     """Return the sums of all elements up to each, along `axis` (None: flattened).
 
@@ -70,6 +71,7 @@ def cumsum(x, /, axis=None, dtype=None, out=None):
     return _accumulated("cumsum", tensor_argument(x, "cumsum"), axis, dtype, out, None)
 
 
+@spellings(dim="axis")
 def cumprod(x, /, axis=None, dtype=None, out=None):
     """Return the products of all elements up to each, along `axis` (None: flattened).
 

@@ -1,4 +1,4 @@
-"""Sorted tensors, and what is made of them: unique elements, greatest ones, quantiles, membership.
+"""Sorted tensors, and what is made of them: unique elements, greatest ones, membership.
 
 NaN comes last in ascending order. What needs no kernel of its own is made of `sort`, `argsort` and
 `searchsorted`; the number of unique elements is the only value that the host reads.
@@ -8,12 +8,12 @@ import math
 import operator
 from typing import NamedTuple
 
-from gputensor._arrays.dtypes import float32, float64, int64
+from gputensor._arrays.dtypes import float32, int64
 from gputensor._arrays.promotion import result_type
 from gputensor._engines import sorting as engines
 from gputensor.errors import Described, argument_error
 from gputensor.tensor import functions as fn
-from gputensor.tensor.core import Tensor, axis_argument, on_one_device, tensor_argument
+from gputensor.tensor.core import Tensor, axis_argument, on_one_device, spellings, tensor_argument
 from gputensor.tensor.engine import queue_call, queue_engine
 from gputensor.tensor.interop import asarray, astype
 from gputensor.tensor.manipulation import (
@@ -21,7 +21,6 @@ from gputensor.tensor.manipulation import (
     broadcast_to,
     empty,
     empty_like,
-    expand_dims,
     moveaxis,
     reshape,
     take,
@@ -33,9 +32,8 @@ from gputensor.tensor.places import chosen, firsts
 from gputensor.tensor.scans import cumsum
 
 __all__ = [
-    "argsort", "isin", "median", "nanmedian", "percentile", "quantile", "searchsorted", "sort",
-    "sort_in_place", "topk", "unique", "unique_all", "unique_counts", "unique_inverse",
-    "unique_values",
+    "argsort", "isin", "searchsorted", "sort", "sort_in_place", "topk", "unique", "unique_all",
+    "unique_counts", "unique_inverse", "unique_values",
 ]  # fmt: skip
 
 
@@ -66,6 +64,7 @@ def _line(x, axis, name):
     return x, axis_argument(axis, tensor_argument(x, name).ndim, name)
 
 
+@spellings("gputensor.tensor.torch_results.sort_with_indices", dim="axis")
 def sort(x, /, axis=-1, *, descending=False, stable=True):
     """Return a sorted copy along `axis` (None: flattened).
 
@@ -91,6 +90,8 @@ def _new(x, dtype=None):
     return empty(x.shape, x.dtype if dtype is None else dtype, device=x.device)
 
 
+@spellings("gputensor.tensor.torch_results.sort_with_indices", dim="axis", descending="descending",
+           stable="stable")  # fmt: skip
 def sort_in_place(x, /, axis=-1):
     """Sort the tensor itself along `axis`: the method ``x.sort()``, as in NumPy.
 
@@ -103,6 +104,7 @@ def sort_in_place(x, /, axis=-1):
     x[...] = sort(x, axis)
 
 
+@spellings(dim="axis")
 def argsort(x, /, axis=-1, *, descending=False, stable=True):
     """Return the int64 positions that sort `x` along `axis` (None: flattened).
 
@@ -130,7 +132,8 @@ class TopK(NamedTuple):
     indices: Tensor
 
 
-def topk(x, k, /, axis=-1, *, largest=True):
+@spellings(dim="axis")
+def topk(x, /, k, axis=-1, *, largest=True):
     """Return the `k` greatest (or least) elements along `axis` in order, and their positions.
 
     >>> import gputensor as gt
@@ -320,6 +323,7 @@ def _unique_rows(x, axis):
     return moveaxis(take(moved, indices, 0), 0, axis), indices, inverse, counts
 
 
+@spellings(dim="axis")
 def unique(
     x,
     /,
@@ -372,129 +376,3 @@ def isin(x1, x2, /, assume_unique=False, invert=False):
         places = fn.minimum(searchsorted(ordered, x1), ordered.size - 1)
         found = fn.equal(take(ordered, places), x1)
     return fn.logical_not(found) if invert else found
-
-
-# How the position between two elements is cut, by NumPy's names.
-METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
-
-
-def _quantile(x, q, axis, method, keepdims, name):
-    """`name` is quantile, or percentile with percentages."""
-    tensor_argument(x, name)
-    q = _shares(q, name)
-    if method not in METHODS:
-        raise argument_error(ValueError, f"{name}: method", method, f"one of {', '.join(METHODS)}")
-    if x.dtype.kind in "cb":
-        raise argument_error(TypeError, f"{name}: x", Described(x.dtype.name), "a real number")
-    axes = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
-    axes = [axis_argument(one, x.ndim, name) for one in axes]
-    kept = [i for i in range(x.ndim) if i not in axes]
-    lines = reshape(
-        moveaxis(x, axes, list(range(-len(axes), 0))) if axes else expand_dims(x, -1),
-        [*(x.shape[i] for i in kept), math.prod(x.shape[i] for i in axes)],
-    )
-    if lines.shape[-1] == 0:
-        raise argument_error(ValueError, f"{name}: x", Described("no elements"), "one at least")
-    dtype = float64 if x.dtype.kind in "iu" else x.dtype
-    ordered = astype(sort(lines), dtype, copy=False)
-    result = _between(ordered, q, method)
-    # NaN is last; where there is one, it is the result.
-    last = ordered[..., -1]
-    result = fn.where(fn.isnan(last), last, result)
-    if keepdims:
-        shape = [1 if i in axes else n for i, n in enumerate(x.shape)]
-        result = reshape(result, [*result.shape[: result.ndim - len(kept)], *shape])
-    return astype(result, float32 if x.dtype.kind in "iu" else dtype, copy=False)
-
-
-def _shares(q, name):
-    """The shares from 0 to 1: a float, or a list of them."""
-    shares = q.tolist() if hasattr(q, "tolist") else q
-    if hasattr(shares, "__iter__") and not isinstance(shares, str):
-        return [_shares(one, name) for one in shares]
-    top = 100 if name == "percentile" else 1
-    if not isinstance(shares, (int, float)) or not 0 <= shares <= top:
-        raise argument_error(ValueError, f"{name}: q", shares, f"0 to {top}")
-    return float(shares / top)
-
-
-def _between(ordered, shares, method):
-    """The elements at the shares of sorted lines; several shares come as the first axis."""
-    if isinstance(shares, list):
-        return concat([expand_dims(_between(ordered, one, method), 0) for one in shares])
-    place = shares * (ordered.shape[-1] - 1)
-    low, high = math.floor(place), math.ceil(place)
-    weight = {
-        "linear": place - low, "lower": 0.0, "higher": float(high > low), "midpoint": 0.5,
-        "nearest": float(round(place) - low),
-    }[method]  # fmt: skip
-    a, b = ordered[..., low], ordered[..., high]
-    if weight == 0 or low == high:
-        return fn.positive(a)
-    return fn.positive(b) if weight == 1 else _cut(a, b, weight)
-
-
-def _cut(a, b, weight):
-    # Between infinities of one sign there is no difference, and none that counts beside one.
-    is_infinite = fn.logical_or(fn.isinf(a), fn.isinf(b))
-    return fn.where(is_infinite, fn.add(a, b), fn.add(a, fn.multiply(fn.subtract(b, a), weight)))
-
-
-def quantile(x, q, /, axis=None, *, method="linear", keepdims=False):
-    """Return the elements at the shares `q`, from 0 to 1, of the sorted elements over `axis`.
-
-    Parameters
-    ----------
-    q : float, sequence of float or Tensor
-        Several shares are the first axis of the result.
-    method : {"linear", "lower", "higher", "nearest", "midpoint"}
-        What lies between two elements.
-
-    >>> import gputensor as gt
-    >>> quantile(gt.asarray([1.0, 2.0, 4.0], device="host"), 0.75).item()
-    3.0
-    """
-    return _quantile(x, q, axis, method, keepdims, "quantile")
-
-
-def percentile(x, q, /, axis=None, *, method="linear", keepdims=False):
-    """Return :func:`quantile` for percentages.
-
-    >>> import gputensor as gt
-    >>> percentile(gt.asarray([1.0, 2.0, 4.0], device="host"), 50).item()
-    2.0
-    """
-    return _quantile(x, q, axis, method, keepdims, "percentile")
-
-
-def median(x, /, axis=None, *, keepdims=False):
-    """Return the middle of the sorted elements over `axis`, the mean of the two of an even number.
-
-    PyTorch's ``median`` gives the lower of the two.
-
-    >>> import gputensor as gt
-    >>> median(gt.asarray([4.0, 1.0, 2.0, 3.0], device="host")).item()
-    2.5
-    """
-    return _quantile(x, 0.5, axis, "linear", keepdims, "median")
-
-
-def nanmedian(x, /, axis=None, *, keepdims=False):
-    """Return the :func:`median` over `axis` without NaN; NaN where there is nothing else.
-
-    >>> import gputensor as gt
-    >>> nanmedian(gt.asarray([4.0, float("nan"), 2.0], device="host")).item()
-    3.0
-    """
-    if tensor_argument(x, "nanmedian").dtype.kind in "iu" or axis is not None and x.ndim == 0:
-        return median(x, axis, keepdims=keepdims)
-    lines, place = _line(x, axis, "nanmedian")
-    ordered = sort(lines, place)
-    count = fn.sum(fn.logical_not(fn.isnan(lines)), place, keepdims=True)
-    last = fn.maximum(count - 1, 0)
-    low = take_along_axis(ordered, fn.floor_divide(last, 2), place)
-    high = take_along_axis(ordered, fn.floor_divide(last + 1, 2), place)
-    result = _cut(low, high, 0.5)
-    if keepdims:
-        return reshape(result, (1,) * x.ndim) if axis is None else result
-    return reshape(result, [n for i, n in enumerate(lines.shape) if i != place])

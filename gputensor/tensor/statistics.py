@@ -6,7 +6,7 @@ from gputensor._arrays.dtypes import float64
 from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error
 from gputensor.tensor import functions as fn
-from gputensor.tensor.core import axis_argument, tensor_argument
+from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.interop import astype
 from gputensor.tensor.manipulation import (
     broadcast_to,
@@ -45,6 +45,7 @@ def _filled(x, value, name):
     return fn.where(fn.isnan(x), value, x) if _may_be_nan(x, name) else x
 
 
+@spellings(dim="axis", keepdim="keepdims")
 def nansum(x, /, axis=None, dtype=None, out=None, keepdims=False):
     """Return the sum over `axis` without NaN; arguments as for :func:`sum`.
 
@@ -115,6 +116,7 @@ def nanargmin(x, /, axis=None, *, keepdims=False):
     return fn.argmin(_filled(x, math.inf, "nanargmin"), axis, keepdims=keepdims)
 
 
+@spellings(dim="axis", keepdim="keepdims")
 def nanmean(x, /, axis=None, dtype=None, out=None, keepdims=False):
     """Return the mean over `axis` without NaN; NaN where there is nothing else.
 

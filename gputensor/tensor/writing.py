@@ -5,7 +5,7 @@ import math
 from gputensor._arrays.dtypes import float32, int32
 from gputensor.errors import Described, argument_error
 from gputensor.tensor import functions as fn
-from gputensor.tensor.core import Tensor, axis_argument, tensor_argument
+from gputensor.tensor.core import Tensor, axis_argument, spellings, tensor_argument
 from gputensor.tensor.engine import queue_call
 from gputensor.tensor.interop import asarray, astype, copy
 from gputensor.tensor.manipulation import arange, broadcast_to, moveaxis, reshape
@@ -186,7 +186,8 @@ def _check_sum(x, index, name):
         raise argument_error(TypeError, f"{name}: x", Described("bool"), "a numeric dtype")
 
 
-def index_add(x, axis, index, source, /, *, alpha=1):
+@spellings(dim="axis")
+def index_add(x, /, axis, index, source, *, alpha=1):
     """Return `x` with the slices of `source` added to those that `index` names along `axis`.
 
     A slice that is named several times receives the sum, in an order that is not fixed on a GPU.
@@ -208,7 +209,8 @@ def index_add(x, axis, index, source, /, *, alpha=1):
     return _added(x, axis, index, source if alpha == 1 else source * alpha)
 
 
-def scatter_add(x, axis, index, source, /):
+@spellings(dim="axis", src="source")
+def scatter_add(x, /, axis, index, source):
     """Return `x` with each element of `source` added where `index` names it along `axis`.
 
     An element that is named several times receives the sum, in an order that is not fixed on a

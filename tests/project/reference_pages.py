@@ -54,6 +54,23 @@ def words(names):
     return textwrap.wrap(text, 118, break_long_words=False, break_on_hyphens=False)
 
 
+def spelled_lines():
+    """Which functions know which of PyTorch's keywords."""
+    by_words = {}
+    for place, prefix in ((gt, ""), (gt.linalg, "linalg."), (gt.fft, "fft.")):
+        for name in sorted(dir(place)):
+            thing = getattr(place, name)
+            if prefix and getattr(gt, name, None) is thing:
+                continue
+            pairs = (f"`{theirs}`" + f" for `{ours}`" * (theirs != ours)
+                     for theirs, ours in getattr(thing, "spellings", {}).items())  # fmt: skip
+            by_words.setdefault(", ".join(pairs), []).append(f"`{prefix}{name}`")
+    for pairs, found in sorted(by_words.items()):
+        if pairs:
+            text = f"- {pairs}: {' '.join(found)}"
+            yield from textwrap.wrap(text, 118, subsequent_indent="  ", break_on_hyphens=False)
+
+
 def peer_page(title, names):
     """The page for users of another library."""
     there = [name for name in names if find(name) is not None]
@@ -65,6 +82,8 @@ def peer_page(title, names):
     lines += [f"| {title} | here | what to know |", "|---|---|---|"]
     for theirs, ours, remark in peer_names.DIFFERENCES[title]:
         lines.append(f"| {theirs} | {ours or 'not there'} | {remark} |")
+    if title == "PyTorch":
+        lines += ["", "## Keywords that stand for ours", "", *spelled_lines()]
     lines += ["", f"## Under the same name ({len(there)})", "", *words(there)]
     lines += ["", f"## Not there ({len(missing)})", "", *words(missing), ""]
     return "\n".join(lines)
@@ -82,7 +101,7 @@ def first_sentence(thing):
 
 def signature(thing):
     try:
-        text = str(inspect.signature(thing))
+        text = str(inspect.signature(inspect.unwrap(thing)))
     except (TypeError, ValueError):
         return "(…)"
     text = re.sub(r"<[^>]*>", "…", text)

@@ -39,7 +39,7 @@ ROOMS = {
     "tensor": (
         "core", "transfer", "interop", "functions", "manipulation", "products", "engine",
         "places", "statistics", "scans", "sorting", "histograms", "grids", "series", "sets",
-        "writing", "order_statistics", "blends", "numerics",
+        "writing", "order_statistics", "quantiles", "blends", "torch_results", "numerics",
         "array_file", "user_kernels",
         "printing", "placement", "numpy_protocols", "dask_chunks", "einops_backend",
         "import_hooks", "methods", "operators", "__init__",

@@ -5,9 +5,11 @@ the tables.
 """
 
 import importlib
+import inspect
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import gputensor as gt
 from gputensor.tensor import methods
@@ -45,6 +47,32 @@ def _imports(places):
         yield f"from {module} import ({', '.join(sorted(parts))})"
 
 
+def _is_spelled(module, name):
+    """Whether `spellings` of an untyped module wraps the function: a stub has to name its words."""
+    is_typed = Path(importlib.import_module(module).__file__).with_name("__init__.pyi").exists()
+    return hasattr(_found(module, name), "spellings") and not (
+        is_typed and hasattr(importlib.import_module(module), "__path__")
+    )
+
+
+def _definition(module, name, as_name, first=None):
+    """A ``def`` of a function and of the keywords that stand for its own."""
+    shown = inspect.signature(_found(module, name))
+    words = _found(module, name).spellings.values()
+    is_optional = False
+    parts = []
+    for one in shown.parameters.values():
+        name = one.name
+        is_optional |= one.default is not one.empty or name in words
+        is_one = one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+        default = ... if is_optional and is_one else one.empty
+        kind = Any if name != first else one.empty
+        parts.append(one.replace(annotation=kind, default=default))
+    text = str(shown.replace(parameters=parts)).replace("typing.Any", "Any")
+    text = text.replace("Ellipsis", "...")
+    return f"def {as_name}{text} -> Any: ..."
+
+
 def package_stub():
     """The text of gputensor/__init__.pyi."""
     places = {}
@@ -53,7 +81,13 @@ def package_stub():
     places["tensor"] = ("gputensor.tensor.interop.arrays", "tensor")
     places |= {name: ("gputensor", name) for name in gt._MODULES}
     spelled = [f"{name} = {full}" for name, full in gt._SPELLINGS.items() if full in places]
-    lines = ["# Made by tests/support/public_stubs.py.", *_imports(places), "", CONSTANTS]
+    modules = set(gt._MODULES)
+    worded = {name: place for name, place in places.items() if name not in modules
+              and _is_spelled(*place)}  # fmt: skip
+    places = {name: place for name, place in places.items() if name not in worded}
+    lines = ["# Made by tests/support/public_stubs.py.", "from typing import Any", ""]
+    lines += [*_imports(places), "", CONSTANTS]
+    lines += [_definition(*place, name) for name, place in sorted(worded.items())]
     return "\n".join([*lines, *sorted(spelled), ""])
 
 
@@ -77,17 +111,19 @@ def method_stub():
         if full in homes:
             places[name] = (homes[full], full)
     properties = [name for name, place in places.items() if isinstance(_found(*place), property)]
-    modules = sorted({module for module, _name in places.values()})
-    aliases = {module: "_" + module.rpartition(".")[2] for module in modules}
+    named = {place[0] for place in places.values() if not _is_spelled(*place)}
+    aliases = {module: "_" + module.rpartition(".")[2] for module in sorted(named)}
     lines = ["# Made by tests/support/public_stubs.py.", "from types import ModuleType"]
     lines += ["from typing import Any", ""]
-    for module in modules:
+    for module, alias in aliases.items():
         parent, _, last = module.rpartition(".")
-        lines.append(f"from {parent} import {last} as {aliases[module]}")
+        lines.append(f"from {parent} import {last} as {alias}")
     lines += ["from gputensor.tensor.core import Tensor", TABLES, "class Methods:"]
     for name, (module, there) in sorted(places.items()):
         if name in properties:
             lines += ["    @property", f"    def {name}(self) -> Any: ..."]
+        elif _is_spelled(module, there):
+            lines.append(f"    {_definition(module, there, name, 'x')}")
         elif _is_made(module, there):
             lines.append(f"    def {name}(self) -> Tensor: ...")
         else:

@@ -1,4 +1,4 @@
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -142,3 +142,6 @@ def device_number_of(tensor: Tensor) -> int: ...
 def view_of(
     base: Tensor, offset: int, dtype: Any, shape: Sequence[int], strides: Sequence[int]
 ) -> Tensor: ...
+def spellings(
+    theirs: Callable[..., Any] | str | None = None, /, **words: str
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]: ...

@@ -7,6 +7,9 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
+import importlib
+import sys
+
 import numpy as np
 
 from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
@@ -44,3 +47,4 @@ include "tracing.pxi"
 include "section.pxi"
 include "arguments.pxi"
 include "call.pxi"
+include "spelling.pxi"

@@ -3,9 +3,12 @@ from typing import Any, overload
 from gputensor.tensor.core import Axis, Number, Tensor
 from gputensor.tensor.functions import elementwise_functions  # made by setup.py
 from gputensor.tensor.functions.elementwise_functions import *  # noqa: F403
+from gputensor.tensor.torch_results import Found
 
 __all__ = [
     "all",
+    "amax",
+    "amin",
     "any",
     "argmax",
     "argmin",
@@ -47,6 +50,9 @@ def sum(
     dtype: Any = None,
     out: Tensor | None = None,
     keepdims: bool = False,
+    *,
+    dim: Axis = None,
+    keepdim: bool = False,
 ) -> Tensor: ...
 def prod(
     x: Tensor,
@@ -55,6 +61,9 @@ def prod(
     dtype: Any = None,
     out: Tensor | None = None,
     keepdims: bool = False,
+    *,
+    dim: Axis = None,
+    keepdim: bool = False,
 ) -> Tensor: ...
 def mean(
     x: Tensor,
@@ -63,24 +72,85 @@ def mean(
     dtype: Any = None,
     out: Tensor | None = None,
     keepdims: bool = False,
+    *,
+    dim: Axis = None,
+    keepdim: bool = False,
 ) -> Tensor: ...
+@overload
 def max(
     x: Tensor, /, axis: Axis = None, out: Tensor | None = None, keepdims: bool = False
 ) -> Tensor: ...
+@overload
+def max(x: Tensor, /, *, keepdims: bool = False, dim: int, keepdim: bool = False) -> Found: ...
+@overload
+def max(x: Tensor, /, axis: int, *, keepdim: bool) -> Found: ...
+@overload
 def min(
     x: Tensor, /, axis: Axis = None, out: Tensor | None = None, keepdims: bool = False
 ) -> Tensor: ...
+@overload
+def min(x: Tensor, /, *, keepdims: bool = False, dim: int, keepdim: bool = False) -> Found: ...
+@overload
+def min(x: Tensor, /, axis: int, *, keepdim: bool) -> Found: ...
+def amax(
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    out: Tensor | None = None,
+    keepdims: bool = False,
+    *,
+    dim: Axis = None,
+    keepdim: bool = False,
+) -> Tensor: ...
+def amin(
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    out: Tensor | None = None,
+    keepdims: bool = False,
+    *,
+    dim: Axis = None,
+    keepdim: bool = False,
+) -> Tensor: ...
 def any(
-    x: Tensor, /, axis: Axis = None, out: Tensor | None = None, keepdims: bool = False
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    out: Tensor | None = None,
+    keepdims: bool = False,
+    *,
+    dim: Axis = None,
+    keepdim: bool = False,
 ) -> Tensor: ...
 def all(
-    x: Tensor, /, axis: Axis = None, out: Tensor | None = None, keepdims: bool = False
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    out: Tensor | None = None,
+    keepdims: bool = False,
+    *,
+    dim: Axis = None,
+    keepdim: bool = False,
 ) -> Tensor: ...
 def argmax(
-    x: Tensor, /, axis: int | None = None, out: Tensor | None = None, *, keepdims: bool = False
+    x: Tensor,
+    /,
+    axis: int | None = None,
+    out: Tensor | None = None,
+    *,
+    keepdims: bool = False,
+    dim: int | None = None,
+    keepdim: bool = False,
 ) -> Tensor: ...
 def argmin(
-    x: Tensor, /, axis: int | None = None, out: Tensor | None = None, *, keepdims: bool = False
+    x: Tensor,
+    /,
+    axis: int | None = None,
+    out: Tensor | None = None,
+    *,
+    keepdims: bool = False,
+    dim: int | None = None,
+    keepdim: bool = False,
 ) -> Tensor: ...
 def var(
     x: Tensor,
@@ -92,6 +162,9 @@ def var(
     keepdims: bool = False,
     *,
     correction: float | None = None,
+    dim: Axis = None,
+    keepdim: bool = False,
+    unbiased: bool | None = None,
 ) -> Tensor: ...
 def std(
     x: Tensor,
@@ -103,5 +176,16 @@ def std(
     keepdims: bool = False,
     *,
     correction: float | None = None,
+    dim: Axis = None,
+    keepdim: bool = False,
+    unbiased: bool | None = None,
 ) -> Tensor: ...
-def count_nonzero(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor: ...
+def count_nonzero(
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+    dim: Axis = None,
+    keepdim: bool = False,
+) -> Tensor: ...

@@ -24,6 +24,7 @@ from gputensor._arrays.dtypes import iinfo
 from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
 from gputensor.errors import Described, argument_error
+from gputensor.tensor.core import spellings
 
 # Made by setup.py from the table of operations; it lies in the build folder.
 include "elementwise_functions.pxi"
@@ -32,5 +33,5 @@ include "reduction.pxi"
 
 __all__ = [
     *dict.fromkeys(row.public_name for row in ELEMENTWISE if row.name != "copy"),
-    *(row.public_name for row in REDUCTIONS), "count_nonzero", "std",
+    *(row.public_name for row in REDUCTIONS), "amax", "amin", "count_nonzero", "std",
 ]

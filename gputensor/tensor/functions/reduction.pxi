@@ -125,6 +125,7 @@ cdef Tensor position(int op, str name, object x, object axis, object keepdims, o
     return reduced(Reduction(op, mask, a.dtype_code, DT_INT64), name, a, keepdims, out)
 
 
+@spellings(dim="axis", keepdim="keepdims")
 def sum(x, /, axis=None, dtype=None, out=None, keepdims=False):
     """Return the sum over `axis`; 0 when there are no elements.
 
@@ -146,6 +147,7 @@ def sum(x, /, axis=None, dtype=None, out=None, keepdims=False):
     return total(RED_SUM, "sum", x, axis, dtype, keepdims, out)
 
 
+@spellings(dim="axis", keepdim="keepdims")
 def prod(x, /, axis=None, dtype=None, out=None, keepdims=False):
     """Return the product over `axis`; 1 when there are no elements. Arguments as for :func:`sum`.
 
@@ -155,8 +157,11 @@ def prod(x, /, axis=None, dtype=None, out=None, keepdims=False):
     return total(RED_PROD, "prod", x, axis, dtype, keepdims, out)
 
 
+@spellings("gputensor.tensor.torch_results.max_with_index", dim="axis", keepdim="keepdims")
 def max(x, /, axis=None, out=None, keepdims=False):
     """Return the greatest element over `axis`; ValueError when there is none.
+
+    With PyTorch's ``dim=`` or ``keepdim=``: the pair (values, indices).
 
     >>> max(gt.asarray([2, 3, 1], device="host")).item()
     3
@@ -164,8 +169,11 @@ def max(x, /, axis=None, out=None, keepdims=False):
     return chosen(RED_MAX, "max", x, axis, keepdims, -1, out)
 
 
+@spellings("gputensor.tensor.torch_results.min_with_index", dim="axis", keepdim="keepdims")
 def min(x, /, axis=None, out=None, keepdims=False):
     """Return the least element over `axis`; ValueError when there is none.
+
+    With PyTorch's ``dim=`` or ``keepdim=``: the pair (values, indices).
 
     >>> min(gt.asarray([2, 3, 1], device="host")).item()
     1
@@ -173,6 +181,27 @@ def min(x, /, axis=None, out=None, keepdims=False):
     return chosen(RED_MIN, "min", x, axis, keepdims, -1, out)
 
 
+@spellings(dim="axis", keepdim="keepdims")
+def amax(x, /, axis=None, out=None, keepdims=False):
+    """Return the greatest element over `axis`: :func:`max`, with PyTorch's keywords too.
+
+    >>> amax(gt.asarray([2, 3, 1], device="host"), dim=0).item()
+    3
+    """
+    return chosen(RED_MAX, "amax", x, axis, keepdims, -1, out)
+
+
+@spellings(dim="axis", keepdim="keepdims")
+def amin(x, /, axis=None, out=None, keepdims=False):
+    """Return the least element over `axis`: :func:`min`, with PyTorch's keywords too.
+
+    >>> amin(gt.asarray([2, 3, 1], device="host"), dim=0).item()
+    1
+    """
+    return chosen(RED_MIN, "amin", x, axis, keepdims, -1, out)
+
+
+@spellings(dim="axis", keepdim="keepdims")
 def argmax(x, /, axis=None, out=None, *, keepdims=False):
     """Return the int64 index of the first greatest element along `axis` (None: of all elements).
 
@@ -182,6 +211,7 @@ def argmax(x, /, axis=None, out=None, *, keepdims=False):
     return position(RED_ARGMAX, "argmax", x, axis, keepdims, out)
 
 
+@spellings(dim="axis", keepdim="keepdims")
 def argmin(x, /, axis=None, out=None, *, keepdims=False):
     """Return the int64 index of the first least element along `axis` (None: of all elements).
 
@@ -191,6 +221,7 @@ def argmin(x, /, axis=None, out=None, *, keepdims=False):
     return position(RED_ARGMIN, "argmin", x, axis, keepdims, out)
 
 
+@spellings(dim="axis", keepdim="keepdims")
 def any(x, /, axis=None, out=None, keepdims=False):
     """Return whether an element over `axis` is nonzero; False when there are none.
 
@@ -200,6 +231,7 @@ def any(x, /, axis=None, out=None, keepdims=False):
     return chosen(RED_ANY, "any", x, axis, keepdims, DT_BOOL, out)
 
 
+@spellings(dim="axis", keepdim="keepdims")
 def all(x, /, axis=None, out=None, keepdims=False):
     """Return whether every element over `axis` is nonzero; True when there are none.
 
@@ -209,6 +241,7 @@ def all(x, /, axis=None, out=None, keepdims=False):
     return chosen(RED_ALL, "all", x, axis, keepdims, DT_BOOL, out)
 
 
+@spellings(dim="axis", keepdim="keepdims")
 def mean(x, /, axis=None, dtype=None, out=None, keepdims=False):
     """Return the mean over `axis`; NaN when there are no elements. Arguments as for :func:`sum`.
 
@@ -292,6 +325,8 @@ cdef int spread_code(object x, str name, object dtype) except -1:
     return dtype_argument(dtype, DT_FLOAT32 if dtype_kind(code) < KIND_FLOAT else code)
 
 
+@spellings("gputensor.tensor.torch_results.unbiased_var", dim="axis", keepdim="keepdims",
+           unbiased="unbiased")
 def var(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, correction=None):
     """Return the variance over `axis`: the mean squared distance from the mean.
 
@@ -301,8 +336,8 @@ def var(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, cor
     ----------
     ddof, correction : float
         The divisor is the number of elements less this number, or 0 when that is negative. Two
-        names for one argument, NumPy's and the array API's; 0 when neither is given. PyTorch's
-        default is 1, the unbiased estimate.
+        names for one argument, NumPy's and the array API's; 0 when neither is given, and 1, the
+        unbiased estimate, with PyTorch's ``dim=`` or ``keepdim=``.
     dtype : dtype, optional
         A real floating-point dtype to compute in and to return.
 
@@ -313,6 +348,8 @@ def var(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, cor
                   divisor("var", ddof, correction), flag_argument(keepdims, "var", "keepdims"))
 
 
+@spellings("gputensor.tensor.torch_results.unbiased_std", dim="axis", keepdim="keepdims",
+           unbiased="unbiased")
 def std(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, correction=None):
     """Return the standard deviation over `axis`: the root of :func:`var`, whose arguments it has.
 
@@ -323,6 +360,7 @@ def std(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, cor
                   divisor("std", ddof, correction), flag_argument(keepdims, "std", "keepdims"))
 
 
+@spellings(dim="axis", keepdim="keepdims")
 def count_nonzero(x, /, axis=None, *, keepdims=False):
     """Return the int64 number of nonzero elements over `axis`.
 

@@ -3,7 +3,7 @@
 import operator
 
 from gputensor.errors import Described, argument_error
-from gputensor.tensor.core import Tensor, axis_argument, tensor_argument
+from gputensor.tensor.core import Tensor, axis_argument, spellings, tensor_argument
 from gputensor.tensor.manipulation import broadcast_to, expand_dims, flip, permute_dims, reshape
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@spellings("gputensor.tensor.manipulation.axes.swapaxes", dim0="axis1", dim1="axis2")
 def transpose(x, /, axes=None):
     """Return a view with the axes in the order `axes`; default: in reverse order.
 
@@ -26,7 +27,8 @@ def transpose(x, /, axes=None):
     return permute_dims(x, axes)
 
 
-def swapaxes(x, axis1, axis2, /):
+@spellings(dim0="axis1", dim1="axis2", axis0="axis1")
+def swapaxes(x, /, axis1, axis2):
     """Return a view with two axes exchanged.
 
     >>> import gputensor as gt
@@ -49,6 +51,7 @@ def ravel(x, /):
     return reshape(tensor_argument(x, "ravel"), -1)
 
 
+@spellings(start_dim="start_axis", end_dim="end_axis")
 def flatten(x, /, start_axis=0, end_axis=-1):
     """Return a copy with the axes from `start_axis` through `end_axis` merged into one.
 
@@ -68,7 +71,8 @@ def flatten(x, /, start_axis=0, end_axis=-1):
     return reshape(x, (*x.shape[:first], extent, *x.shape[last + 1 :]), copy=True)
 
 
-def unsqueeze(x, axis, /):
+@spellings(dim="axis")
+def unsqueeze(x, /, axis):
     """Return a view with a new axis of extent 1, which is `axis` of the result.
 
     >>> import gputensor as gt
@@ -113,6 +117,7 @@ def fliplr(x, /):
     return flip(x, 1)
 
 
+@spellings(dims="axes")
 def rot90(x, /, k=1, axes=(0, 1)):
     """Return a view rotated `k` times by 90 degrees, from the first of `axes` to the second.
 

@@ -1,6 +1,7 @@
 """Methods that reorder axes, which may be given as separate arguments."""
 
 from gputensor.errors import argument_error
+from gputensor.tensor.core import spellings
 from gputensor.tensor.manipulation import permute_dims
 
 __all__ = ["permute", "transpose"]
@@ -10,6 +11,7 @@ def _order(axes):
     return axes[0] if len(axes) == 1 and hasattr(axes[0], "__iter__") else axes
 
 
+@spellings(permute_dims, dims="axes")
 def permute(x, /, *axes):
     """Return a view with the axes in another order, given as ints or one sequence.
 
@@ -20,6 +22,7 @@ def permute(x, /, *axes):
     return permute_dims(x, _order(axes))
 
 
+@spellings("gputensor.tensor.manipulation.axes.swapaxes", dim0="axis1", dim1="axis2")
 def transpose(x, /, *axes):
     """Return a view with the axes in the given order, by default reversed, as in NumPy.
 

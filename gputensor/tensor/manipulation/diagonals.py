@@ -3,7 +3,7 @@
 import operator
 
 from gputensor.errors import Described, argument_error
-from gputensor.tensor.core import axis_argument, tensor_argument
+from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.functions import sum as sum_over
 from gputensor.tensor.interop import copy
 from gputensor.tensor.manipulation import (
@@ -45,6 +45,7 @@ def _diagonal(x, offset, axis1, axis2, name):
     return moveaxis(view, first - (first > second), -1)
 
 
+@spellings(dim1="axis1", dim2="axis2")
 def diagonal(x, /, offset=0, axis1=0, axis2=1):
     """Return a view of the diagonal of two axes, which becomes the last axis of the result.
 

@@ -5,7 +5,7 @@ import operator
 from gputensor._arrays.dtypes import float32, float64
 from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error
-from gputensor.tensor.core import Tensor, axis_argument, tensor_argument
+from gputensor.tensor.core import Tensor, axis_argument, spellings, tensor_argument
 from gputensor.tensor.functions import add, divide, multiply, not_equal, subtract
 from gputensor.tensor.functions import sum as sum_over
 from gputensor.tensor.interop import asarray, astype
@@ -30,6 +30,7 @@ def _edge(value, x, axis, name):
     return [value]
 
 
+@spellings(dim="axis")
 def diff(x, /, n=1, axis=-1, prepend=None, append=None):
     """Return the differences of neighbours along `axis`, taken `n` times.
 
@@ -113,6 +114,7 @@ def _at_end(outer, inner, gap, next_gap):
     return add(outer, multiply(subtract(outer, inner), share))
 
 
+@spellings(dim="axis")
 def gradient(x, /, *spacing, axis=None, edge_order=1):
     """Return the slopes along `axis` (default: all): a tensor for one axis, otherwise a tuple.
 
@@ -147,6 +149,7 @@ def gradient(x, /, *spacing, axis=None, edge_order=1):
     return slopes[0] if len(slopes) == 1 else tuple(slopes)
 
 
+@spellings(dim="axis")
 def trapezoid(y, /, x=None, dx=1.0, axis=-1):
     """Return the integral of `y` along `axis` by the trapezoidal rule.
 

@@ -14,6 +14,7 @@ from gputensor.tensor.core import (
     may_share,
     on_one_device,
     out_argument,
+    spellings,
     tensor_argument,
 )
 from gputensor.tensor.interop import asarray, copy
@@ -90,6 +91,7 @@ def _joined(arrays, axis, dtype, out, name):
     return result
 
 
+@spellings(dim="axis")
 def concat(arrays, /, axis=0, out=None, *, dtype=None):
     """Return the tensors joined along an axis that they have; None joins them flattened.
 
@@ -110,6 +112,7 @@ def concat(arrays, /, axis=0, out=None, *, dtype=None):
     return _joined(arrays, axis, dtype, out, "concat")
 
 
+@spellings(dim="axis")
 def stack(arrays, /, axis=0, out=None, *, dtype=None):
     """Return tensors of one shape joined along a new axis at `axis` of the result.
 
@@ -192,6 +195,7 @@ def append(x, values, /, axis=None):
     return _joined(arrays, axis, None, None, "append")
 
 
+@spellings(dim="axis")
 def unstack(x, /, axis=0):
     """Return the slices of `x` along `axis`, as a tuple of views.
 
@@ -204,6 +208,7 @@ def unstack(x, /, axis=0):
     return tuple(x[_at(axis, i)] for i in range(x.shape[axis]))
 
 
+@spellings(shifts="shift", dims="axis")
 def roll(x, /, shift, axis=None):
     """Return a copy with the elements moved by `shift` places, round the end, along `axis`.
 
@@ -254,7 +259,8 @@ def tile(x, repetitions, /):
     return reshape(broadcast_to(spread, target), result, copy=True)
 
 
-def repeat(x, repeats, /, axis=None):
+@spellings(dim="axis")
+def repeat(x, /, repeats, axis=None):
     """Return `x` with each element repeated `repeats` times along `axis` (None: flattened).
 
     `repeats` is an int, or one for each element along the axis in a tensor, array or list; the

@@ -10,7 +10,7 @@ import numpy as np
 
 from gputensor._arrays.dtypes import int64
 from gputensor.errors import Described, argument_error
-from gputensor.tensor.core import Tensor, axis_argument, tensor_argument
+from gputensor.tensor.core import Tensor, axis_argument, spellings, tensor_argument
 from gputensor.tensor.functions import equal, where
 from gputensor.tensor.functions import max as largest
 from gputensor.tensor.interop import asarray, astype
@@ -141,7 +141,8 @@ def _grid(x, indices, axis, name):
     return tuple(key)
 
 
-def take_along_axis(x, indices, /, axis=-1):
+@spellings(dim="axis")
+def take_along_axis(x, /, indices, axis=-1):
     """Return the elements of `x` that `indices` names along `axis`, place by place.
 
     `indices` has as many dimensions as `x`; the other axes broadcast. None flattens `x`.
@@ -190,7 +191,8 @@ def _corner(x, indices, axis, name):
     return x[tuple(key)], axis
 
 
-def gather(x, axis, index, /):
+@spellings(dim="axis")
+def gather(x, /, axis, index):
     """Return PyTorch's gather: the elements that `index` names along `axis`, place by place.
 
     Other axes of `index` may be shorter than those of `x`.
@@ -204,7 +206,8 @@ def gather(x, axis, index, /):
     return x[_grid(x, index, axis, "gather")]
 
 
-def scatter(x, axis, index, source, /):
+@spellings(dim="axis", src="source")
+def scatter(x, /, axis, index, source):
     """Return a copy of `x` with `source` written to the elements that `index` names along `axis`.
 
     `source` is a number, or a tensor with the extents of `index` at least.
@@ -222,7 +225,8 @@ def scatter(x, axis, index, source, /):
     return result
 
 
-def index_select(x, axis, index, /):
+@spellings(dim="axis")
+def index_select(x, /, axis, index):
     """Return the slices of `x` along `axis` that an integer tensor names; see :func:`take`.
 
     >>> import gputensor as gt

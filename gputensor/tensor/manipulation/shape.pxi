@@ -125,6 +125,7 @@ def reshape(x, /, shape, *, copy=None):
     return view_tensor(a, a.ptr, ndim, dims, NULL)
 
 
+@spellings(dims="axes")
 def permute_dims(x, /, axes):
     """Return a view with the axes in the order `axes`.
 
@@ -226,6 +227,7 @@ def expand_dims(x, /, axis=0):
     return view_tensor(a, a.ptr, ndim, shape, strides)
 
 
+@spellings("gputensor.tensor.torch_results.squeeze_ones", dim="axis")
 def squeeze(x, /, axis=None):
     """Return a view without the axes `axis`, an int or a tuple, which have extent 1.
 
@@ -252,6 +254,7 @@ def squeeze(x, /, axis=None):
     return view_tensor(a, a.ptr, ndim, shape, strides)
 
 
+@spellings(dims="axis")
 def flip(x, /, axis=None):
     """Return a view with the order along `axis`, an int or a tuple (None: all), reversed.
 

@@ -7,7 +7,7 @@ parts of a given size, as PyTorch's ``split`` makes them, give ``range(size, ext
 import operator
 
 from gputensor.errors import Described, argument_error
-from gputensor.tensor.core import axis_argument, tensor_argument
+from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 
 __all__ = ["array_split", "chunk", "dsplit", "hsplit", "split", "vsplit"]
 
@@ -47,7 +47,8 @@ def _even(extent, count):
         start = stop
 
 
-def array_split(x, indices_or_sections, /, axis=0):
+@spellings(dim="axis")
+def array_split(x, /, indices_or_sections, axis=0):
     """Return parts of `x` along `axis`, which may differ by one in length; see :func:`split`.
 
     >>> import gputensor as gt
@@ -62,6 +63,8 @@ def array_split(x, indices_or_sections, /, axis=0):
     return _parts(x, axis, _even(x.shape[axis], count))
 
 
+@spellings("gputensor.tensor.torch_results.split_by_size", dim="axis",
+           split_size_or_sections="sizes", split_size="sizes")  # fmt: skip
 def split(x, indices_or_sections, /, axis=0):
     """Return a list of views of `x`, its parts along `axis`.
 
@@ -92,7 +95,8 @@ def split(x, indices_or_sections, /, axis=0):
     return _parts(x, axis, _even(x.shape[axis], count))
 
 
-def chunk(x, chunks, /, axis=0):
+@spellings(dim="axis")
+def chunk(x, /, chunks, axis=0):
     """Return at most `chunks` views of `x` along `axis`, all but the last of one length.
 
     >>> import gputensor as gt

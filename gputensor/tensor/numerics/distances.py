@@ -6,7 +6,7 @@ from gputensor._arrays.dtypes import float32
 from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error
 from gputensor.tensor import functions as fn
-from gputensor.tensor.core import axis_argument, tensor_argument
+from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.interop import astype
 from gputensor.tensor.manipulation import expand_dims
 from gputensor.tensor.manipulation.axes import unsqueeze
@@ -75,7 +75,8 @@ def cdist(x1, x2, /, p=2.0):
     return fn.sqrt(fn.maximum(total, 0))
 
 
-def renorm(x, p, axis, maxnorm, /):
+@spellings(dim="axis")
+def renorm(x, /, p, axis, maxnorm):
     """Return `x` with slices along `axis` scaled down to a norm of `maxnorm` at most.
 
     >>> import gputensor as gt

@@ -10,7 +10,7 @@ from gputensor._arrays.dtypes import float32, float64
 from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error
 from gputensor.tensor import functions as fn
-from gputensor.tensor.core import axis_argument, tensor_argument
+from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.grids import indices
 from gputensor.tensor.interop import asarray, astype
 from gputensor.tensor.manipulation import arange, empty, moveaxis, zeros
@@ -110,6 +110,7 @@ def polar(size, angle, /):
     return complex(fn.multiply(size, fn.cos(angle)), fn.multiply(size, fn.sin(angle)))
 
 
+@spellings(dim1="axis1", dim2="axis2")
 def diag_embed(x, /, offset=0, axis1=-2, axis2=-1):
     """Return matrices with the last axis of `x` on a diagonal, in the two axes named.
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from gputensor._arrays.dtypes import float32, int64
 from gputensor.errors import Described, argument_error
 from gputensor.tensor import functions as fn
-from gputensor.tensor.core import Tensor, axis_argument, tensor_argument
+from gputensor.tensor.core import Tensor, axis_argument, spellings, tensor_argument
 from gputensor.tensor.engine import queue_call
 from gputensor.tensor.interop import astype
 from gputensor.tensor.manipulation import arange, empty, ones, reshape
@@ -55,6 +55,7 @@ def _extremes(op, x, axis, name):
     return Extremes(values, _scanned("max", places, axis, name))
 
 
+@spellings(dim="axis")
 def cummax(x, /, axis):
     """Return the greatest of all elements up to each along `axis`, and where it is; NaN wins.
 
@@ -67,6 +68,7 @@ def cummax(x, /, axis):
     return _extremes("max", x, axis, "cummax")
 
 
+@spellings(dim="axis")
 def cummin(x, /, axis):
     """Return the least of all elements up to each along `axis`, and where; see :func:`cummax`.
 
@@ -77,6 +79,7 @@ def cummin(x, /, axis):
     return _extremes("min", x, axis, "cummin")
 
 
+@spellings(dim="axis")
 def logcumsumexp(x, /, axis):
     """Return the logarithm of the sum of ``exp`` of all elements up to each, without overflow.
 
@@ -122,6 +125,7 @@ def unwrap(x, /, discont=None, axis=-1, *, period=2 * math.pi):
     return result
 
 
+@spellings(dim="axis", keepdim="keepdims")
 def mode(x, /, axis=-1, *, keepdims=False):
     """Return the most frequent value along `axis`, the least of several, and a place where it is.
 

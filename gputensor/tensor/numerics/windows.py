@@ -5,7 +5,7 @@ import operator
 from gputensor._arrays.dtypes import complex64, complex128, float32, float64
 from gputensor.errors import Described, argument_error
 from gputensor.tensor import functions as fn
-from gputensor.tensor.core import axis_argument, storage_place, tensor_argument, view_of
+from gputensor.tensor.core import axis_argument, spellings, storage_place, tensor_argument, view_of
 from gputensor.tensor.interop import copy, part_view
 from gputensor.tensor.manipulation import moveaxis, reshape, zeros
 from gputensor.tensor.manipulation.axes import transpose
@@ -65,7 +65,8 @@ def as_strided(x, shape, strides, /, offset=None):
     return view_of(x, first * x.itemsize + phase, x.dtype, shape, strides)
 
 
-def unfold(x, axis, size, step, /):
+@spellings(dimension="axis")
+def unfold(x, /, axis, size, step):
     """Return a view of windows of `size` elements along `axis`, `step` apart, as a new last axis.
 
     >>> import gputensor as gt

@@ -4,7 +4,7 @@ import numpy as np
 
 from gputensor.errors import Described, argument_error
 from gputensor.tensor import functions as fn
-from gputensor.tensor.core import axis_argument, tensor_argument
+from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.grids import tril_indices, triu_indices
 from gputensor.tensor.interop import astype, copy
 from gputensor.tensor.manipulation import arange, reshape, zeros
@@ -25,7 +25,8 @@ def _places(x, axis, index, name):
     return (slice(None),) * axis + (reshape(index, -1),)
 
 
-def index_copy(x, axis, index, source, /):
+@spellings(dim="axis")
+def index_copy(x, /, axis, index, source):
     """Return `x` with the slices that `index` names along `axis` replaced by those of `source`.
 
     >>> import gputensor as gt
@@ -39,7 +40,8 @@ def index_copy(x, axis, index, source, /):
     return result
 
 
-def index_fill(x, axis, index, value, /):
+@spellings(dim="axis")
+def index_fill(x, /, axis, index, value):
     """Return `x` with `value` in the slices that `index` names along `axis`.
 
     >>> import gputensor as gt

@@ -68,7 +68,13 @@ def dot(
     precision: str | Precision | None = None,
 ) -> Tensor: ...
 def vecdot(
-    x1: Tensor, x2: Tensor, /, *, axis: int = -1, precision: str | Precision | None = None
+    x1: Tensor,
+    x2: Tensor,
+    /,
+    *,
+    axis: int = -1,
+    precision: str | Precision | None = None,
+    dim: int = -1,
 ) -> Tensor: ...
 def linear(
     input: Tensor,

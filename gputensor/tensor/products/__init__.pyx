@@ -33,6 +33,7 @@ from gputensor.tensor.core cimport (
 
 from gputensor._arrays.element_types import DTYPES
 from gputensor.blas.host import int4_layout
+from gputensor.tensor.core import spellings
 from gputensor.tensor.manipulation import ones
 
 include "product_call.pxi"

@@ -11,7 +11,7 @@ import importlib.util
 import math
 import operator
 
-from gputensor.tensor.core import Tensor
+from gputensor.tensor.core import Tensor, spellings
 from gputensor.tensor.functions import sum as sum_over
 from gputensor.tensor.manipulation import diagonal_view, permute_dims, reshape
 from gputensor.tensor.products import matmul
@@ -19,6 +19,7 @@ from gputensor.tensor.products import matmul
 __all__ = ["einsum", "tensordot"]
 
 
+@spellings(dims="axes")
 def tensordot(x1, x2, /, axes=2, *, precision=None):
     """Sum the products over pairs of axes.
 

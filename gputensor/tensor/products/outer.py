@@ -1,7 +1,7 @@
 """Products that no matrix multiplication makes: of all pairs, by blocks, of vectors in space."""
 
 from gputensor.errors import Described, argument_error
-from gputensor.tensor.core import axis_argument, tensor_argument
+from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.functions import conj, multiply, subtract
 from gputensor.tensor.manipulation import (
     broadcast_arrays,
@@ -94,6 +94,7 @@ def kron(x1, x2, /):
     return reshape(blocks, [a * b for a, b in zip(first, second, strict=True)])
 
 
+@spellings(dim="axis")
 def cross(x1, x2, /, axis=-1):
     """Return the cross product of vectors of 3 elements along `axis`.
 

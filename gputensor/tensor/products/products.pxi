@@ -190,6 +190,7 @@ cdef Tensor with_matrix(Tensor tensor, int axis, bint is_row):
     return view_tensor(tensor, tensor.ptr, count + 2, shape, strides)
 
 
+@spellings(dim="axis")
 def vecdot(x1, x2, /, *, axis=-1, precision=None):
     """Sum the products of vectors along an axis, with the elements of `x1` conjugated.
 

@@ -84,3 +84,21 @@ def test_orders_of_stored_types(where, rng, dtype):
     np.testing.assert_array_equal(gt.nonzero(x)[0].numpy(), np.nonzero(a)[0])
     counts = gt.histogram(x, 10, (-2, 2))[0].numpy()
     np.testing.assert_array_equal(counts, np.histogram(a, 10, (-2, 2))[0])
+
+
+@pytest.mark.parametrize("name", ["quantile", "percentile", "nanquantile", "nanpercentile"])
+def test_quantiles_write_to_out(where, rng, name):
+    a = rng.standard_normal((3, 5, 4)).astype(np.float32)
+    a[0, 1, 2] = np.nan
+    x = gt.asarray(a, device=where)
+    q = [0.25, 0.7] if "quantile" in name else [25, 70]
+    out = gt.full((2, 4), -7.0, "float64", device=where)[:, ::-1]
+    assert getattr(gt, name)(x, q, (0, 1), out) is out
+    check_same(out, getattr(np, name)(a, q, (0, 1)).astype("float64"), 1e-6)
+    with pytest.raises(ValueError, match=r"out: got shape \(2, 4\); expected \(2, 3\)"):
+        getattr(gt, name)(x, q, (1, 2), out=out)
+    middle = gt.zeros((3, 1, 4), device=where)
+    for median in (gt.median, gt.nanmedian):
+        assert median(x, 1, middle, keepdims=True) is middle
+    check_same(middle, np.nanmedian(a, 1, keepdims=True), 1e-6)
+    check_same(gt.nanmedian(x, (0, 2)), np.nanmedian(a, (0, 2)), 1e-6)

@@ -1,6 +1,9 @@
 """What users of NumPy, CuPy and PyTorch type first works, and its mistakes are explained."""
 
+import inspect
+import json
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -64,6 +67,34 @@ IDIOMS = {
     "x.argmax(1)": X.argmax(1),
     "x.nonzero()[0]": X.nonzero()[0],
     "x.conj().real": X,
+    "x.sum(dim=(0, 1), keepdim=True)": X.sum((0, 1), keepdims=True),
+    "x.mean(0, keepdim=True)": X.mean(0, keepdims=True),
+    "x.max(dim=1).values + x.min(1, keepdim=True)[0][0]": X.max(1) + X[0].min(),
+    "x.max(dim=0)[1]": X.argmax(0),
+    "x.max(axis=0)[1]": X.max(0)[1],
+    "x.amax(dim=(0, 1))": X.max(),
+    "(-x).sort(dim=1).indices": (-X).argsort(1),
+    "gt.sort(-x, dim=0)[0]": np.sort(-X, 0),
+    "x.median(dim=1)[0]": np.float32([1, 4]),
+    "gt.median(x, dim=0).values": X[0],
+    "gt.nanmedian(gt.where(x > 1, x, gt.nan), dim=0)[0]": np.float32([3, 4, 2]),
+    "gt.median(gt.where(x > 1, x, gt.nan), dim=0).indices": np.int64([0, 0, 0]),
+    "gt.median(x, keepdim=True)": np.float32([[2]]),
+    "x.std(dim=1)": X.std(1, ddof=1),
+    "x.var(unbiased=False)": X.var(),
+    "x.var(0, correction=0, keepdim=True)": X.var(0, keepdims=True),
+    "x.split(2, dim=1)[1]": X[:, 2:],
+    "x.split([1, 2], dim=1)[1]": X[:, 1:],
+    "x.squeeze(dim=0).unsqueeze(dim=0)": X[None],
+    "x.transpose(dim0=0, dim1=1)": X.T,
+    "x.permute(dims=(1, 0)).flatten(start_dim=0)": X.T.ravel(),
+    "x.flip(dims=(1,)).roll(shifts=1, dims=0)": np.roll(X[:, ::-1], 1, 0),
+    "x.gather(dim=1, index=gt.asarray([[2], [0]], device='host'))": np.float32([[2], [3]]),
+    "x.topk(k=1, dim=0).values": X[1:],
+    "gt.softmax(x, dim=1).sum(dim=1)": np.ones(2, "float32"),
+    "gt.linalg.norm(x, dim=1, keepdim=True)": np.linalg.norm(X, axis=1, keepdims=True),
+    "gt.fft.fft(x, dim=0).real": np.fft.fft(X, axis=0).real.astype("float32"),
+    "gt.norm(x, p=1, dim=0)": X.sum(0),
     "gt.cross(x, x)": np.cross(X, X),
     "gt.vdot(x, x)": np.vdot(X, X),
     "gt.linspace(0, 1, dtype='float64')": np.linspace(0, 1),
@@ -75,6 +106,32 @@ def test_idiom_gives_numpys_result(idiom, x):
     with gt.Device("host"):
         result = eval(idiom, {"gt": gt, "x": x, "X": X})
     check_same(result, IDIOMS[idiom], 1e-6)
+
+
+def spelled_functions():
+    for place in (gt, gt.linalg, gt.fft, gt.Tensor):
+        for name in dir(place):
+            if hasattr(getattr(place, name), "spellings"):
+                yield getattr(place, name)
+
+
+def test_each_spelling_stands_for_an_argument():
+    found = set(spelled_functions())
+    assert len(found) > 90
+    for function in found:
+        shown = inspect.signature(function).parameters
+        assert function.spellings.keys() <= shown.keys()
+        assert function.__doc__ and pickle.loads(pickle.dumps(function)) is function
+        for theirs, ours in function.spellings.items():
+            # What calls with their keyword reach has ours; so the error is another one.
+            with pytest.raises((TypeError, AttributeError)) as caught:
+                function(None, **{theirs: 0})
+            assert "unexpected keyword" not in str(caught.value), (function, ours)
+
+
+def test_a_spelling_from_a_dictionary_counts_too(x):
+    options = json.loads('{"dim": 0, "keepdim": true}')
+    check_same(x.sum(**options), X.sum(0, keepdims=True))
 
 
 def test_numbers_text_and_membership(x):
@@ -124,6 +181,18 @@ MISTAKES = {
     "float(x)": "float: got a tensor of shape (2, 3); expected one element",
     "x.item()": "item: got a tensor of shape (2, 3); expected one element",
     "f'{x:.2f}'": "format: got a tensor of shape (2, 3); expected one element to show as '.2f'",
+    "x.sum(0, dim=1)": "sum: axis: got the argument under two names; expected one of axis and dim",
+    "x.max(axis=0, dim=0)": (
+        "max: axis: got the argument under two names; expected one of axis and dim"
+    ),
+    "x.std(dim=0, unbiased=True, correction=1)": (
+        "std: unbiased: got unbiased beside correction; expected one of them"
+    ),
+    "x.split(0, dim=0)": "split: split_size: got 0; expected 1 or more",
+    "x.split([1], dim=0)": "split: sizes: got [1]; expected sizes of the sum 2",
+    "gt.zeros((2, 0), device='host').median(dim=1)": (
+        "median: x: got no elements; expected one at least"
+    ),
     "gt.stack([])": "stack: arrays: got []; expected at least one tensor",
     "gt.concat(None)": "concat: arrays: got NoneType; expected a sequence of tensors",
     "gt.stack([x, x[0]])": "stack: arrays: got shapes (2, 3), (3,); expected one shape",

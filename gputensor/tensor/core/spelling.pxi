@@ -1,0 +1,158 @@
+"""Functions that know another library's keywords too: PyTorch's ``dim=`` for ``axis=``.
+
+A call without such a keyword goes on to the function as it came, after one comparison for each of
+its keywords and without a frame of its own.
+"""
+
+cdef extern from *:
+    """
+    #define GPUTENSOR_IS_INTERNED(text) (PyUnicode_CHECK_INTERNED(text) != 0)
+
+    static void gputensor_make_callable(PyTypeObject* type, Py_ssize_t offset) {
+        type->tp_vectorcall_offset = offset;
+        type->tp_call = PyVectorcall_Call;
+        type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR;
+        PyType_Modified(type);
+    }
+    """
+    ctypedef object (*vectorcallfunc)(object, PyObject* const*, size_t, PyObject*)
+    bint is_interned "GPUTENSOR_IS_INTERNED"(PyObject* text)
+    void make_callable "gputensor_make_callable"(type kind, Py_ssize_t offset)
+    vectorcallfunc PyVectorcall_Function(object function)
+    Py_ssize_t PyVectorcall_NARGS(size_t count)
+    Py_ssize_t PyTuple_GET_SIZE(PyObject* values)
+    PyObject* PyTuple_GET_ITEM(PyObject* values, Py_ssize_t i)
+    object PyMethod_New(object function, object instance)
+
+
+@cython.final
+cdef class Spelled:
+    """A function and the keywords that stand for some of its own; `spellings` makes them."""
+
+    cdef vectorcallfunc entry       # what calls reach: spelled_call
+    cdef vectorcallfunc inner       # the function's own
+    cdef object function
+    cdef object theirs              # what a call with another library's keyword calls
+    cdef dict words                 # their keyword -> ours
+    cdef tuple names                # their keywords
+    cdef object __weakref__
+
+    def __get__(self, instance, owner):
+        return self if instance is None else PyMethod_New(self, instance)
+
+    def __getattr__(self, name):
+        return getattr(self.function, name)
+
+    def __repr__(self):
+        return repr(self.function)
+
+    def __reduce__(self):
+        return self.function.__qualname__
+
+    @property
+    def __doc__(self):
+        return self.function.__doc__
+
+    @property
+    def __module__(self):
+        return self.function.__module__
+
+    @property
+    def __wrapped__(self):
+        return self.function
+
+    @property
+    def __signature__(self):
+        import inspect     # only those who look pay for it
+
+        own = inspect.signature(self.function)
+        kind = inspect.Parameter.KEYWORD_ONLY
+        others = [inspect.Parameter(name, kind, default=None) for name in self.names]
+        return own.replace(parameters=[*own.parameters.values(), *others])
+
+    @property
+    def spellings(self):
+        """Other libraries' keywords, with those that they stand for."""
+        return dict(self.words)
+
+
+cdef object spelled_call(object self, PyObject* const* values, size_t count, PyObject* keywords):
+    cdef Spelled spelled = <Spelled> self
+    cdef PyObject* keyword
+    cdef object name
+    cdef Py_ssize_t i
+    if keywords is not NULL:
+        for i in range(PyTuple_GET_SIZE(keywords)):
+            keyword = PyTuple_GET_ITEM(keywords, i)
+            for name in spelled.names:
+                if keyword is <PyObject*> name:
+                    return respelled_call(spelled, values, PyVectorcall_NARGS(count),
+                                          <tuple> keywords)
+            if not is_interned(keyword) and <object> keyword in spelled.words:
+                return respelled_call(spelled, values, PyVectorcall_NARGS(count),
+                                      <tuple> keywords)
+    return spelled.inner(spelled.function, values, count, keywords)
+
+
+cdef object respelled_call(Spelled spelled, PyObject* const* values, Py_ssize_t count,
+                           tuple keywords):
+    cdef str module, name_there
+    if isinstance(spelled.theirs, str):
+        module, _, name_there = spelled.theirs.rpartition(".")
+        spelled.theirs = getattr(importlib.import_module(module), name_there)
+    cdef tuple positions = spelled.theirs.__code__.co_varnames[:count]
+    cdef dict given = {}
+    cdef object word, name
+    cdef Py_ssize_t i
+    for i in range(len(keywords)):
+        word = keywords[i]
+        name = spelled.words.get(word, word)
+        if name in given or name in positions and word is not name:
+            got = Described("the argument under two names")
+            raise argument_error(TypeError, f"{spelled.function.__name__}: {name}", got,
+                                 f"one of {name} and {spelled_as(spelled, name)}")
+        given[name] = <object> values[count + i]
+    return spelled.theirs(*[<object> values[i] for i in range(count)], **given)
+
+
+cdef str spelled_as(Spelled spelled, str name):
+    return ", ".join([word for word, own in spelled.words.items() if own == name])
+
+
+def spellings(theirs=None, /, **words):
+    """Return a decorator: calls with one of the keywords `words` mean the one it stands for.
+
+    Parameters
+    ----------
+    theirs : callable or str, optional
+        What such calls reach, with this library's keywords, where the other library's function
+        gives something else; the decorated function when not given. A name with its module is
+        imported at the first such call.
+
+    >>> @spellings(dim="axis")
+    ... def ask(x, axis=None):
+    ...     return x, axis
+    >>> ask(1, dim=2), ask(1, axis=2)
+    ((1, 2), (1, 2))
+    >>> ask(1, 2, dim=2)
+    Traceback (most recent call last):
+        ...
+    TypeError: ask: axis: got the argument under two names; expected one of axis and dim
+    """
+    def spell(function):
+        cdef Spelled result = Spelled.__new__(Spelled)
+        result.entry = spelled_call
+        result.function = function
+        result.inner = PyVectorcall_Function(function)
+        result.theirs = function if theirs is None else theirs
+        result.words = words
+        result.names = tuple([sys.intern(word) for word in words])
+        return result
+    return spell
+
+
+cdef void spelled_prepare(Spelled example):
+    make_callable(Spelled, <char*> &example.entry - <char*> <PyObject*> example)
+
+
+spelled_prepare(Spelled.__new__(Spelled))

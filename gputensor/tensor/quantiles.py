@@ -1,0 +1,218 @@
+"""Quantiles: elements at shares of the sorted ones, and medians.
+
+NaN among the elements is the result, but for the functions with ``nan`` in front.
+"""
+
+import math
+
+from gputensor._arrays.dtypes import float32, float64, int64
+from gputensor.errors import Described, argument_error
+from gputensor.tensor import functions as fn
+from gputensor.tensor.core import Tensor, axis_argument, out_argument, spellings, tensor_argument
+from gputensor.tensor.interop import astype
+from gputensor.tensor.manipulation import expand_dims, moveaxis, reshape
+from gputensor.tensor.manipulation.joining import concat, stack
+from gputensor.tensor.manipulation.picking import take_along_axis
+from gputensor.tensor.sorting import sort
+
+__all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
+
+# How the position between two elements is cut, by NumPy's names.
+METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
+
+
+def _quantile(x, q, axis, method, keepdims, name):
+    """`name` is quantile, or percentile with percentages."""
+    tensor_argument(x, name)
+    q = _shares(q, name)
+    if method not in METHODS:
+        raise argument_error(ValueError, f"{name}: method", method, f"one of {', '.join(METHODS)}")
+    if x.dtype.kind in "cb":
+        raise argument_error(TypeError, f"{name}: x", Described(x.dtype.name), "a real number")
+    axes = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = [axis_argument(one, x.ndim, name) for one in axes]
+    kept = [i for i in range(x.ndim) if i not in axes]
+    lines = reshape(
+        moveaxis(x, axes, list(range(-len(axes), 0))) if axes else expand_dims(x, -1),
+        [*(x.shape[i] for i in kept), math.prod(x.shape[i] for i in axes)],
+    )
+    if lines.shape[-1] == 0:
+        raise argument_error(ValueError, f"{name}: x", Described("no elements"), "one at least")
+    dtype = float64 if x.dtype.kind in "iu" else x.dtype
+    ordered = astype(sort(lines), dtype, copy=False)
+    result = _between(ordered, q, method)
+    # NaN is last; where there is one, it is the result.
+    last = ordered[..., -1]
+    result = fn.where(fn.isnan(last), last, result)
+    if keepdims:
+        shape = [1 if i in axes else n for i, n in enumerate(x.shape)]
+        result = reshape(result, [*result.shape[: result.ndim - len(kept)], *shape])
+    return astype(result, float32 if x.dtype.kind in "iu" else dtype, copy=False)
+
+
+def _shares(q, name):
+    """The shares from 0 to 1: a float, or a list of them."""
+    shares = q.tolist() if hasattr(q, "tolist") else q
+    if hasattr(shares, "__iter__") and not isinstance(shares, str):
+        return [_shares(one, name) for one in shares]
+    top = 100 if name == "percentile" else 1
+    if not isinstance(shares, (int, float)) or not 0 <= shares <= top:
+        raise argument_error(ValueError, f"{name}: q", shares, f"0 to {top}")
+    return float(shares / top)
+
+
+def _between(ordered, shares, method):
+    """The elements at the shares of sorted lines; several shares come as the first axis."""
+    if isinstance(shares, list):
+        return concat([expand_dims(_between(ordered, one, method), 0) for one in shares])
+    place = shares * (ordered.shape[-1] - 1)
+    low, high = math.floor(place), math.ceil(place)
+    weight = {
+        "linear": place - low, "lower": 0.0, "higher": float(high > low), "midpoint": 0.5,
+        "nearest": float(round(place) - low),
+    }[method]  # fmt: skip
+    a, b = ordered[..., low], ordered[..., high]
+    if weight == 0 or low == high:
+        return fn.positive(a)
+    return fn.positive(b) if weight == 1 else _cut(a, b, weight)
+
+
+def _cut(a, b, weight):
+    # Between infinities of one sign there is no difference, and none that counts beside one.
+    is_infinite = fn.logical_or(fn.isinf(a), fn.isinf(b))
+    return fn.where(is_infinite, fn.add(a, b), fn.add(a, fn.multiply(fn.subtract(b, a), weight)))
+
+
+def _into(out, result, name):
+    """The result, written to `out` where that is given."""
+    if out is None:
+        return result
+    return fn.positive(result, out=out_argument(out, result, result.shape, result.dtype, name))
+
+
+@spellings(dim="axis", keepdim="keepdims", interpolation="method")
+def quantile(x, /, q, axis=None, out=None, *, method="linear", keepdims=False):
+    """Return the elements at the shares `q`, from 0 to 1, of the sorted elements over `axis`.
+
+    Parameters
+    ----------
+    q : float, sequence of float or Tensor
+        Several shares are the first axis of the result.
+    out : Tensor, optional
+        Takes the result.
+    method : {"linear", "lower", "higher", "nearest", "midpoint"}
+        What lies between two elements.
+
+    >>> import gputensor as gt
+    >>> quantile(gt.asarray([1.0, 2.0, 4.0], device="host"), 0.75).item()
+    3.0
+    """
+    return _into(out, _quantile(x, q, axis, method, keepdims, "quantile"), "quantile")
+
+
+def percentile(x, q, /, axis=None, out=None, *, method="linear", keepdims=False):
+    """Return :func:`quantile` for percentages.
+
+    >>> import gputensor as gt
+    >>> percentile(gt.asarray([1.0, 2.0, 4.0], device="host"), 50).item()
+    2.0
+    """
+    return _into(out, _quantile(x, q, axis, method, keepdims, "percentile"), "percentile")
+
+
+@spellings("gputensor.tensor.torch_results.lower_median", dim="axis", keepdim="keepdims")
+def median(x, /, axis=None, out=None, *, keepdims=False):
+    """Return the middle of the sorted elements over `axis`, the mean of the two of an even number.
+
+    PyTorch's gives the lower of the two; here ``dim=`` does, and its position.
+
+    >>> import gputensor as gt
+    >>> median(gt.asarray([4.0, 1.0, 2.0, 3.0], device="host")).item()
+    2.5
+    """
+    return _into(out, _quantile(x, 0.5, axis, "linear", keepdims, "median"), "median")
+
+
+@spellings("gputensor.tensor.torch_results.lower_nanmedian", dim="axis", keepdim="keepdims")
+def nanmedian(x, /, axis=None, out=None, *, keepdims=False):
+    """Return the :func:`median` over `axis` without NaN; NaN where there is nothing else.
+
+    >>> import gputensor as gt
+    >>> nanmedian(gt.asarray([4.0, float("nan"), 2.0], device="host")).item()
+    3.0
+    """
+    return nanquantile(x, 0.5, axis, out, keepdims=keepdims)
+
+
+def _axes(x, axis, name):
+    axes = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    return [axis_argument(one, x.ndim, name) for one in axes]
+
+
+def _weight(place, method):
+    """How far the quantile is from the element below `place` to the one above."""
+    low = fn.floor(place)
+    if method == "lower":
+        return place * 0
+    if method == "higher":
+        return fn.subtract(fn.ceil(place), low)
+    if method == "midpoint":
+        return fn.subtract(fn.ceil(place), low) * 0.5
+    return fn.subtract(place if method == "linear" else fn.round(place), low)
+
+
+@spellings(dim="axis", keepdim="keepdims", interpolation="method")
+def nanquantile(x, /, q, axis=None, out=None, *, method="linear", keepdims=False):
+    """Return :func:`quantile` of the elements over `axis` that are not NaN; NaN where none is.
+
+    >>> import gputensor as gt
+    >>> nanquantile(gt.asarray([1.0, float("nan"), 3.0], device="host"), 0.5).item()
+    2.0
+    """
+    if tensor_argument(x, "nanquantile").dtype.kind in "iucb":
+        return quantile(x, q, axis, out, method=method, keepdims=keepdims)
+    if method not in METHODS:
+        rule = f"one of {', '.join(METHODS)}"
+        raise argument_error(ValueError, "nanquantile: method", method, rule)
+    if isinstance(q, Tensor):
+        q = q.tolist()
+    axes = _axes(x, axis, "nanquantile")
+    kept = [n for i, n in enumerate(x.shape) if i not in axes]
+    lines = moveaxis(x, axes, list(range(-len(axes), 0))) if axes else expand_dims(x, -1)
+    lines = reshape(lines, [*kept, math.prod(x.shape[i] for i in axes)])
+    if lines.shape[-1] == 0:
+        raise argument_error(ValueError, "nanquantile: x", Described("no elements"), "one at least")
+    ordered = sort(lines)
+    last = fn.sum(fn.logical_not(fn.isnan(lines)), -1, keepdims=True) - 1
+    last = astype(fn.maximum(last, 0), float64)
+    results = []
+    for share in q if hasattr(q, "__iter__") else [q]:
+        if not 0 <= share <= 1:
+            raise argument_error(ValueError, "nanquantile: q", share, "0 to 1")
+        place = last * float(share)
+        ends = (astype(one(place), int64) for one in (fn.floor, fn.ceil))
+        low, high = (take_along_axis(ordered, one, -1) for one in ends)
+        weight = astype(_weight(place, method), float64 if x.dtype == float64 else float32)
+        between = fn.add(low, fn.multiply(fn.subtract(high, low), weight))
+        # Between infinities of one sign there is no difference, and none that counts beside one.
+        is_infinite = fn.logical_or(fn.isinf(low), fn.isinf(high))
+        between = fn.where(is_infinite, fn.add(low, high), between)
+        between = fn.where(fn.equal(weight, 0), low, between)
+        results.append(reshape(fn.where(fn.equal(weight, 1), high, between), kept))
+    result = stack(results) if hasattr(q, "__iter__") else results[0]
+    if keepdims:
+        shape = [1 if i in axes else n for i, n in enumerate(x.shape)]
+        result = reshape(result, [*result.shape[: result.ndim - len(kept)], *shape])
+    return _into(out, astype(result, x.dtype, copy=False), "nanquantile")
+
+
+def nanpercentile(x, q, /, axis=None, out=None, *, method="linear", keepdims=False):
+    """Return :func:`nanquantile` for percentages.
+
+    >>> import gputensor as gt
+    >>> nanpercentile(gt.asarray([1.0, float("nan"), 3.0], device="host"), 50).item()
+    2.0
+    """
+    shares = q.tolist() if isinstance(q, Tensor) else q
+    shares = [one / 100 for one in shares] if hasattr(shares, "__iter__") else shares / 100
+    return nanquantile(x, shares, axis, out, method=method, keepdims=keepdims)
