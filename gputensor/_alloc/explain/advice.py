@@ -135,7 +135,7 @@ def try_options(case, facts, settings, seconds):
     """Replay a case under one option after the other; gives ``(option, sentence)``."""
     until = time.perf_counter() + seconds
     tried = []
-    told = f"replayed {case.recorded:,} events"
+    told = f"replayed {case.recorded['events']:,} events"
     private, limit = facts["private"], facts["limit"]
     capacity = max(facts["reserved"] + facts["free"] - private, 1)
     limit = None if limit is None else max(limit - private, 0)
@@ -164,7 +164,7 @@ def fits(case, capacity, settings, limit, until):
     device = open_host(capacity=capacity, phantom=True)
     try:
         left = until - time.perf_counter()
-        done, peak = replay_settings(case.arrays, device, settings, limit, left)
+        done, peak = replay_settings(case, device, settings, limit, left)
         return done == len(case.op), peak
     finally:
         close_host(device)

@@ -9,14 +9,13 @@ that waits for a stream is not free, and one that still waits is live at the end
 Private pools are left out, with their memory: their blocks serve no other request.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gputensor._alloc.history import history_settings, raw_records
 from gputensor._alloc.observe import collect_segments
+from gputensor._alloc.replay.trace_file import Trace
 
-__all__ = ["Case", "build_case", "case_of"]
+__all__ = ["build_case", "case_of"]
 
 RECORD_DTYPE = np.dtype(
     [
@@ -38,32 +37,12 @@ MOST_STREAMS = 1_000
 INACTIVE = 0
 
 
-@dataclass(frozen=True)
-class Case:
-    """The arrays of a trace that ends with the failed request.
-
-    Attributes
-    ----------
-    op, id, size, stream : ndarray of int8, int32, int64, int16
-        As :func:`gputensor._alloc.replay.replay_trace` takes them.
-    recorded : int
-        How many events of the history are in it.
-    """
-
-    op: np.ndarray
-    id: np.ndarray
-    size: np.ndarray
-    stream: np.ndarray
-    recorded: int
-
-    @property
-    def arrays(self):
-        """The four arrays."""
-        return self.op, self.id, self.size, self.stream
-
-
 def case_of(device, nbytes, stream):
-    """Return the :class:`Case` of a request that failed, or None when the history cannot tell."""
+    """Return the :class:`Trace` that ends with a request that failed.
+
+    None when the history cannot tell. Its ``recorded`` says how many ``events`` of the history are
+    in it.
+    """
     in_force = history_settings()
     if in_force["enabled"] != "all" or {"alloc", "free_completed"} & set(in_force["skip_actions"]):
         return None
@@ -131,7 +110,7 @@ class Rebuild:
 
 
 def build_case(events, held, nbytes, stream):
-    """Return the :class:`Case` of events, of what is held after them, and of a request.
+    """Return the :class:`Trace` of events, of what is held after them, and of a request.
 
     Parameters
     ----------
@@ -161,10 +140,10 @@ def build_case(events, held, nbytes, stream):
             numbers.setdefault(of, len(numbers))
     op, ids, streams = zip(*steps, strict=True)
     ids = np.array(ids, np.int32)
-    return Case(
+    return Trace(
         np.array(op, np.int8),
         ids,
         np.array(rebuild.sizes, np.int64)[ids],
         np.array([numbers.get(of, 0) for of in streams], np.int16),
-        recorded,
+        {"events": recorded},
     )

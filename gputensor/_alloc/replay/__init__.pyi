@@ -2,6 +2,8 @@ from typing import Any
 
 import numpy as np
 
+from gputensor._alloc.replay.trace_file import Trace
+
 def replay_trace(
     op: np.ndarray[Any, Any],
     id: np.ndarray[Any, Any],
@@ -11,7 +13,7 @@ def replay_trace(
     thread: np.ndarray[Any, Any] | None = None,
 ) -> dict[str, Any]: ...
 def replay_settings(
-    trace: tuple[np.ndarray[Any, Any], ...],
+    trace: Trace,
     device: int,
     settings: Any,
     limit_nbytes: int | None,

@@ -4,6 +4,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 

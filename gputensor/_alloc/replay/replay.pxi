@@ -6,13 +6,6 @@ with no memory behind the addresses and the driver's time charged by the cost mo
 the trace has several: they take turns in the recorded order.
 """
 
-cdef extern from "gputensor/_alloc/replay/threads.h" nogil:
-    cdef cppclass ReplayThreads:
-        ReplayThreads(const int16_t* threads, int64_t events,
-                      bint (*run)(void*, int64_t, int64_t) noexcept, void* self)
-        bint all(int count)
-        bint started
-
 cdef enum:
     CHUNK = 2048                # events between two looks at the clock
 
@@ -38,12 +31,11 @@ cdef struct Events:
     status_t status             # of the event that did not
 
 
-# Runs the events [begin, end) of `self`, an Events; false when one failed.
-cdef bint _run(void* self, int64_t begin, int64_t end) noexcept nogil:
-    cdef Events* e = <Events*>self
+# Runs the events up to number `end`; false when one failed.
+cdef bint _run(Events* e, int64_t end) noexcept nogil:
     cdef int64_t i
     cdef Block* block
-    for i in range(begin, end):
+    for i in range(e.done, end):
         block = NULL
         if e.op[i] > 0:
             block = allocator_malloc(e.device, <size_t>e.sizes[i], e.handles[e.streams[i]],
@@ -66,6 +58,7 @@ cdef class Replay:
     cdef Events events
     cdef Driver* driver
     cdef int64_t names, kinds   # of blocks, of streams
+    cdef int64_t spent_ns       # in the events
 
     def __cinit__(self, tuple arrays, int device):
         op, ids, sizes, streams = self.arrays = arrays
@@ -96,25 +89,26 @@ cdef class Replay:
             stream_own(self.events.device, self.events.handles[i])
         return 0
 
-    # Runs up to `count` events more; false when one failed.
-    cdef bint run(self, int64_t count) noexcept nogil:
-        cdef int64_t done = self.events.done
-        return _run(&self.events, done, min(done + count, self.count))
-
-    # Runs all events, each on the thread of its number; false when one failed.
-    cdef bint run_on_threads(self, object thread) except *:
-        cdef const int16_t* numbers = <const int16_t*>_elements(thread, np.int16, self.count)
-        cdef ReplayThreads* threads = new ReplayThreads(numbers, self.count, _run, &self.events)
-        cdef int count = 1 + (int(thread.max()) if self.count else 0)
+    def run(self, int64_t end):
+        """Run the events up to a number; say whether all could."""
         cdef bint is_whole
+        started = time.perf_counter_ns()
+        with nogil:
+            is_whole = _run(&self.events, min(end, self.count))
+        self.spent_ns += time.perf_counter_ns() - started
+        return is_whole
+
+    def run_on_threads(self, thread):
+        """Run all events in their order, each on the thread of its number."""
+        _elements(thread, np.int16, self.count)
+        ends = [*(np.flatnonzero(np.diff(thread)) + 1).tolist(), self.count]
+        workers = [ThreadPoolExecutor(1) for _ in range(1 + thread.max(initial=0))]
         try:
-            with nogil:
-                is_whole = threads.all(count)
-            if not threads.started:
-                raise RuntimeError(f"the trace needs {count} threads, which could not be started")
-            return is_whole
+            return all(workers[thread[end - 1]].submit(self.run, end).result()
+                       for end in ends if end > 0)
         finally:
-            del threads
+            for worker in workers:
+                worker.shutdown()
 
     cdef int raise_for_event(self) except -1:
         cdef Events* e = &self.events
@@ -158,25 +152,18 @@ def replay_trace(op, id, size, stream, int device, thread=None):
         When the device's capacity does not suffice. All memory of the replay is given back.
     """
     cdef Replay replay = Replay((op, id, size, stream), device)
-    cdef bint is_whole
     open_allocator(device)
     reset_peak(device)
     try:
         replay.make_streams()
         reset_counts(device)
-        start = time.perf_counter_ns()
-        if thread is None:
-            with nogil:
-                is_whole = replay.run(replay.count)
-        else:
-            is_whole = replay.run_on_threads(thread)
-        elapsed = time.perf_counter_ns() - start
+        is_whole = replay.run(replay.count) if thread is None else replay.run_on_threads(thread)
         result = {
             "peak_requested_bytes": peak_nbytes(device, "requested_bytes"),
             "peak_reserved_bytes": peak_nbytes(device, "reserved_bytes"),
             "driver_calls": {name: n for name, n in counts(device).items() if n},
             "modelled_driver_seconds": modelled_seconds(device),
-            "ns_per_event": elapsed / replay.count if replay.count else 0.0,
+            "ns_per_event": replay.spent_ns / replay.count if replay.count else 0.0,
         }
         if not is_whole:
             replay.raise_for_event()
@@ -185,13 +172,13 @@ def replay_trace(op, id, size, stream, int device, thread=None):
         replay.clear()
 
 
-def replay_settings(tuple trace, int device, settings, limit_nbytes, double seconds):
+def replay_settings(trace, int device, settings, limit_nbytes, double seconds):
     """Replay a trace on a host device that has no allocator yet, under settings of its own.
 
     Parameters
     ----------
-    trace : tuple of arrays
-        The first four arguments of :func:`replay_trace`.
+    trace : Trace
+        Of one thread.
     device : int
         A host device below -1. Its allocator is closed again.
     settings : Settings
@@ -212,7 +199,7 @@ def replay_settings(tuple trace, int device, settings, limit_nbytes, double seco
     TimeoutError
         The time was up.
     """
-    cdef Replay replay = Replay(trace, device)
+    cdef Replay replay = Replay((trace.op, trace.id, trace.size, trace.stream), device)
     cdef bint is_whole = True
     until = time.perf_counter() + seconds
     open_allocator(device, settings, limit_nbytes)
@@ -222,8 +209,7 @@ def replay_settings(tuple trace, int device, settings, limit_nbytes, double seco
             if time.perf_counter() > until:
                 raise TimeoutError(
                     f"replayed {replay.events.done} of {replay.count} events in {seconds:.1f} s")
-            with nogil:
-                is_whole = replay.run(CHUNK)
+            is_whole = replay.run(replay.events.done + CHUNK)
         return replay.events.done, peak_nbytes(device, "reserved_bytes")
     finally:
         replay.clear()

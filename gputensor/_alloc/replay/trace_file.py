@@ -117,7 +117,7 @@ def read_trace(path):
     except Exception as error:
         # Whatever zipfile and NumPy raise on hostile bytes (they raise a dozen types, among them
         # RecursionError and tokenize.TokenError), the file is at fault.
-        text = str(error) or type(error).__name__
+        text = str(error).partition("\n")[0] or type(error).__name__
         raise TraceFileError(f"{name}: not a valid .npz file ({text})") from None
     try:
         return check_trace(**arrays, recorded=recorded)
@@ -147,10 +147,10 @@ def read_archive(file):
 
 
 def read_array(archive, name, dtype, ndim):
-    """Return one array of the archive after its header and its declared size agree.
+    """Return one array of the archive.
 
     The size in the archive's directory bounds what is unpacked, whatever the compressed stream
-    holds, so nothing large happens before the comparison with the header.
+    holds or its header promises.
     """
     dtype = np.dtype(dtype)
     member = archive.getinfo(f"{name}.npy")
@@ -162,24 +162,19 @@ def read_array(archive, name, dtype, ndim):
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise TraceFileError(f"'{name}' is compressed by a method that .npz files do not use")
     with archive.open(member) as stream:
-        version = np.lib.format.read_magic(stream)
-        if version == (1, 0):
-            header = np.lib.format.read_array_header_1_0(stream, max_header_size=MAX_HEADER)
-        elif version == (2, 0):
-            header = np.lib.format.read_array_header_2_0(stream, max_header_size=MAX_HEADER)
-        else:
-            raise TraceFileError(f"'{name}' has .npy version {version}; 1.0 and 2.0 are allowed")
-        shape, _, found = header
-        if found != dtype:
-            raise TraceFileError(f"'{name}' has dtype {found}, {dtype} is needed")
-        if len(shape) != ndim:
-            raise TraceFileError(f"'{name}' has {len(shape)} dimensions, {ndim} are needed")
-        nbytes = dtype.itemsize * (shape[0] if shape else 1)
-        data = stream.read(nbytes + 1)
-    if len(data) != nbytes:
-        relation = "more than" if len(data) > nbytes else f"{len(data)} of"
-        raise TraceFileError(f"'{name}' holds {relation} the {nbytes} bytes its header promises")
-    return np.frombuffer(data, dtype).reshape(shape)
+        try:
+            array = np.lib.format.read_array(stream, max_header_size=MAX_HEADER)
+        except ValueError as error:
+            text = str(error).partition("\n")[0]
+            raise TraceFileError(f"'{name}' cannot be read, {dtype} is needed ({text})") from None
+        is_whole = not stream.read(1)
+    if array.dtype != dtype:
+        raise TraceFileError(f"'{name}' has dtype {array.dtype}, {dtype} is needed")
+    if array.ndim != ndim:
+        raise TraceFileError(f"'{name}' has {array.ndim} dimensions, {ndim} are needed")
+    if not is_whole:
+        raise TraceFileError(f"'{name}' holds more bytes than its header promises")
+    return array
 
 
 def check_trace(op, id, size, stream, thread=None, recorded=None):

@@ -13,6 +13,7 @@ from gputensor._alloc.explain import advice as oom_advice
 from gputensor._alloc.explain.case import build_case, case_of
 from gputensor._alloc.observe import failure_facts
 from gputensor._alloc.replay import replay_settings
+from gputensor._alloc.replay.trace_file import Trace
 from gputensor._driver import registry
 from gputensor.errors import OutOfMemoryError
 from tests.support.failing_requests import MIB, comb, fail, refusing, serves
@@ -185,7 +186,7 @@ def test_a_case_is_a_valid_trace_of_what_is_live(open_device, rng):
             nbytes = int(rng.integers(1, MIB))
             live[raw_memory.raw_alloc(device, nbytes, 0)] = nbytes
     case = case_of(device, 12345, 0)
-    assert case.recorded <= 200
+    assert case.recorded["events"] <= 200
     held = {}
     for op, name, size in zip(case.op, case.id, case.size, strict=True):
         if op > 0:
@@ -195,7 +196,7 @@ def test_a_case_is_a_valid_trace_of_what_is_live(open_device, rng):
             assert held.pop(name) == size
     assert held.pop(case.id[-1]) == 12345
     assert sorted(held.values()) == sorted(live.values())
-    assert case.recorded > 50
+    assert case.recorded["events"] > 50
 
 
 def test_a_case_holds_what_waits_for_a_stream_until_its_free_is_complete():
@@ -233,12 +234,12 @@ def test_settings_of_a_replay_touch_no_other_device(open_device, conf):
     phantom = registry.open_host(capacity=1 << 40, phantom=True)
     try:
         own = settings.parse("expandable_segments:False", before)
-        arrays = (np.array([1, 1], np.int8), np.array([0, 1], np.int32),
-                  np.array([30 * MIB, 50 * MIB], np.int64), np.array([0, 3], np.int16))  # fmt: skip
-        assert replay_settings(arrays, phantom, own, None, 9) == (2, 80 * MIB)
-        assert replay_settings(arrays, phantom, own, 79 * MIB, 9) == (1, 30 * MIB)
+        sizes = np.array([30 * MIB, 50 * MIB], np.int64)
+        trace = Trace(np.int8([1, 1]), np.int32([0, 1]), sizes, np.int16([0, 3]))
+        assert replay_settings(trace, phantom, own, None, 9) == (2, 80 * MIB)
+        assert replay_settings(trace, phantom, own, 79 * MIB, 9) == (1, 30 * MIB)
         with pytest.raises(TimeoutError):
-            replay_settings(arrays, phantom, own, None, -1)
+            replay_settings(trace, phantom, own, None, -1)
         device_allocator.open_allocator(phantom, own, 10 * MIB)
         conf("memory_limit_mb:32")
         assert failure_facts(phantom, 1, 0)["limit"] == 10 * MIB
