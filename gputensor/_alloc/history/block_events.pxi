@@ -5,8 +5,9 @@ Events and snapshots agree about it, as viewers require: while the block is in u
 unmapped at home, and mapped as one segment at the caller's address.
 """
 
-cdef inline uint64_t _pool_id(Block* block) noexcept nogil:
-    return block.pool.pool_id if block.pool != NULL else 0
+cdef inline gt_record _record(int action, Block* block, uint32_t stack) noexcept nogil:
+    cdef uint64_t pool_id = block.pool.pool_id if block.pool != NULL else 0
+    return record_of(action, block.ptr, block.nbytes, block.stream, stack, pool_id)
 
 
 # Pinned memory has a history of its own.
@@ -14,15 +15,9 @@ cdef inline int _ring(Block* block) noexcept nogil:
     return PINNED_RING if block.pool != NULL and block.pool.allocator.is_pinned else DEVICE_RING
 
 
-cdef inline void _fill(gt_record* record, Block* block, uint32_t stack) noexcept nogil:
-    record.ptr, record.nbytes, record.requested = block.ptr, block.nbytes, block.nbytes
-    record.stream, record.stack, record.pool_id = block.stream, stack, _pool_id(block)
-
-
 cdef void block_event_alloc(Block* block, uint32_t stack) noexcept nogil:
-    cdef gt_record record
-    _fill(&record, block, stack)
-    record.action, record.requested = HISTORY_ALLOC, block.requested
+    cdef gt_record record = _record(HISTORY_ALLOC, block, stack)
+    record.requested = block.requested
     record_add(block.device, _ring(block), &record)
 
 
@@ -31,10 +26,9 @@ cdef void block_event_free(Block* block, uint32_t stack, bint is_completed) noex
     cdef gt_record record
     if keep == 0:
         return
-    _fill(&record, block, stack)
+    record = _record(HISTORY_FREE_REQUESTED, block, stack)
     record.time_ns = gt_now_ns()    # half of a record's cost: both share it
     if (keep >> HISTORY_FREE_REQUESTED) & 1:
-        record.action = HISTORY_FREE_REQUESTED
         record_add_timed(block.device, _ring(block), &record)
     if is_completed and (keep >> HISTORY_FREE_COMPLETED) & 1:
         record.action = HISTORY_FREE_COMPLETED
@@ -42,9 +36,7 @@ cdef void block_event_free(Block* block, uint32_t stack, bint is_completed) noex
 
 
 cdef void block_event_completed(Block* block) noexcept nogil:
-    cdef gt_record record
-    _fill(&record, block, 0)
-    record.action = HISTORY_FREE_COMPLETED
+    cdef gt_record record = _record(HISTORY_FREE_COMPLETED, block, 0)
     record_add(block.device, _ring(block), &record)
 
 
@@ -56,12 +48,12 @@ cdef void _events_of_parts(Block* block, int action) noexcept nogil:
 
 
 cdef void view_event_open(Block* block) noexcept nogil:
+    cdef gt_record record = _record(HISTORY_SEGMENT_MAP, block, 0)
     _events_of_parts(block, HISTORY_SEGMENT_UNMAP)
-    history_record(block.device, HISTORY_SEGMENT_MAP, block.ptr, block.nbytes, block.stream, 0,
-                   _pool_id(block))
+    record_add(block.device, DEVICE_RING, &record)
 
 
 cdef void view_event_close(Block* block) noexcept nogil:
-    history_record(block.device, HISTORY_SEGMENT_UNMAP, block.ptr, block.nbytes, block.stream, 0,
-                   _pool_id(block))
+    cdef gt_record record = _record(HISTORY_SEGMENT_UNMAP, block, 0)
+    record_add(block.device, DEVICE_RING, &record)
     _events_of_parts(block, HISTORY_SEGMENT_MAP)

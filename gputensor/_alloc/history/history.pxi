@@ -11,8 +11,9 @@ switching off. What is recorded is one word of bits, read without a lock on ever
 
 cdef extern from "gputensor/_alloc/history/ring.h" nogil:
     ctypedef struct gt_record:
-        uint64_t ptr, nbytes, stream, pool_id, time_ns, requested
+        uint64_t sequence, ptr, nbytes, stream, pool_id, time_ns
         uint32_t stack, action
+        uint64_t requested
     ctypedef struct gt_ring:
         uint64_t mask, limit
     gt_ring* gt_ring_new(uint64_t limit)
@@ -104,19 +105,20 @@ cdef int history_enabled(int device) noexcept nogil:
     return gt_load(&bits_in_force)
 
 
+cdef inline gt_record record_of(int action, uint64_t ptr, size_t nbytes, uint64_t stream,
+                                uint32_t stack, uint64_t pool_id) noexcept nogil:
+    return gt_record(0, ptr, nbytes, stream, pool_id, 0, stack, action, nbytes)
+
+
 cdef void history_record(int device, int action, uint64_t ptr, size_t nbytes, uint64_t stream,
                          uint32_t stack, uint64_t pool_id) noexcept nogil:
-    cdef gt_record record
-    record.action, record.ptr, record.nbytes, record.requested = action, ptr, nbytes, nbytes
-    record.stream, record.stack, record.pool_id = stream, stack, pool_id
+    cdef gt_record record = record_of(action, ptr, nbytes, stream, stack, pool_id)
     record_add(device, DEVICE_RING, &record)
 
 
 cdef void history_record_pinned(int device, int action, uint64_t ptr, size_t nbytes,
                                 uint32_t stack) noexcept nogil:
-    cdef gt_record record
-    record.action, record.ptr, record.nbytes, record.requested = action, ptr, nbytes, nbytes
-    record.stream, record.stack, record.pool_id = 0, stack, 0
+    cdef gt_record record = record_of(action, ptr, nbytes, 0, stack, 0)
     record_add(device, PINNED_RING, &record)
 
 
