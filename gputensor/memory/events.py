@@ -10,7 +10,6 @@ from gputensor._alloc import observe as report
 from gputensor._alloc.allocator import open_devices
 from gputensor._alloc.explain import out_of_memory
 from gputensor._alloc.observe import call_sites as _call_sites
-from gputensor._alloc.observe import collect_pinned
 from gputensor._alloc.pinned import pinned_devices
 from gputensor.errors import argument_error
 from gputensor.streams.queue import device_number
@@ -61,9 +60,7 @@ def snapshot(device=None, include_traces=True):
     >>> sorted(snapshot("host"))[:3]
     ['allocator_settings', 'device_traces', 'devices']
     """
-    return _snapshot.format_snapshot(
-        _open_numbers(device), _collect, include_traces, collect_pinned
-    )
+    return _snapshot.format_snapshot(_open_numbers(device), _collect, include_traces)
 
 
 def dump_snapshot(path="dump_snapshot.pickle", device=None):

@@ -1,14 +1,13 @@
 # What users read of the allocator: statistics, snapshots and summaries. Nothing here changes
 # memory.
 
-from cpython.object cimport PyObject
-from cpython.ref cimport Py_CLEAR, Py_INCREF, Py_XDECREF
-from libc.stdint cimport SIZE_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
+from libc.stdint cimport SIZE_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 from libcpp.vector cimport vector
 
 import gc
 import pickle
+from operator import itemgetter
 
 import numpy as np
 
@@ -30,7 +29,7 @@ from gputensor._alloc.model cimport (
     DeviceAllocator, Held, PrivatePool, Segment, Stat, StreamBins, View, each, gt_load, linked,
 )
 from gputensor._alloc.pinned cimport CallTimes, PinnedPool, pinned_pool_peek
-from gputensor._driver.registry cimport Slot, device_slot, register_slot
+from gputensor._driver.registry cimport device_generation
 
 from gputensor._alloc.config import settings as _settings
 from gputensor._alloc.history.pool_names import pool_pair
@@ -41,4 +40,3 @@ from gputensor.atomic_file import write_whole
 include "snapshot.pxi"
 include "report.pxi"
 include "failure_facts.pxi"
-include "slot.pxi"

@@ -27,10 +27,19 @@ _in_order = itemgetter(*SORTED_INDICES)
 _private_names = tuple(f"{pool}.{field}" for pool in POOLS for field in FIELDS)
 
 
-# What a device has reset: a dict from a pool's number, "device" and "pinned" to the values to
-# subtract, in sorted order; for a private pool in the order of the names.
+# By device and its generation: what was reset there, a dict from a pool's number, "device" and
+# "pinned" to the values to subtract, in sorted order; for a private pool in the order of the names.
+_resets = {}
+
+
 def _baselines(device):
-    return report.kept_for(device) or {}
+    return _resets.get((device, report.generation_of(device)), {})
+
+
+def _keep(device, baselines):
+    for key in [key for key in _resets if key[0] == device]:
+        del _resets[key]
+    _resets[device, report.generation_of(device)] = baselines
 
 
 def _grown(values):
@@ -72,7 +81,7 @@ def reset_accumulated(device):
         for pool_id, values in private.items()
     }
     pinned = _baselines(device).get("pinned")
-    report.keep_for(device, {**baselines, "device": _grown(_in_order(counters)), "pinned": pinned})
+    _keep(device, {**baselines, "device": _grown(_in_order(counters)), "pinned": pinned})
 
 
 def pinned_statistics(device=None):
@@ -108,4 +117,4 @@ def reset_accumulated_pinned():
     for number in pinned_devices():
         counters, _ = report.pinned_values(number, reset_times=True)
         grown = _grown(_in_order(counters))
-        report.keep_for(number, {**_baselines(number), "pinned": grown})
+        _keep(number, {**_baselines(number), "pinned": grown})

@@ -189,7 +189,8 @@ cdef void _add_pools(Records* records, BlockPool* pools) noexcept nogil:
                     continue
                 if not is_open:
                     _add_segment(records, block.ptr, segment.stream, pools[kind].pool_id,
-                                 segment.stack, block.device, kind)
+                                 segment.stack, block.device,
+                                 POOL_LARGE if pools.allocator.is_pinned else kind)
                     records.segments.back().is_expandable = segment.is_virtual
                     is_open = True
                 _add_block(records, block)
@@ -205,10 +206,10 @@ cdef void _add_single(Records* records, Block* blocks) noexcept nogil:
         _add_block(records, block)
 
 
-# Gives the bytes in the page pool.
-cdef size_t _collect(DeviceAllocator* a, Records* records) noexcept nogil:
+cdef void _collect(DeviceAllocator* a, bint with_page_pool, Records* records) noexcept nogil:
     cdef View* view
     cdef PrivatePool* private
+    cdef Block pages
     cdef Held held
     held.take(&a.lock)
     caches_stop(a)
@@ -219,56 +220,41 @@ cdef size_t _collect(DeviceAllocator* a, Records* records) noexcept nogil:
     for private in each(a.private_pools):
         _add_pools(records, private.pools)
     caches_resume(a)
-    return a.page_pool_nbytes
+    if with_page_pool and a.page_pool_nbytes > 0:
+        memset(&pages, 0, sizeof(Block))
+        pages.nbytes, pages.kind, pages.device = a.page_pool_nbytes, POOL_LARGE, a.device
+        _add_single(records, &pages)
+        records.segments.back().is_expandable = True
+
+
+cdef tuple _collected(DeviceAllocator* a, bint with_page_pool):
+    cdef Records records
+    if a != NULL:
+        with nogil:
+            _collect(a, with_page_pool, &records)
+    segments = np.frombuffer(<bytes>(<char*>records.segments.data())[
+        :records.segments.size() * sizeof(SegmentRecord)], SEGMENT_DTYPE)
+    blocks = np.frombuffer(<bytes>(<char*>records.blocks.data())[
+        :records.blocks.size() * sizeof(BlockRecord)], BLOCK_DTYPE)
+    return segments[np.argsort(segments["address"])], blocks[np.argsort(blocks["address"])]
 
 
 def collect_segments(int device, bint with_page_pool=False):
     """Return ``(segments, blocks)``, arrays of ``SEGMENT_DTYPE`` and ``BLOCK_DTYPE``, of one
     moment.
 
-    Segments come by rising address, blocks in the same order. The pages of the page pool have no
-    address; `with_page_pool` shows them as one free segment at address 0, so that the sizes add up
-    to what is reserved.
+    Both come by rising address, so that the blocks of a segment follow those of the segments
+    before. The pages of the page pool have no address; `with_page_pool` shows them as one free
+    segment at address 0, so that the sizes add up to what is reserved.
     """
-    cdef DeviceAllocator* a = allocator_find(device)
-    cdef Records records
-    cdef size_t pooled = 0
-    if a != NULL:
-        with nogil:
-            pooled = _collect(a, &records)
-    segments, blocks = _arrays(&records)
-    order = np.argsort(segments["address"], kind="stable")
-    counts = segments["n_blocks"].astype(np.int64)
-    starts = np.cumsum(counts) - counts
-    picks = [np.arange(starts[i], starts[i] + counts[i]) for i in order]
-    blocks = blocks[np.concatenate(picks) if picks else np.empty(0, np.int64)]
-    segments = segments[order]
-    return _before_all(device, pooled, segments, blocks) if with_page_pool and pooled else (
-        segments, blocks)
-
-
-cdef tuple _arrays(Records* records):
-    segments = <bytes>(<char*>records.segments.data())[
-        :records.segments.size() * sizeof(SegmentRecord)]
-    blocks = <bytes>(<char*>records.blocks.data())[:records.blocks.size() * sizeof(BlockRecord)]
-    return np.frombuffer(segments, SEGMENT_DTYPE).copy(), np.frombuffer(blocks, BLOCK_DTYPE).copy()
-
-
-def _before_all(int device, size_t nbytes, segments, blocks):
-    segment = np.zeros(1, SEGMENT_DTYPE)
-    block = np.zeros(1, BLOCK_DTYPE)
-    segment["nbytes"] = block["nbytes"] = nbytes
-    segment["device"], segment["n_blocks"] = device, 1
-    segment["is_large"] = segment["is_expandable"] = 1
-    return np.concatenate([segment, segments]), np.concatenate([block, blocks])
+    return _collected(allocator_find(device), with_page_pool)
 
 
 def collect_pinned(int device):
     """Return what :func:`collect_segments` does, of a device's pinned memory."""
-    cdef DeviceAllocator* a = <DeviceAllocator*>pinned_pool_peek(device)
-    cdef Records records
-    if a != NULL:
-        _collect(a, &records)
-    segments, blocks = _arrays(&records)
-    segments["is_large"] = 1
-    return segments, blocks
+    return _collected(<DeviceAllocator*>pinned_pool_peek(device), False)
+
+
+def generation_of(int device):
+    """Return a number that changes when a device closes, and in the child of a fork."""
+    return device_generation(device)

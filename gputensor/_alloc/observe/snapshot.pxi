@@ -25,7 +25,6 @@ cdef struct SegmentRecord:
     int32_t device
     uint8_t is_large
     uint8_t is_expandable
-    uint8_t reserved[2]
 
 cdef struct BlockRecord:
     uint64_t address
@@ -33,7 +32,6 @@ cdef struct BlockRecord:
     uint64_t requested          # 0 for an inactive block
     uint32_t stack              # where it was allocated; 0: unknown
     uint8_t state               # RECORD_*
-    uint8_t reserved[3]
 
 SEGMENT_DTYPE = np.dtype(
     [
@@ -46,8 +44,8 @@ SEGMENT_DTYPE = np.dtype(
         ("device", "i4"),
         ("is_large", "u1"),
         ("is_expandable", "u1"),
-        ("reserved", "u1", 2),
-    ]
+    ],
+    align=True,
 )
 BLOCK_DTYPE = np.dtype(
     [
@@ -56,8 +54,8 @@ BLOCK_DTYPE = np.dtype(
         ("requested", "u8"),
         ("stack", "u4"),
         ("state", "u1"),
-        ("reserved", "u1", 3),
-    ]
+    ],
+    align=True,
 )
 if SEGMENT_DTYPE.itemsize != sizeof(SegmentRecord) or BLOCK_DTYPE.itemsize != sizeof(BlockRecord):
     raise ImportError("the records of snapshots and their NumPy dtypes differ")
@@ -69,78 +67,53 @@ cdef extern from "Python.h":
     void PyObject_GC_UnTrack(object)
 
 
-# The first record of an array, which the caller keeps alive.
-cdef uintptr_t _records(object array, object dtype) except? 1:
-    if array.dtype != dtype or array.ndim != 1 or not array.flags.c_contiguous:
-        raise ValueError(f"snapshot: got {array.dtype}; expected contiguous records of {dtype}")
-    return array.__array_interface__["data"][0]
-
-
-def format_segments(segment_array, block_array, int number=0, StackFormatter stacks=None):
+def format_segments(segments, blocks, int number=0, StackFormatter stacks=None):
     """Turn the core's records of one device into PyTorch's list of segments.
 
     Parameters
     ----------
-    segment_array, block_array : numpy.ndarray
+    segments, blocks : numpy.ndarray
         Of ``SEGMENT_DTYPE`` and ``BLOCK_DTYPE``.
     number : int
         What the entries call the device.
     stacks : StackFormatter, optional
         Shared between the parts of one snapshot.
     """
-    cdef const SegmentRecord* segments = <const SegmentRecord*>_records(
-        segment_array, SEGMENT_DTYPE)
-    cdef const BlockRecord* blocks = <const BlockRecord*>_records(block_array, BLOCK_DTYPE)
-    cdef const SegmentRecord* segment
-    cdef const BlockRecord* block
-    cdef tuple states = STATES
-    cdef list formatted = []
-    cdef list tiles
-    cdef dict tile
-    cdef size_t i, j, first = 0
-    cdef uint64_t allocated, active, requested
-    cdef dict pools = {}
+    cdef list tiles = [], formatted = []
+    cdef dict tile, pools = {pool: pool_pair(pool) for pool in segments["pool_id"].tolist()}
+    cdef Py_ssize_t first = 0
     stacks = stacks or StackFormatter()
-    if segment_array["n_blocks"].sum() != len(block_array):
-        raise ValueError(f"segments: got {len(block_array)} blocks; expected as many as the counts "
+    if segments["n_blocks"].sum() != len(blocks):
+        raise ValueError(f"segments: got {len(blocks)} blocks; expected as many as the counts "
                          "of the segments say")
-    for i in range(<size_t>len(segment_array)):
-        segment = &segments[i]
-        allocated = active = requested = 0
-        tiles = []
-        for j in range(first, first + segment.n_blocks):
-            block = &blocks[j]
-            if block.state != RECORD_INACTIVE:
-                active += block.nbytes
-                requested += block.requested
-                if block.state == RECORD_ALLOCATED:
-                    allocated += block.nbytes
-            tile = {
-                "address": block.address,
-                "size": block.nbytes,
-                "requested_size": block.requested,
-                "state": states[block.state],
-                "frames": stacks.frames_of(block.stack),
-            }
-            PyObject_GC_UnTrack(tile)       # part of no cycle, as the entries of the history
-            tiles.append(tile)
-        first += segment.n_blocks
-        pool = pools.get(segment.pool_id)
-        if pool is None:
-            pool = pools[segment.pool_id] = pool_pair(segment.pool_id)
+    for address, nbytes, requested, stack, state in blocks.tolist():
+        tile = {
+            "address": address,
+            "size": nbytes,
+            "requested_size": requested,
+            "state": STATES[state],
+            "frames": stacks.frames_of(stack),
+        }
+        PyObject_GC_UnTrack(tile)       # part of no cycle, as the entries of the history
+        tiles.append(tile)
+    for address, nbytes, stream, pool, stack, count, _, is_large, grows in segments.tolist():
+        held = tiles[first:first + count]
+        first += count
+        active = [tile for tile in held if tile["state"] != STATES[RECORD_INACTIVE]]
         formatted.append({
             "device": number,
-            "address": segment.address,
-            "total_size": segment.nbytes,
-            "allocated_size": allocated,
-            "active_size": active,
-            "requested_size": requested,
-            "stream": segment.stream,
-            "segment_type": "large" if segment.is_large else "small",
-            "segment_pool_id": pool,
-            "is_expandable": bool(segment.is_expandable),
-            "frames": stacks.frames_of(segment.stack),
-            "blocks": tiles,
+            "address": address,
+            "total_size": nbytes,
+            "allocated_size": sum([tile["size"] for tile in active
+                                   if tile["state"] == STATES[RECORD_ALLOCATED]]),
+            "active_size": sum([tile["size"] for tile in active]),
+            "requested_size": sum([tile["requested_size"] for tile in active]),
+            "stream": stream,
+            "segment_type": "large" if is_large else "small",
+            "segment_pool_id": pools[pool],
+            "is_expandable": bool(grows),
+            "frames": stacks.frames_of(stack),
+            "blocks": held,
         })
     return formatted
 
@@ -173,33 +146,32 @@ def allocator_settings():
     split, cached = settings.max_split_size_mb, settings.pinned_max_cached_size_mb
     threshold = settings.pinned_max_round_threshold_mb
     text = settings.text()
-    return {
+    same = ("garbage_collection_threshold", "expandable_segments", "pinned_num_register_threads",
+            "release_lock_on_cudamalloc", "pinned_use_cuda_host_register",
+            "graph_capture_record_stream_reuse")
+    return {name: getattr(settings, name) for name in same} | {
         "PYTORCH_CUDA_ALLOC_CONF": text,
         _settings.VARIABLE: text,
         "max_split_size": -1 if split is None else split << 20,
-        "garbage_collection_threshold": settings.garbage_collection_threshold,
-        "expandable_segments": settings.expandable_segments,
-        "pinned_num_register_threads": settings.pinned_num_register_threads,
-        "release_lock_on_cudamalloc": settings.release_lock_on_cudamalloc,
-        "pinned_use_cuda_host_register": settings.pinned_use_cuda_host_register,
-        "graph_capture_record_stream_reuse": settings.graph_capture_record_stream_reuse,
         "roundup_power2_divisions": {str(1 << i): value for i, value in enumerate(table)},
         "max_round_threshold": -1 if threshold is None else threshold << 20,
         "max_cached_size": -1 if cached is None else cached << 20,
     }
 
 
-cdef object _format_devices(dict places, dict collected, StackFormatter stacks, list segments,
-                            list traces, bint include_traces, bint is_pinned):
-    for device, place in sorted(places.items(), key=lambda item: item[1]):
-        segment_array, block_array = collected[device]
-        segments.extend(format_segments(segment_array, block_array, place, stacks))
+# The segments and the events of devices, which have places in the lists of a snapshot.
+cdef tuple _formatted(list places, list collected, StackFormatter stacks, bint is_pinned,
+                      bint include_traces):
+    cdef list segments = [], traces = [[] for _ in range(max(places, default=(-1,))[0] + 1)]
+    for (place, device), (segment_array, block_array) in zip(places, collected):
+        segments += format_segments(segment_array, block_array, place, stacks)
         if include_traces:
             traces[place] = history_entries(device, stacks, is_pinned)
+    return sorted(segments, key=itemgetter("address")), traces
 
 
-def format_snapshot(devices, collect, include_traces=True, collect_pinned=None):
-    """Take and format a snapshot of open devices.
+def format_snapshot(devices, collect, include_traces=True):
+    """Take and format a snapshot of open devices, and of their pinned memory.
 
     Parameters
     ----------
@@ -209,38 +181,31 @@ def format_snapshot(devices, collect, include_traces=True, collect_pinned=None):
         ``collect(device) -> (segments, blocks)``: the core's records, copied under its lock.
     include_traces : bool
         Whether the history goes into it.
-    collect_pinned : callable, optional
-        The same as `collect` for the devices' pinned host memory.
     """
+    cdef StackFormatter stacks
     names = device_names(devices)
-    cdef dict places = {device: names.index(device_name(device)) for device in devices}
+    places = sorted([(names.index(device_name(device)), device) for device in devices])
     for device in devices:
         history_record(device, HISTORY_SNAPSHOT, 0, 0, 0,
                        stack_capture_if(HISTORY_STACK_ALLOC), 0)
-    collected = {device: collect(device) for device in devices}
-    pinned = {device: collect_pinned(device) for device in devices} if collect_pinned else {}
-    cdef StackFormatter stacks = StackFormatter()
-    segments = []
-    traces = [[] for _ in names]
-    host_segments = []
-    host_traces = [[] for _ in names]
+    collected = [collect(device) for _, device in places]
+    pinned = [collect_pinned(device) for _, device in places]
+    stacks = StackFormatter()
     # Hundreds of thousands of new dicts would set off collections that can find nothing.
     collecting = gc.isenabled()
     gc.disable()
     try:
-        _format_devices(places, collected, stacks, segments, traces, include_traces, False)
-        if pinned:
-            _format_devices(places, pinned, stacks, host_segments, host_traces, include_traces,
-                            True)
+        segments, traces = _formatted(places, collected, stacks, False, include_traces)
+        host_segments, host_traces = _formatted(places, pinned, stacks, True, include_traces)
     finally:
         if collecting:
             gc.enable()
     return {
-        "segments": sorted(segments, key=lambda segment: segment["address"]),
+        "segments": segments,
         "device_traces": traces,
         "allocator_settings": allocator_settings(),
         "external_annotations": [],
-        "host_segments": sorted(host_segments, key=lambda segment: segment["address"]),
+        "host_segments": host_segments,
         "host_traces": host_traces,
         "devices": names,
     }

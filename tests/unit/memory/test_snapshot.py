@@ -50,7 +50,7 @@ def random_records(rng, segments, device=-1):
         for size in sizes:
             state = rng.randint(0, 2)
             requested = 0 if state == 0 else rng.randint(1, size)
-            blocks.append((address, size, requested, 0, state, (0, 0, 0)))
+            blocks.append((address, size, requested, 0, state))
             address += size
         address += 1 << 30
     return segment_array, np.array(blocks, snapshot.BLOCK_DTYPE)
