@@ -1,4 +1,4 @@
-"""What a draw of random numbers needs besides the seed: words of each element, ends, ranges."""
+"""The parameters of a draw of random numbers besides the seed: lanes of a block, ends, ranges."""
 
 import functools
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from gputensor._kernels.call_rules import DISTRIBUTIONS
 __all__ = ["BLOCK_WORDS", "DrawFacts", "draw_facts"]
 
 _DTYPES = {row.name: row for row in DTYPES}
-# Bits of a uniform number: what a dtype has between 0.5 and 1.
+# Bits of a uniform number: the bits that a dtype has between 0.5 and 1.
 _BITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 BLOCK_WORDS = 4
 RANKED, NETWORK_BLOCKS = 1024, 4  # as in draw.h
@@ -30,7 +30,7 @@ class DrawFacts(NamedTuple):
     range: int
 
     def blocks(self, count):
-        """How many blocks of 128 bits `count` elements take.
+        """The number of blocks of 128 bits for `count` elements.
 
         >>> draw_facts("uniform", 0.0, 1.0, "float64").blocks(5)
         3
@@ -42,7 +42,7 @@ class DrawFacts(NamedTuple):
 
 @functools.lru_cache(1024)
 def draw_facts(distribution, a, b, dtype):
-    """Return the facts of a draw; `a`, `b` and `dtype` are those of the call ``random``.
+    """Return the facts of a draw; `a`, `b` and `dtype` are as in the call ``random``.
 
     >>> facts = draw_facts("integers", -3, 3, "int8")
     >>> facts.range, facts.least == 2**64 - 3

@@ -1,6 +1,6 @@
 """The rules of calls that other libraries compute: dense linear algebra and Fourier transforms.
 
-Operands may lie in any layout; matrices are the last two axes, all others are stacks.
+Operands may have any layout; matrices are in the last two axes, and the other axes are stacks.
 """
 
 from gputensor._arrays.element_types import DTYPES
@@ -8,10 +8,10 @@ from gputensor._kernels.call_rules import ATTRIBUTE_TYPES, MAX_NDIM, is_extent, 
 
 __all__ = ["ENGINE_RULES", "MATRIX", "MATRIX_PAIR", "NORMS", "SIDES", "TRANSFORMS"]
 
-#: What one result of a matrix may be; ``_l`` and ``_u``: the triangle that is read.
+#: Functions of a matrix with one result, then with two; ``_l``, ``_u``: the triangle to read.
 MATRIX = ("cholesky", "det", "eigvals", "eigvalsh_l", "eigvalsh_u", "inv", "svdvals")
 MATRIX_PAIR = ("eig", "eigh_l", "eigh_u", "lu", "lu_rows", "qr", "qr_complete", "slogdet")
-#: What is solved of the matrix whose factors are given.
+#: The form of the factored matrix in the system that is solved.
 SIDES = ("plain", "transposed", "adjoint")
 TRANSFORMS = (
     "fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftn", "ifftn", "rfftn", "irfftn",
@@ -108,7 +108,7 @@ def _solve(name, _attributes, writes, reads):
     batch, rows, _columns, _real = _matrices(name, a)
     fits = b.dtype == a.dtype and len(b.shape) == len(a.shape) and 0 not in b.shape
     fits = fits and b.shape[:-1] == (*batch, rows)
-    _need(fits, name, "b", tuple(b), f"{a.dtype} of {rows} rows, stacked as a")
+    _need(fits, name, "b", tuple(b), f"{a.dtype} of {rows} rows, with the stacks of a")
     _wanted(name, "out", out, b.dtype, b.shape)
 
 
@@ -139,7 +139,7 @@ def _transform(name, attributes, writes, reads):
     _wanted(name, "out", out, real if what in _TO_REAL else _COMPLEX[real], tuple(shape))
 
 
-#: By the name of the call.
+#: The rules by the names of calls.
 ENGINE_RULES = {
     "matrix": _matrix,
     "matrix_pair": _matrix_pair,

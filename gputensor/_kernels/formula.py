@@ -1,21 +1,22 @@
 """Formulas along rows: trees of element-wise steps and folds that become one kernel.
 
-A formula reads operands that share rows and columns, and gives results of the same rows, with or
+A formula reads operands that share rows and columns, and gives results with the same rows, with or
 without columns. Its trees are nested tuples:
 
 ``("load", i)``
-    The element of operand `i`; ``("load", i)`` of bool operands is a truth value.
+    The element of operand `i`; for a bool operand it is a truth value.
 ``("number", value)``, ``("column",)``, ``("row",)``
-    A constant, where "inf", "-inf" and "nan" stand for these; the number of the column; the number
-    of the row along the axis before the columns, 0 where there is none.
+    A constant, where the texts "inf", "-inf" and "nan" are allowed; the number of the column; the
+    number of the row along the axis before the columns, 0 if there is no such axis.
 ``("columns",)``, ``("rows",)``
-    How many columns there are; how many rows along that axis.
+    The number of columns; the number of rows along that axis.
 ``(operation, x, ...)``
     A row of ``operations.ELEMENTWISE`` by name: ``("exp", x)``, ``("where", c, a, b)``.
 ``("rough_exp", x)``
-    e to the power x for a result of 16 bits, x * 2^-24 of itself away at most; 0 below 2^-126.
+    e to the power x for a result of 16 bits; its relative error is at most x * 2^-24 + 2^-22, and
+    it is 0 below 2^-126.
 ``("round", dtype, x)``
-    The value as an element of `dtype` would hold it.
+    The value rounded to `dtype`.
 ``("fold", reduction, x)``
     A sum, mean, maximum, minimum or product along the row, the same for all its columns.
 
@@ -34,9 +35,9 @@ __all__ = ["FOLDS", "MAX_LOADS", "MAX_RESULTS", "Formula", "formula"]
 # Limits, so that a tree from a file cannot exhaust the stack, the compiler or a block's memory.
 MAX_LOADS, MAX_RESULTS = 8, 4
 MAX_DEPTH = 64  # of a tree
-MAX_WRITTEN = 1024  # steps of all trees as they are written, repetitions counted
-MAX_STEPS = 128  # distinct ones
-# A step of its own: what is rounded between steps keeps the bits of `exp`.
+MAX_WRITTEN = 1024  # steps of all trees, repetitions counted
+MAX_STEPS = 128  # distinct steps
+# A step of its own, so that formulas that round between steps keep the bits of `exp`.
 _ROUGH = ("rough_exp", 1, "float", {"f": "rough_exp(a)"}, "np.exp", "roughly e**x.", BY_HAND)
 OPERATIONS = {row.name: row for row in ELEMENTWISE if {"float", "bool"} & row.kinds} | {
     "rough_exp": operation(len(ELEMENTWISE), _ROUGH)
@@ -46,7 +47,7 @@ _NAMES = {row.name for row in DTYPES if row.kind in ("float", "small")}
 
 
 def _checked(tree, count, depth=0):
-    """Return a tree as tuples; ValueError says what is wrong with it. `count` counts the steps."""
+    """Return a tree as tuples; raise ValueError if it is invalid. `count` counts the steps."""
     count[0] += 1
     if depth > MAX_DEPTH:
         raise _fault(f"steps nested more than {MAX_DEPTH} deep", f"at most {MAX_DEPTH}")
@@ -73,7 +74,7 @@ def _checked(tree, count, depth=0):
         known = head in OPERATIONS and len(rest) == OPERATIONS[head].arity
         parts = rest if known else ()
     if not known:
-        raise _fault(f"step {head[:40]!r} of {len(rest)} parts", "a step of formula.py")
+        raise _fault(f"step {head[:40]!r} with {len(rest)} parts", "a step of formula.py")
     before = rest[: len(rest) - len(parts)]
     return (head, *before, *(_checked(part, count, depth + 1) for part in parts))
 
@@ -83,7 +84,7 @@ def _fault(value, rule):
 
 
 class Formula:
-    """One formula: its results, how many operands it loads, and its steps in order.
+    """One formula: its results, the number of operands that it loads, and its steps in order.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ class Formula:
     nodes : list of trees
         Every distinct step, each after those that it needs.
     level : dict
-        Folds that come one after the other before a step is known.
+        For each step, the number of successive folds that it depends on.
     by_column : dict
         Whether a step differs from column to column.
     """
@@ -113,7 +114,7 @@ class Formula:
         if not self.loads:
             raise _fault("no operand", "at least one ('load', i)")
         self.has_row = ("row",) in self.level
-        # Every element by itself: no folds, no places, no results without columns.
+        # Each element is computed alone: no folds, no places, no results without columns.
         places = {"fold", "row", "rows", "column", "columns"}
         self.is_map = not places & {node[0] for node in self.nodes} and all(
             self.by_column[tree] for tree in results
@@ -157,7 +158,7 @@ def _formula(results):
 
 
 def formula(results):
-    """Return the formula of some trees: the same object for the same trees.
+    """Return the formula of some trees; equal trees give the same object.
 
     >>> x = ("load", 0)
     >>> softmax = formula([("div", x, ("fold", "sum", x))])

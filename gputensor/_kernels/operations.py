@@ -1,32 +1,32 @@
 """The table of operations: everything that one element-wise operation or reduction consists of.
 
-A row is all there is to add an operation. The build makes the public function and its stub from
-it (``tensor/functions/source.py``); CUDA kernels, the host executor, checks, documentation and
-tests read it. This file imports nothing of the library, so that a build can run it first.
+A new operation needs one row. The build makes the public function and its stub from the row
+(``tensor/functions/source.py``); CUDA kernels, the host executor, checks, documentation and tests
+read it. This file imports no other module of the library, so that a build can run it first.
 
 A row of ``ELEMENTWISE`` has, in this order:
 
 name
-    Of the operation, in kernels and tests. A second word is the public function's, where it
-    differs.
+    The name of the operation in kernels and tests. A second word is the public function's name, if
+    it differs.
 arity
     Number of inputs.
 rule
-    How dtypes are chosen: a name in ``RULES``.
+    The rule for the result's dtype: a name in ``RULES``.
 cuda
     C++ expressions by kind. The keys are letters of ``LETTERS``; together they are the kinds that
-    the operation takes. The inputs are ``a``, ``b`` and ``c`` of the arithmetic type ``C``; what
-    needs more than an expression is a function of ``math.cuh``.
+    the operation takes. The inputs are ``a``, ``b`` and ``c`` of the arithmetic type ``C``; code
+    beyond an expression is a function of ``math.cuh``.
 host
     The NumPy function (``np.add``), or the function of ``host/elementwise.py`` (``sigmoid``), that
     computes the same values.
 doc
-    What the function returns, after the word "Return". Further paragraphs follow a blank line.
+    The text after the word "Return" in the docstring. Further paragraphs follow a blank line.
 example
-    Arguments and result, the first argument a list that becomes a tensor; or ``BY_HAND`` where the
-    function is written in ``selection.pxi``, since its signature is its own.
+    Arguments and result, the first argument a list that becomes a tensor; or ``BY_HAND`` if the
+    function is written in ``selection.pxi``, because it has a signature of its own.
 
-A row's place is its code. C code that treats an operation apart names the code in
+A row's place is its code. C code that treats an operation specially names the code in
 ``faces/__init__.pxd``, which is compared with this table at import; new rows go to the end.
 """
 
@@ -39,7 +39,7 @@ __all__ = [
 
 LETTERS = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex", "s": "small"}
 BY_HAND = "by hand"
-#: What each rule says of the result's dtype. ``tensor/core`` has the code of each.
+#: The result's dtype according to each rule. ``tensor/core`` has the code of each.
 RULES = {
     "same": "the common dtype of the arguments",
     "float": "the common dtype of the arguments; float32 for bool and integers",
@@ -48,7 +48,7 @@ RULES = {
     "bits": "the common dtype of the arguments, bool or an integer dtype",
     "classify": "bool",
     "magnitude": "the dtype of the argument; its real dtype when that is complex",
-    "where": "the common dtype of the arguments but the condition",
+    "where": "the common dtype of the arguments except the condition",
     "count": "uint8",
 }
 #: The same of reductions, whose functions are written in ``tensor/functions/reduction.pxi``.
@@ -82,7 +82,7 @@ class Operation(NamedTuple):
 
     @property
     def gives_bool(self):
-        """Whether the result is a truth value whatever the inputs are."""
+        """Whether the result is a truth value for all inputs."""
         return self.rule in ("compare", "classify")
 
 
@@ -104,12 +104,12 @@ class Reduction(NamedTuple):
 
     @property
     def public_name(self):
-        """The function of the library that does it."""
+        """The name of the public function."""
         return self.name
 
 
 def operation(code, row):
-    """Make one row of the table; ValueError names the part that it lacks.
+    """Make one row of the table; raise ValueError that names a missing part.
 
     >>> operation(4, ("add", 2, "same", {"iu": "a + b"}, "np.add", "", "[1], 2 -> array([3])"))
     Traceback (most recent call last):
@@ -199,7 +199,7 @@ _ROWS = (
     ("or bitwise_or", 2, "bits", {"biu": "a | b"}, "np.bitwise_or",
      "the bits set in x1 or x2.", "[6, 5], 3 -> array([7, 7])"),
     ("xor bitwise_xor", 2, "bits", {"biu": "a ^ b"}, "np.bitwise_xor",
-     "the bits set in just one of x1 and x2.", "[6, 5], 3 -> array([5, 6])"),
+     "the bits set in exactly one of x1 and x2.", "[6, 5], 3 -> array([5, 6])"),
     ("not bitwise_invert", 1, "bits", {"b": "!a", "iu": "~a"}, "np.invert",
      "x with every bit inverted; the logical inverse of bool.", "[0, 5] -> array([-1, -6])"),
     ("lshift bitwise_left_shift", 2, "bits", {"iu": "shift_left<C>(a, b)"}, "shift_left",
@@ -265,7 +265,7 @@ _ROWS = (
     ("trunc", 1, "same", {"biu": "a", "f": "trunc(a)"}, "trunc",
      "x without its fraction.", "[1.5, -1.5] -> array([ 1., -1.], dtype=float32)"),
     ("round", 1, "same", {"biu": "a", "f": "rint(a)", "c": "make(rint(a.re), rint(a.im))"}, "rint",
-     "the integer nearest to x, the even one of two.",
+     "the integer nearest to x; a half is rounded to the even integer.",
      "[1.5, 2.5] -> array([2., 2.], dtype=float32)"),
     ("sign", 1, "same", {"iufc": "sign(a)"}, "sign",
      "-1, 0 or 1 by the sign of x; x / abs(x) for complex x.", "[-3, 0] -> array([-1,  0])"),
@@ -281,13 +281,14 @@ _ROWS = (
     ("sigmoid", 1, "float", {"f": "sigmoid(a)"}, "sigmoid",
      "1 / (1 + exp(-x)).", "[0.0] -> array([0.5], dtype=float32)"),
     ("relu", 1, "same", {"u": "a", "if": "a < 0 ? (C)0 : a"}, "relu",
-     "x where it is positive, else 0; NaN stays.", "[-1.0, 2.0] -> array([0., 2.], dtype=float32)"),
+     "x where it is positive, otherwise 0; NaN stays NaN.",
+     "[-1.0, 2.0] -> array([0., 2.], dtype=float32)"),
     ("gelu", 1, "float", {"f": "gelu(a)"}, "gelu",
      "x times the normal distribution function of x.", BY_HAND),
     ("silu", 1, "float", {"f": "a * sigmoid(a)"}, "silu",
      "x * sigmoid(x).", "[0.0] -> array([0.], dtype=float32)"),
     ("clip", 3, "same", {"iuf": "smaller<C>(larger<C>(a, b), c)"}, "clip",
-     "x, raised to `min` and lowered to `max`; None is no limit.", BY_HAND),
+     "x, raised to `min` and lowered to `max`; None means no limit.", BY_HAND),
     ("real", 1, "magnitude", {"biuf": "a", "c": "a.re"}, "np.real",
      "the real part of x.", "[1 + 2j] -> array([1.], dtype=float32)"),
     ("imag", 1, "magnitude", {"biuf": "(C)0", "c": "a.im"}, "np.imag",
@@ -296,13 +297,13 @@ _ROWS = (
      "the complex conjugate of x; a copy when x is real.",
      "[1 + 2j] -> array([1.-2.j], dtype=complex64)"),
     ("gelu_tanh gelu", 1, "float", {"f": "gelu_tanh(a)"}, "gelu_tanh",
-     "the approximation of gelu by tanh.", BY_HAND),
+     "the tanh approximation of gelu.", BY_HAND),
     ("logical_and", 2, "logical", {"b": "a & b"}, "np.logical_and",
      "whether both x1 and x2 are nonzero.", "[0, 2], 1 -> array([False,  True])"),
     ("logical_or", 2, "logical", {"b": "a | b"}, "np.logical_or",
      "whether x1 or x2 is nonzero.", "[0, 2], 0 -> array([False,  True])"),
     ("logical_xor", 2, "logical", {"b": "a ^ b"}, "np.logical_xor",
-     "whether just one of x1 and x2 is nonzero.", "[0, 2], 1 -> array([ True, False])"),
+     "whether exactly one of x1 and x2 is nonzero.", "[0, 2], 1 -> array([ True, False])"),
     ("logical_not", 1, "logical", {"b": "!a"}, "np.logical_not",
      "whether x is zero.", "[0, 2] -> array([ True, False])"),
     ("cbrt", 1, "float", {"f": "cbrt(a)"}, "np.cbrt",
@@ -311,7 +312,7 @@ _ROWS = (
      {"f": "a == 0 ? (C)1 : sin((C)3.14159265358979323846 * a) / ((C)3.14159265358979323846 * a)"},
      "np.sinc", "sin(pi x) / (pi x), and 1 at 0.", "[0.0] -> array([1.], dtype=float32)"),
     ("erfc", 1, "float", {"f": "erfc(a)"}, "erfc",
-     "1 - erf(x), which is exact where that is small.", "[0.0] -> array([1.], dtype=float32)"),
+     "1 - erf(x), accurate also where it is small.", "[0.0] -> array([1.], dtype=float32)"),
     ("lgamma", 1, "float", {"f": "lgamma(a)"}, "lgamma",
      "the logarithm of the magnitude of gamma(x).", "[3.0] -> array([0.6931472], dtype=float32)"),
     ("gcd", 2, "same", {"iu": "greatest_divisor<C>(a, b)"}, "np.gcd",
@@ -319,26 +320,26 @@ _ROWS = (
     ("lcm", 2, "same", {"iu": "least_multiple<C>(a, b)"}, "np.lcm",
      "the least common multiple of x1 and x2.", "[4, -3], 6 -> array([12,  6])"),
     ("bitwise_count", 1, "count", {"iu": "bit_count<C>(a)"}, "np.bitwise_count",
-     "how many bits the magnitude of x has set.", "[7, -8] -> array([3, 1], dtype=uint8)"),
+     "the number of bits set in the magnitude of x.", "[7, -8] -> array([3, 1], dtype=uint8)"),
     ("erfinv", 1, "float", {"f": "erfinv(a)"}, "erfinv",
      "the number whose error function is x; NaN outside [-1, 1].",
      "[0.0] -> array([0.], dtype=float32)"),
     ("digamma", 1, "float", {"f": "digamma<C>(a)"}, "digamma",
-     "the slope of the logarithm of gamma at x.", "[1.0] -> array([-0.5772157], dtype=float32)"),
+     "the derivative of log(gamma(x)).", "[1.0] -> array([-0.5772157], dtype=float32)"),
     ("i0", 1, "float", {"f": "cyl_bessel_i0(a)"}, "i0",
      "the modified Bessel function of order 0 at x.", "[0.0] -> array([1.], dtype=float32)"),
     ("poisson_quantile", 2, "float", {"f": "poisson_quantile<C>(a, b)"}, "poisson_quantile",
-     """the least count up to which a Poisson distribution of mean x2 has the share x1.
+     """the least count with cumulative probability x1 or more in a Poisson distribution of mean x2.
 
-     NaN for shares outside [0, 1] and negative means. Above a mean of 2**17 the distribution is
-     that of a normal one with the same skewness.""",
+     NaN for probabilities outside [0, 1] and negative means. Above a mean of 2**17 the result is
+     that of a normal distribution, corrected for skewness.""",
      "[0.1, 0.9], 2 -> array([0., 4.], dtype=float32)"),
 )
 
 ELEMENTWISE = tuple(operation(*numbered) for numbered in enumerate(_ROWS))
 
 # How reductions accumulate: the identity, an element x as an accumulator A, two accumulators
-# joined, an accumulator as the result C. Those of a position say which of two elements is better.
+# joined, an accumulator as the result C. Argmax and argmin have only the comparison of elements.
 _ANY = ("0", "(A)narrow<bool>(x)", "a | b", "a != 0")
 _ALL = ("1", "(A)narrow<bool>(x)", "a & b", "a != 0")
 _SUM = ("narrow<A>(0)", "narrow<A>(x)", "a + b", "narrow<C>(a)")
@@ -358,7 +359,7 @@ _REDUCTIONS = (
     ("argmin", "index", {"biuf": ("<",)}, "np.argmin",
      "the index of the first least element along `axis` (None: of all elements)."),
     ("any", "truth", {"biufc": _ANY}, "np.logical_or",
-     "whether an element over `axis` is nonzero; False when there are none."),
+     "whether any element over `axis` is nonzero; False when there are none."),
     ("all", "truth", {"biufc": _ALL}, "np.logical_and",
      "whether every element over `axis` is nonzero; True when there are none."),
     ("mean", "mean", {"f": (*_SUM[:3], "a / (A)count"), "c": (*_SUM[:3], _MEAN_OF_PARTS)},
@@ -371,7 +372,7 @@ _REDUCTIONS = (
 
 
 def reduction(code, row):
-    """Make one row of the reductions, of a name, a rule, accumulations by kind, host and doc."""
+    """Make one row of the reductions from a name, a rule, accumulations by kind, host and doc."""
     name, rule, cuda, host, doc = row
     by_kind = {LETTERS[letter]: texts for group, texts in cuda.items() for letter in group}
     return Reduction(code, name, frozenset(by_kind), rule, by_kind, host, doc)

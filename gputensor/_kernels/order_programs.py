@@ -1,7 +1,7 @@
 """The programs of sorting, selection, search, counts, scans and choices by masks (cuda/orders/).
 
-Element types are codes of ``dtypes.py``. What the names mean is said in the files. A program is
-named by its form and five numbers that fit 12 bits; those that a form does not need are 0.
+Element types are codes of ``element_types.py``. The files explain the names. A form and five
+numbers of at most 12 bits identify a program; numbers that a form does not need are 0.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ __all__ = ["FORMS", "passes", "program"]
 
 _FOLDER = "gputensor/_kernels/cuda/orders/"
 _MOVED = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64", 16: "complex_t<double>"}
-# dtype -> the lowest bit of a key that differs among keys, where that is not 0
+# dtype -> the lowest bit in which keys can differ, if it is not bit 0
 _LOW_BITS = {"float16": 13, "bfloat16": 16}
 _STEPS = ("COUNTS", "STARTS", "PASS")
 _SCAN_FORMS = ("TOTALS", "PREFIXES", "COLUMN", "ROW", "ONE_PASS")
@@ -59,7 +59,7 @@ def _count(dtype, form, edge, slots, *_):
 
 
 def _identity(op, element):
-    """C++ text of what an operation makes of nothing."""
+    """The C++ text of an operation's result for no elements."""
     if op in ("sum", "prod"):
         return f"(int32){int(op == 'prod')}"
     is_lowest = op != "min"
@@ -98,12 +98,12 @@ def _add(dtype, index, is_grid, vector, is_wide):
     return "add.cuh", [*defines, ("WIDE", "uint64" if is_wide else "uint32")]
 
 
-#: By the numbers of orders/launching.pxi.
+#: In the order of the numbers in orders/launching.pxi.
 FORMS = (_sort, _radix, _topk, _search, _count, _scan, _mark, _pick, _add)
 
 
 def program(form, *numbers):
-    """Return the program of a form, by its five numbers.
+    """Return the program of a form and its five numbers.
 
     >>> ("KEY", "uint64") in program(0, 12, 64, 0, 0, 0).defines
     True
@@ -115,7 +115,7 @@ def program(form, *numbers):
 
 
 def radix_tile(dtype):
-    """Return the threads of a block of radix.cuh, and how many keys each of them has.
+    """Return the number of threads of a block of radix.cuh, and the number of keys of each.
 
     >>> radix_tile(12)
     (256, 8)
@@ -124,7 +124,7 @@ def radix_tile(dtype):
 
 
 def passes(dtype):
-    """Return how many digits the keys of a dtype have.
+    """Return the number of digits of the keys of a dtype.
 
     >>> passes(11), passes(12), passes(0)
     (4, 8, 1)

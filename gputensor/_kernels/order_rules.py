@@ -1,6 +1,6 @@
 """The rules of calls that sort, select, search, count, accumulate, add and choose (call_rules.py).
 
-Their operands are row-major; what is sorted has rows and columns, what is accumulated three axes.
+Their operands are row-major. Sorted operands have rows and columns, accumulated ones three axes.
 """
 
 import math
@@ -18,7 +18,7 @@ MOST_PLACES = 1 << 62
 MARK_WORD, MARK_TILE = 32, 1 << 15  # as in mark.cuh
 _ADDED = ("int32", "int64", "uint32", "uint64", "float32", "float64", "complex64", "complex128")
 
-#: What a scan does, by the numbers of scan.cuh.
+#: The operations of scans, in the order of their numbers in scan.cuh.
 SCANS = ("sum", "prod", "max", "min", "logaddexp")
 ATTRIBUTE_TYPES["scan"] = (lambda value: type(value) is str and value in SCANS,
                            f"one of {', '.join(SCANS)}")  # fmt: skip
@@ -65,7 +65,7 @@ def _topk(name, _attributes, writes, reads):
 def _search(name, _attributes, writes, reads):
     (out,), (x, values) = writes, reads
     fits = len(x.shape) == len(values.shape) == 1 and x.dtype == values.dtype
-    _need(fits, name, "x", tuple(x), "a vector, and one of values of its dtype")
+    _need(fits, name, "x", tuple(x), "a vector, and a vector of values with the same dtype")
     _need(_KINDS[x.dtype] in _REAL, name, "dtype", x.dtype, "a real dtype")
     wanted = ("int64", values.shape)
     _need(out == wanted, name, "out", tuple(out), wanted)
@@ -83,7 +83,7 @@ def _cumulate(name, attributes, writes, reads):
     (out,), (x,), (op,) = writes, reads, attributes
     for one in (out, x):
         kind = _KINDS[one.dtype]
-        _need(kind != "small", name, "dtype", one.dtype, "a dtype that computes")
+        _need(kind != "small", name, "dtype", one.dtype, "a dtype with arithmetic")
         fits = kind != "complex" or op in ("sum", "prod")
         _need(fits, name, "dtype", one.dtype, f"a real dtype for {op}")
     fits = op != "logaddexp" or _KINDS[out.dtype] == "float"
@@ -99,7 +99,7 @@ def _histogram(name, attributes, writes, reads):
     kinds = ("float",) if attributes[0] else ("int", "uint", "float")
     fits = _KINDS[edges.dtype] in kinds and edges.dtype not in ("float16", "bfloat16")
     fits = fits and len(edges.shape) == 1 and edges.shape[0] > 1
-    _need(fits, name, "edges", tuple(edges), "two or more of one axis, even ones as floats")
+    _need(fits, name, "edges", tuple(edges), "a vector of two or more; even edges as floats")
     wanted = ("int64", (edges.shape[0] - 1,))
     _need(counts == wanted, name, "counts", tuple(counts), wanted)
 
@@ -117,7 +117,7 @@ def _add_at(name, _attributes, writes, reads):
 
 
 def _marks(name, count, bits, starts):
-    """Hold bits and starts of so many elements."""
+    """Check the bits and starts of `count` elements."""
     wanted = ("uint32", (-(-count // MARK_WORD),))
     _need(bits == wanted, name, "bits", tuple(bits), wanted)
     wanted = ("int64", (-(-count // MARK_TILE) + 1,))
@@ -127,7 +127,7 @@ def _marks(name, count, bits, starts):
 def _mark(name, _attributes, writes, reads):
     (bits, starts), (x,) = writes, reads
     _need(len(x.shape) == 1, name, "x.shape", x.shape, "one extent")
-    _need(_KINDS[x.dtype] != "small", name, "dtype", x.dtype, "a dtype that computes")
+    _need(_KINDS[x.dtype] != "small", name, "dtype", x.dtype, "a dtype with arithmetic")
     _marks(name, x.shape[0], bits, starts)
 
 
@@ -136,20 +136,20 @@ def _pick(name, _attributes, writes, reads):
     _need(len(x.shape) == 1, name, "x.shape", x.shape, "one extent")
     _marks(name, x.shape[0], bits, starts)
     fits = out.dtype == x.dtype and len(out.shape) == 1 and out.shape[0] <= x.shape[0]
-    _need(fits, name, "out", tuple(out), f"{x.dtype} of one axis, as long as x at most")
+    _need(fits, name, "out", tuple(out), f"{x.dtype} of one axis, at most as long as x")
 
 
 def _places(name, attributes, writes, reads):
     (out,), (bits, starts), (shape,) = writes, reads, attributes
     count = math.prod(shape)
-    _need(count <= MOST_PLACES, name, "shape", shape, "2**62 elements at most")
+    _need(count <= MOST_PLACES, name, "shape", shape, "at most 2**62 elements")
     _marks(name, count, bits, starts)
     fits = out.dtype == "int64" and len(out.shape) == 2 and out.shape[0] == len(shape)
     fits = fits and out.shape[1] <= count
     _need(fits, name, "out", tuple(out), f"int64, a row for each axis of {shape}")
 
 
-#: By the name of the call.
+#: The rules by the names of calls.
 ORDER_RULES = {
     "sort": _sort,
     "argsort": _argsort,

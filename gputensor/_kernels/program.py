@@ -1,9 +1,9 @@
-"""Programs of CUDA C++: a file of kernel text, what is defined in front of it, and its needs.
+"""Programs of CUDA C++: a file of kernel text, the definitions before it, and its requirements.
 
-The text lives in ``.cuh`` files below ``gputensor/`` and is read at a program's first use
-its text, so an import reads none. `Program.text` puts the definitions in front and the included
-files in their places. NVRTC could take the headers as arguments instead; expanded, the text is one
-string that the disk cache hashes whole, so that no edit of a header is missed, and that tests give
+The text is in ``.cuh`` files below ``gputensor/`` and is read at a program's first use, so an
+import reads none. `Program.text` puts the definitions at the front and replaces includes by the
+files' texts. NVRTC could take the headers as arguments instead; but an expanded text is one string,
+which the disk cache hashes as a whole, so that every edit of a header counts, and which tests pass
 to another compiler. ``#line`` keeps the names and lines of the files in a compiler's messages.
 """
 
@@ -20,13 +20,13 @@ _INCLUDE = re.compile(r'#include "(gputensor/[^"]+)"')
 
 @functools.cache
 def read_text(path):
-    """Return the text of a file that belongs to the library, by its path from ``gputensor/`` on."""
+    """Return the text of a file of the library, by its path, which begins with ``gputensor/``."""
     with open(os.path.join(_ROOT, path), encoding="utf-8") as file:
         return file.read()
 
 
 def _expand(path, seen):
-    """Yield the lines of a file with those it includes in their places, each file once."""
+    """Yield the lines of a file, with includes replaced by the files' lines, each file once."""
     seen.add(path)
     yield f'#line 1 "{path}"'
     for number, line in enumerate(read_text(path).splitlines(), 1):
@@ -46,14 +46,14 @@ class Program(NamedTuple):
     Attributes
     ----------
     path : str
-        The file of its text, from ``gputensor/`` on.
+        The path of its text, which begins with ``gputensor/``.
     defines : tuple of (str, object)
-        What is defined in front of the text, which says what it needs.
+        The definitions before the text, which lists those that it needs.
     minimum : int
-        The least compute capability, times ten, that the text needs: 80 for 8.0; 0 where the
-        compiler decides.
+        The least compute capability, times ten, that the text needs: 80 for 8.0; 0 if the compiler
+        decides.
     architecture : str
-        ``"sm_90a"`` when the program has instructions of one generation only; else empty.
+        ``"sm_90a"`` when the program has instructions of one generation only; otherwise empty.
     entry : str
         The name of the kernel.
     """

@@ -1,7 +1,7 @@
-"""The programs of this package: what is defined in front of each ``.cuh`` file, by variant.
+"""The programs of this package: the definitions before each ``.cuh`` file, by variant.
 
-Element types are codes of ``dtypes.py``, operations codes of ``operations.py``. What the names mean
-is said in the files.
+Element types are codes of ``element_types.py``, operations codes of ``operations.py``. The files
+explain the names.
 """
 
 from gputensor._arrays.element_types import DTYPES
@@ -41,7 +41,7 @@ _RANGES = {
     "float": ("-__int_as_float(0x7f800000)", "__int_as_float(0x7f800000)"),
     "bool": ("0", "1"),
 }
-#: C++ of CONVOLUTION_ACTIVATIONS, of a value `a` of type C.
+#: The C++ expressions of CONVOLUTION_ACTIVATIONS, of a value `a` of type C.
 FINISHES = (
     "a",
     "a < 0 ? (C)0 : a",
@@ -64,9 +64,9 @@ def elementwise(op, compute, out, inputs, vector, rank, unroll):
     inputs : sequence of (int, int)
         Code of the dtype and reading mode (`UNIT`, `STRIDED`, `SCALAR`) of each input.
     vector : int
-        Elements a unit. Only 1 when an operand's innermost stride is neither 0 nor 1.
+        Elements of a unit; 1 if any operand's innermost stride is neither 0 nor 1.
     rank, unroll : int
-        Axes (0: contiguous), units a thread.
+        Number of axes (0: contiguous), units of a thread.
 
     Examples
     --------
@@ -120,13 +120,13 @@ def index(form, itemsize, index, rank):
     Parameters
     ----------
     form : int
-        ``GATHER``, ``SCATTER``, ``FOLD``, or 3 and 4 for the first two by folded offsets.
+        ``GATHER``, ``SCATTER``, ``FOLD``, or 3 and 4 for the first two with folded offsets.
     itemsize : int
         Bytes of an element; elements are moved as bits.
     index : int
         Code of the dtype of the index array.
     rank : int
-        Axes after merging.
+        Number of axes after merging.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def index(form, itemsize, index, rank):
 
 
 def arange(out):
-    """Return the program of a progression of dtype `out`.
+    """Return the program of an arithmetic progression of dtype `out`.
 
     >>> ("IS_INTEGER", 1) in arange(3).defines
     True
@@ -164,11 +164,11 @@ def draw(kind, out, bits, lanes):
     Parameters
     ----------
     kind : int
-        Of ``call_rules.DISTRIBUTIONS``.
+        Position in ``call_rules.DISTRIBUTIONS``.
     out : int
         Code of the dtype.
     bits : int
-        Of a uniform number; 0 for integers and permutations.
+        Bits of a uniform number; 0 for integers and permutations.
     lanes : int
         Elements of a block of 128 bits.
 
@@ -207,7 +207,7 @@ def accumulator_nbytes(op, compute):
 
 
 def _accumulation(row, element):
-    """Return what accumulator.cuh needs for a reduction computed as `element`."""
+    """Return the definitions of accumulator.cuh for a reduction computed as `element`."""
     texts = row.cuda[element.kind]
     low, high = _RANGES.get(element.kind, ("0", "0"))
     if row.rule == "index":
@@ -230,9 +230,9 @@ def reduction(
     op, dtype, compute, out : int
         Codes of the operation and of the dtypes of input, computation and output.
     column : bool
-        Column layout; else row.
+        Column layout; otherwise row layout.
     vector, kept, reduced : int
-        Elements a load; numbers of kept and of reduced axes after merging.
+        Elements of a load; numbers of kept and of reduced axes after merging.
     wide : bool
         64-bit indices.
     partial, from_partial : bool
@@ -264,12 +264,12 @@ def window(dtype, pooling, activation, *, channels_last, vector, pixels, width, 
     dtype : int
         Code of the elements.
     pooling, activation : int
-        What a window becomes (4: its weighted sum), and what is done to that.
+        The fold of a window (4: the weighted sum), and the activation of its result.
     channels_last : bool
     vector, pixels : int
         Channels and neighbours along the width that a thread has.
     width : (int, int, int)
-        Kernel, stride and dilation along the width; ones where a thread has one result.
+        Kernel, stride and dilation along the width; ones if a thread has one result.
     is_wide : bool
         64-bit indices.
 
@@ -288,17 +288,17 @@ def window(dtype, pooling, activation, *, channels_last, vector, pixels, width, 
 
 
 def depthwise(dtype, activation, *, rows, has_addend, kernel, stride, dilation, is_wide):
-    """Return the program of convolution channel by channel, with channels as neighbours.
+    """Return the program of depthwise convolution with neighbouring channels.
 
     Parameters
     ----------
     dtype, activation : int
-        Code of the elements; what is done to a sum.
+        Code of the elements, and the activation of a sum.
     rows : int
-        Of results, of a thread.
+        Rows of results of a thread.
     has_addend : bool
     kernel, stride, dilation : (int, int)
-        Along the height and the width.
+        Values along the height and the width.
     is_wide : bool
         64-bit indices.
 
@@ -311,7 +311,7 @@ def depthwise(dtype, activation, *, rows, has_addend, kernel, stride, dilation, 
     defines = [("ELEMENT", element.cuda), ("ARITHMETIC", element.compute)]
     defines += [("ACTIVATION", FINISHES[activation]), ("VECTOR", 4), ("ROWS", rows)]
     defines.append(("ADDEND", int(has_addend)))
-    # Where windows are apart, fewer of them leave enough registers.
+    # With a stride, windows share fewer columns, so fewer pixels fit the registers.
     defines += [("PIXELS", 4 if stride[1] == 1 else 2), ("DEPTH", 3 if rows == 1 else 2)]
     defines += [("INDEX", "uint64" if is_wide else "uint32")]
     defines += zip(("HEIGHT", "WIDTH"), kernel, strict=True)

@@ -1,7 +1,7 @@
 """The text of row formulas: one variant of a formula becomes the definitions of ``row.cuh``.
 
 Steps that two phases need are computed twice, since arithmetic is cheaper than registers; costly
-ones stay in registers.
+steps stay in registers.
 """
 
 from gputensor._arrays.element_types import DTYPES
@@ -10,7 +10,7 @@ from gputensor._kernels.program import Program
 
 __all__ = ["CONSTANT", "STRIDED", "UNIT", "folded_loads", "program"]
 
-# How an operand is read: neighbours in memory; by its strides; one element for a whole row.
+# How an operand is read: as neighbours in memory; by its strides; as one element for a whole row.
 UNIT, STRIDED, CONSTANT = range(3)
 COSTLY = frozenset(
     "div pow exp rough_exp exp2 expm1 log log2 log10 log1p sqrt rsqrt cbrt sin cos tan tanh "
@@ -29,13 +29,13 @@ class _Text:
         self.kept = [] if variant["loop"] else self._kept()
         if self.pair:
             self.kept = [node for node in self.kept if node == self.pair[1][2]]
-        self.scaled = None  # a kept step that is by the maximum of the block
+        self.scaled = None  # a kept step that was computed with the maximum of the block
         folding = [node for wanted in list(self.phases())[:-1] for node in self.closure(wanted)]
         loads = {node[1] for node in formula.nodes if node[0] == "load"}
         moving = {i for i in loads if variant["modes"][i] != CONSTANT}
         self.early = sorted(moving & {node[1] for node in folding if node[0] == "load"})
         if variant["map"]:
-            self.early = sorted(moving)  # before any store, which might write what is loaded
+            self.early = sorted(moving)  # before any store, which might change loaded elements
         self.late = sorted(moving - set(self.early))
         self.functions = {}
 
@@ -50,7 +50,7 @@ class _Text:
         ]
 
     def phases(self):
-        """What each pass over the columns has to know: the folds of a level, then the results."""
+        """The steps that each pass over the columns computes: folds by level, then the results."""
         formula = self.formula
         levels = sorted({formula.level[fold] for fold in formula.folds})
         for level in levels:
@@ -58,7 +58,7 @@ class _Text:
         yield [tree for tree in formula.results if formula.by_column[tree]]
 
     def closure(self, wanted, known=frozenset()):
-        """The steps by column that these need beside the known ones, in order."""
+        """The steps by column that `wanted` needs and that are not known, in order."""
         needed, stack = set(), list(wanted)
         while stack:
             node = stack.pop()
@@ -133,7 +133,7 @@ class _Text:
         )
 
     def ahead(self):
-        """The statements that fetch and that take one unit of each operand folded, in turn."""
+        """The statements that fetch, and those that take, one unit of each folded operand."""
         variant, fetches, takes, offset = self.variant, [], [], 0
         for i in self.early:
             nbytes = variant["vector"] * DTYPES[variant["dtypes"][i]].itemsize
@@ -144,11 +144,11 @@ class _Text:
         return [("FETCH", " ".join(fetches)), ("TAKE", " ".join(takes))]
 
     def late_loads(self):
-        """Statements that load what only the last phase needs."""
+        """Statements that load the operands that only the last phase needs."""
         return [f"Vector<T{i}, VECTOR> x{i}; {self.load(i, f'x{i}')}" for i in self.late]
 
     def steps(self, wanted, known):
-        """Statements inside EACH that compute what is wanted; adds kept steps to `known`."""
+        """Statements inside EACH that compute the wanted steps; adds kept steps to `known`."""
         lines, local = [], set()
         for node in self.closure(wanted, known):
             kind = "bool" if self.formula.is_truth(node, self.variant["dtypes"]) else "C"
@@ -161,7 +161,7 @@ class _Text:
         return " ".join(lines)
 
     def uniform(self, level):
-        """Statements that compute the steps without columns which `level` folds make known."""
+        """Statements that compute the steps without columns that depend on `level` folds."""
         lines = []
         for node in self.formula.nodes:
             if (self.formula.by_column[node] or node[0] in ("fold", "number")
@@ -173,10 +173,11 @@ class _Text:
 
 
 def _together(formula):
-    """The pair of folds that one exchange between blocks serves, or None.
+    """The pair of folds that can share one exchange between blocks, or None.
 
-    Either a maximum and the sum of powers of the distance to it, or a mean and that of the squares
-    of the distance to it: what a block has by its own maximum or mean is known by all afterwards.
+    It is either a maximum and the sum of powers of distances to it, or a mean and the mean of
+    squared distances to it: results with a block's own maximum or mean can be corrected after the
+    exchange.
     """
     pair = [fold for fold in formula.folds if formula.level[fold] < 3]
     if [formula.level[fold] for fold in pair] != [1, 2]:
@@ -196,8 +197,8 @@ def _together(formula):
 def _of_both(text, pair, known):
     """The phases of a pair of folds with one exchange.
 
-    Inside the braces the first fold is that of the block alone. Powers that stay in registers are
-    by its maximum, so `scale` makes them those by the whole one.
+    Inside the braces the first fold is that of the block alone. Powers that stay in registers use
+    the block's maximum, and `scale` converts them to the row's maximum.
     """
     first, second = pair
     (i, j), (one, two) = (text.number[fold] for fold in pair), (f"Fold_{fold[1]}" for fold in pair)
@@ -242,7 +243,7 @@ def _of_both(text, pair, known):
 
 
 def _body(text):
-    """The phases: fold after fold."""
+    """The text of the phases, level by level."""
     formula = text.formula
     lines = [f"C n{text.number[node]}[UNITS][VECTOR];" for node in text.kept]
     lines.append(text.uniform(0))
@@ -277,7 +278,7 @@ def _fold_text(name):
 
 
 def _results(text, known):
-    """What is computed and stored last: the RESULT_ definitions and ROW_RESULT."""
+    """The last computations and stores: the RESULT_ definitions and ROW_RESULT."""
     formula, variant = text.formula, text.variant
     by_column = [i for i, tree in enumerate(formula.results) if formula.by_column[tree]]
     unit = [i for i in by_column if variant["modes"][formula.loads + i] == UNIT]
@@ -332,8 +333,7 @@ def program(formula, variant):
     formula : Formula
     variant : dict
         ``dtypes`` and ``modes`` of the operands and then the results; ``vector units lanes rows
-        across cluster loop map full ahead column_axes kept_axes`` and ``is_double``, as row.cuh
-        says.
+        across cluster loop map full ahead column_axes kept_axes`` and ``is_double``, as in row.cuh.
 
     Examples
     --------

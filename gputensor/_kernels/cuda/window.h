@@ -16,15 +16,15 @@ struct WindowAxis {
 };
 struct WindowParameters {
     WindowOperand x, out, weight;       // weight: channel is its output, batch is not used
-    WindowOperand addend;               // no address: none
+    WindowOperand addend;               // address 0: none
     GPUTENSOR_POINTER(char) bias;
     int64 bias_stride;
     uint64 units;
-    WindowAxis axes[3];                 // depth, height, width; those that are absent have 1 element
+    WindowAxis axes[3];                 // depth, height, width; absent axes have 1 element
     int32 channels;                     // of the result, in units of VECTOR
-    int32 multiplier;                   // channels of the result for each of x
-    int32 blocks;                       // of PIXELS neighbours along the width
-    int32 lanes;                        // neighbours of a chunk of the channels (depthwise.cuh)
+    int32 multiplier;                   // channels of the result for each channel of x
+    int32 blocks;                       // groups of PIXELS neighbours along the width
+    int32 lanes;                        // threads of a chunk of the channels (depthwise.cuh)
 };
 static_assert(sizeof(WindowParameters) == 4 * 48 + 24 + 3 * 28 + 16 + 4,
               "both sides of a launch lay the parameters out alike");

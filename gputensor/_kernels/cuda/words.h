@@ -1,8 +1,8 @@
-// What the text of the kernels and the C++ of the host share: integers of a known size, addresses.
+// Types that kernel texts and the C++ of the host share: integers of known size, and addresses.
 //
-// A header of parameters is compiled by both. In the text of a kernel (program.py defines
-// GPUTENSOR_KERNEL there) an address is a pointer; on the host it is a number, as in the driver
-// table. Neither includes a header of C: NVRTC has none.
+// Both compile the headers of parameters. In the text of a kernel (where program.py defines
+// GPUTENSOR_KERNEL) an address is a pointer; on the host it is a number, as in the driver table.
+// These headers include no C headers, since NVRTC has none.
 #pragma once
 
 namespace gputensor {

@@ -1,4 +1,4 @@
-# What other rooms may call of _kernels/faces; each section is named after its part.
+# The functions of _kernels/faces that other rooms may call; each section is named after its part.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -31,18 +31,18 @@ cdef struct ReductionLayout:
 
 # Element-wise kernels on Operands.
 #
-# This and every other call below goes to the executor of the device's kind. On CUDA it holds no GIL
-# and touches no Python object, but to compile a kernel that is new and to raise.
+# This and every other call below goes to the executor of the device's kind. On CUDA it takes no GIL
+# and touches no Python object, except to compile a new kernel and to raise.
 #
-# Inputs come broadcast to the shape of `out` (stride 0 along broadcast axes) or as scalars; each is
+# Inputs are broadcast to the shape of `out` (stride 0 along broadcast axes) or are scalars; each is
 # first cast to `compute_dtype`, and the result is cast to the dtype of `out`. The 16-bit floats are
-# computed with in float32 and rounded once. Values are NumPy's: integers wrap, x // 0 is 0 for
-# integers, % has the divisor's sign. `out` may be an input with the same layout; any other overlap
-# is the caller's to avoid. Nothing here waits for the device.
+# computed in float32 and rounded once. Values are NumPy's: integers wrap, x // 0 is 0 for
+# integers, % has the divisor's sign. `out` may be an input with the same layout; the caller avoids
+# any other overlap. No call here waits for the device.
 #
-# Operations and their values are rows of operations.py; a code is the number of a row. Here are the
-# codes that C code names, compared with the table at import. COPY casts to the dtype of out
-# whatever compute_dtype is; WHERE reads its first input as bool.
+# Operations and their values are rows of operations.py; a code is the number of a row. These are
+# the codes that C code names; they are compared with the table at import. COPY always casts to the
+# dtype of out and ignores compute_dtype; WHERE reads its first input as bool.
 
 cdef enum:
     OP_COPY = 0
@@ -76,15 +76,15 @@ cdef int elementwise(int op, int device, uint64_t stream, int compute_dtype,
 # index the `count` consecutive axes of `source` (or `target`) that start at `first_axis`. The other
 # side has the shape  source.shape[:first_axis] + indices.shape + source.shape[first_axis + count:].
 # Both sides have one dtype. A negative index counts from the end. An index out of range raises
-# IndexError on a host device (when the work runs); a CUDA kernel cannot raise: gather then reads
-# the nearest element inside, scatter writes nothing. Which of several writes to one element wins is
-# not defined on CUDA; on a host device it is the last.
+# IndexError on a host device (when the work runs). A CUDA kernel cannot raise: gather then reads
+# the nearest valid element, and scatter writes no element. Which of several writes to one element
+# wins is not defined on CUDA; on a host device it is the last.
 
 cdef int gather(int device, uint64_t stream, Operand* out, Operand* source, int first_axis,
                 int count, Operand* indices) except -1 nogil
 cdef int scatter(int device, uint64_t stream, Operand* target, int first_axis, int count,
                  Operand* indices, Operand* values) except -1 nogil
-# For a selection without elements, where nothing is read or written: IndexError for an axis of
+# For a selection without elements, of which none is read or written: IndexError for an axis of
 # extent 0 that has indices, and on a host device for every index out of range (when the work runs).
 cdef int check_unused(int device, uint64_t stream, Operand* whole, int first_axis, int count,
                       Operand* indices) except -1 nogil
@@ -99,7 +99,7 @@ cdef int check_unused(int device, uint64_t stream, Operand* whole, int first_axi
 # 16-bit floats are accumulated in float32; sums of float32 and float64 in a tree; integers exactly
 # modulo 2^64. NaN wins in MAX, MIN, ARGMAX and ARGMIN. ARGMAX and ARGMIN give the first occurrence
 # as an index along the reduced axis, or into the reduced axes flattened in C order. Results do not
-# depend on timing: the same call gives the same bits. Nothing here waits for the device.
+# depend on timing: the same call gives the same bits. No call here waits for the device.
 #
 # An empty SUM is 0, PROD 1, ANY False, ALL True, MEAN NaN; an empty MAX, MIN, ARGMAX or ARGMIN
 # raises ValueError.
@@ -119,14 +119,13 @@ cdef enum:
 # Raises TypeError when the reduction does not exist for compute_dtype.
 cdef int reduction_check(int op, int compute_dtype) except -1
 # The caller has checked: the shape of out, reduction_check, and that out has elements.
-
 cdef int reduce(int op, int device, uint64_t stream, int compute_dtype,
                 Operand* out, Operand* input, uint32_t axes_mask) except -1 nogil
 
 
 # ---- creation
 
-# Kernels that write an Operand from no array: a constant, a progression.
+# Kernels that write an Operand and read no array: constants and arithmetic progressions.
 
 # out[...] = value, a scalar operand, cast to the dtype of out.
 cdef int fill(int device, uint64_t stream, Operand* out, Operand* value) except -1 nogil
@@ -143,19 +142,19 @@ cdef enum:
     POOL_SUM = 1
     POOL_MEAN = 2
     POOL_PADDED_MEAN = 3
-    POOL_WEIGHTED = 4           # a convolution in which each channel is by itself
+    POOL_WEIGHTED = 4           # a depthwise convolution
 
-# A fold over windows of `x`; all are (batch, channels, one to three axes). Attributes are for three
-# axes, of which the last ones are those of the operands; a kernel of 0 cuts an axis in as many
-# windows as the result has.
+# A fold over windows of `x`; operands are (batch, channels, one to three axes). Attributes are for
+# three axes, of which the last ones are those of the operands; a kernel of 0 cuts an axis into as
+# many windows as the result has.
 cdef struct WindowFold:
     int pooling                 # POOL_*
     const Operand* x
-    const Operand* out          # shares nothing with the others
-    const Operand* weight       # (channels of out, 1, kernel); NULL unless weighted, as those below
+    const Operand* out          # shares no memory with the others
+    const Operand* weight       # (channels of out, 1, kernel); NULL unless weighted, like the next
     const Operand* bias         # or NULL
-    const Operand* addend       # of the shape of out; or NULL
-    int activation              # by its number in CONVOLUTION_ACTIVATIONS
+    const Operand* addend       # of the shape of out, or NULL
+    int activation              # its number in CONVOLUTION_ACTIVATIONS
     int64_t[3] kernel
     int64_t[3] stride
     int64_t[3] padding
@@ -164,5 +163,5 @@ cdef struct WindowFold:
 
 # Queues the kernel on a CUDA device. The caller has checked: shapes, types, that no extent is 0.
 cdef int window_launch(int device, uint64_t stream, const WindowFold* given) except -1
-# The values of a sequence for the last of three axes, `absent` for those before.
+# The values of a sequence for the last of three axes, `absent` for the axes before.
 cdef int read_axes(object values, int64_t absent, int64_t* out) except -1

@@ -1,4 +1,4 @@
-# Kernels that write an Operand from no array: a constant, a progression.
+# Kernels that write an Operand and read no array: constants and arithmetic progressions.
 
 cdef int fill(int device, uint64_t stream, Operand* out, Operand* value) except -1 nogil:
     return elementwise(OP_COPY, device, stream, out.dtype, out, 1, value)

@@ -1,4 +1,4 @@
-# Conditions of a CUDA graph, set by a kernel of it from a flag in memory (see condition.cuh).
+# Conditions of a CUDA graph, which one of its kernels sets from a flag in memory (condition.cuh).
 
 cdef extern from "gputensor/_kernels/cuda/condition.h" namespace "gputensor" nogil:
     cdef struct ConditionParameters:
@@ -13,7 +13,7 @@ cdef extern from "gputensor/_kernels/cuda/condition.h" namespace "gputensor" nog
 
 cdef KernelTable cuda_condition_kernels
 
-#: What a condition becomes: the flag, its opposite, false.
+#: The value that a condition gets: the flag, its opposite, or false.
 IS, IS_NOT, OFF = CONDITION_IS, CONDITION_IS_NOT, CONDITION_OFF
 
 
@@ -27,7 +27,7 @@ def set_conditions(int device, uint64_t stream, uint64_t flag, tuple rules, uint
     rules : tuple of (int, int)
         At most three conditions, each with `IS`, `IS_NOT` or `OFF`.
     function : int
-        The handle of the kernel; 0: it is compiled where it is not loaded.
+        The handle of the kernel; 0: the kernel is compiled and loaded when needed.
     """
     cdef ConditionParameters parameters
     cdef Launch launch

@@ -1,8 +1,8 @@
 # Element-wise kernels on a CUDA device: layout, choice of kernel, launch.
 #
-# A call does: merge the axes; cut what does not fit 32-bit indices; choose vector width and reading
-# modes; find the kernel by one integer key; fill one parameter struct; launch. On a known key no
-# Python object is made.
+# The steps of a call: merge the axes; cut arrays that do not fit 32-bit indices; choose vector
+# width and reading modes; find the kernel by one integer key; fill one parameter struct; launch.
+# With a known key no Python object is made.
 
 cdef enum:
     UNIT = 0                # reading modes; elementwise.cuh explains them
@@ -67,7 +67,7 @@ cdef int cuda_elementwise(int op, int device, uint64_t stream, int compute_dtype
 
 
 cdef bint is_two(const Operand* operand) noexcept nogil:
-    # In the field that the operand's dtype names (see scalar.pyx).
+    # The value is in the field for the operand's dtype (see scalar.pxi).
     return operand.integer == 2 if operand.dtype < DT_FLOAT16 else (
         operand.real == 2 and operand.imag == 0)
 
@@ -103,7 +103,7 @@ cdef int run_layout(int device, uint64_t stream, Plan* plan, Layout* layout,
 
 
 cdef inline int aligned_vector(const Plan* plan, const Layout* layout) noexcept nogil:
-    # Elements of which no operand loads more than 16 bytes, at an aligned address.
+    # The number of elements that every operand can load at once: at most 16 bytes, aligned.
     cdef int k, largest = 1, vector
     for k in range(OPERANDS):
         if layout.itemsizes[k] > largest:
@@ -118,7 +118,7 @@ cdef inline int aligned_vector(const Plan* plan, const Layout* layout) noexcept 
 
 
 cdef bint choose_flat(Plan* plan, const Layout* layout) noexcept nogil:
-    # Whether every operand is one contiguous run; sets the vector width then.
+    # Whether every operand is one contiguous run; if so, sets the vector width.
     cdef int i
     if layout.ndim > 1 or not is_contiguous(layout, OUT):
         return False

@@ -1,8 +1,9 @@
 # Gather, scatter and progressions on a CUDA device (see index.cuh).
 #
-# One index array is used as it is. Several are folded, one launch each, into a workspace of element
-# offsets, freed at once in stream order. Arrays that need 64-bit offsets are cut in pieces like
-# those of the element-wise kernels, except along the indexed axes, whose offset is always 64-bit.
+# A single index array is used directly. Several are folded, one launch each, into a workspace of
+# element offsets, which is freed at once in stream order. Arrays that need 64-bit offsets are cut
+# in pieces like those of the element-wise kernels, except along the indexed axes, whose offset is
+# always 64-bit.
 
 cdef enum:
     GATHER = 0              # the forms of index.cuh
@@ -132,7 +133,7 @@ cdef Block* fold(int device, uint64_t stream, const Selection* selection, bint i
             parameters.axis_stride = whole.strides[selection.first_axis + i]
             parameters.is_first = i == 0
             parameters.is_strict = is_strict
-            # The index array is operand 1, as in move_by; operand 0 is not there.
+            # The index array is operand 1, as in move_by; operand 0 is absent.
             merge(&layout, folded, NULL, &indices[i])
             cuda_index_launch(FOLD, device, stream, &layout, 8, indices[i].dtype, &parameters)
         is_done = True
@@ -144,8 +145,8 @@ cdef Block* fold(int device, uint64_t stream, const Selection* selection, bint i
 
 cdef int move_by(int form, int device, uint64_t stream, const Operand* small,
                  const Selection* selection, IndexParameters* parameters) except -1 nogil:
-    # By the first index array: it and `whole` spread over the axes of `small`, with stride 0 where
-    # they have none.
+    # Moves by the first index array: it and `whole` are broadcast to the axes of `small`, with
+    # stride 0 along axes that they lack.
     cdef const Operand* whole = selection.whole
     cdef const Operand* index = selection.indices
     cdef int first_axis = selection.first_axis
@@ -183,7 +184,8 @@ cdef void merge(Layout* layout, const Operand* small, const Operand* whole,
 
 
 cdef bint in_pairs(const Layout* layout, int itemsize, int64_t axis_stride) noexcept nogil:
-    # Whether one index moves whole pairs of neighbouring elements, which lie like larger ones.
+    # Whether one index moves whole pairs of neighbouring elements, aligned like elements of twice
+    # the size.
     cdef int axis
     cdef int64_t all_strides = axis_stride
     if (layout.ndim == 0 or layout.shape[0] % 2 or layout.strides[OUT][0] != 1

@@ -1,9 +1,9 @@
-# Reductions on a CUDA device: layout, division of the work, launches (see reduction.pxd).
+# Reductions on a CUDA device: layout, division of the work, launches (see __init__.pxd).
 #
-# Row and column kernels are described in reduction.cuh. With few outputs the reduced
-# range is cut into parts, whose accumulators a second launch on the same stream reduces; the
-# workspace is freed at once, which is safe in stream order. How the range is cut depends on shapes
-# alone, so the same call gives the same bits.
+# reduction.cuh describes row and column kernels. With few outputs the reduced range is cut into
+# parts, whose accumulators a second launch on the same stream reduces; the workspace is freed at
+# once, which is safe in stream order. The cut depends on shapes and strides alone, so the same call
+# gives the same bits.
 
 cdef enum:
     THREADS = 256
@@ -69,7 +69,8 @@ cdef inline int power_of_two(int64_t at_least, int most) noexcept nogil:
 
 
 cdef void divide_rows(Division* division, int64_t kept, int64_t units) noexcept nogil:
-    # Four loads a thread when outputs are many; more threads an output, then more parts, when few.
+    # Four loads for each thread when outputs are many; with fewer outputs, more threads for each,
+    # and then more parts.
     division.x = power_of_two(ceiling(units, 4), THREADS)
     while division.x > 32 and kept * division.x > 2 * FULL * THREADS:
         division.x //= 2
@@ -87,7 +88,7 @@ cdef void divide_columns(Division* division, int64_t kept, int64_t units) noexce
 
 
 cdef void divide_parts(Division* division, int64_t units, int64_t least) noexcept nogil:
-    # `least` units are one round of a block; a part has several, to be worth its store.
+    # `least` units are one round of a block; a part has several rounds, to be worth its store.
     cdef int64_t parts = 1
     if division.blocks < FULL // 2:
         parts = FULL // division.blocks

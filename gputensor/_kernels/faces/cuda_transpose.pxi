@@ -25,7 +25,7 @@ cdef KernelTable cuda_transpose_kernels
 
 
 cdef int unit_axis(const Layout* layout) noexcept nogil:
-    # The axis along which the input is contiguous, when a tile pays; else 0.
+    # The axis along which the input is contiguous, if tiles are worth it, otherwise 0.
     cdef int axis
     if layout.ndim < 2 or layout.strides[OUT][0] != 1 or layout.shape[0] < MIN_LENGTH:
         return 0
@@ -40,7 +40,7 @@ cdef bint is_transposition(const Layout* layout) noexcept nogil:
     return unit_axis(layout) != 0
 
 
-# `layout` is small (32-bit indices), and is_transposition() said yes.
+# `layout` is small (32-bit indices), and is_transposition() is true for it.
 cdef int transpose(int device, uint64_t stream, int out_dtype, int in_dtype,
                    const Layout* layout) except -1 nogil:
     cdef TransposeParameters parameters

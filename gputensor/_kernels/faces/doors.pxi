@@ -1,4 +1,4 @@
-# The doors of the calls of this room: a recorded call, done again on any device (calls.py).
+# The doors of this room's calls, which make recorded calls on any device (calls.py).
 #
 # A door trusts its arguments, which calls.make has checked.
 
@@ -12,7 +12,7 @@ cdef Operand* operand_of(CallOperand given) except NULL:
 
 
 cdef int copy_operands(Operand* operands, tuple given) except -1:
-    """The operands in a row, as the faces take them; their number."""
+    """Copy the operands into an array, as the faces take them; return their number."""
     cdef int i, count = len(given)
     if count > MAX_NDIM:
         raise argument_error(ValueError, "operands", count, "at most 16")

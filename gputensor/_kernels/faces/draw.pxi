@@ -1,7 +1,7 @@
-"""One draw: `out` gets the next numbers of `state`, which is moved on behind them.
+"""One draw: writes the next numbers of `state` to `out` and advances `state`.
 
 The state is four uint64: the seed, the counter (low and high half), and a word that is 0 between
-draws. The text that makes numbers is one for both devices (cuda/draw.h).
+draws. Both kinds of devices compile the same text for the numbers (cuda/draw.h).
 """
 
 cdef enum:
@@ -43,7 +43,7 @@ cdef object FLOAT64 = np.dtype(np.float64)
 
 
 cdef int64_t dense_size(const Operand* operand) noexcept nogil:
-    """The number of elements of a row-major operand; -1 where it is another."""
+    """The number of elements of a row-major operand; -1 for other layouts."""
     cdef int64_t size = 1
     cdef int axis
     for axis in range(operand.ndim - 1, -1, -1):
@@ -79,7 +79,7 @@ def _run_draw(str distribution, a, b, out, state):
     cdef int kind, bits, lanes
     cdef void* numbers
     cdef bint is_double = out.dtype is FLOAT64
-    # What has the type of the arithmetic is written where it belongs.
+    # Numbers in the type of the arithmetic are written to the output directly.
     cdef bint is_direct = is_double or out.dtype is FLOAT32
     cdef object facts = draw_facts(distribution, a, b, NAME_OF[out.dtype])
     cdef object made = out

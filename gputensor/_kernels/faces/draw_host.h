@@ -21,7 +21,8 @@ void draw_each(const DrawPlace& place, const DrawParameters& p, T* out) {
     }
 }
 
-// The numbers of a distribution, in float or double; `bits` of a uniform number.
+// The numbers of a distribution, in float or double; `bits` is the number of bits of a uniform
+// number.
 template <class T>
 void draw_numbers(int kind, int bits, const DrawPlace& place, const DrawParameters& p, T* out) {
     if (kind == NORMAL) draw_each<NORMAL, 24>(place, p, out);

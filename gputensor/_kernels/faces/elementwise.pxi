@@ -1,4 +1,4 @@
-# Element-wise kernels: the kinds that each operation takes, and the executor of the device.
+# Element-wise kernels: the kinds that each operation takes, and the call of the device's executor.
 
 cdef unsigned char[MAX_OPERATIONS] elementwise_kinds     # bit k: the operation takes kind k
 cdef tuple OPERATION_NAMES = tuple(row.name for row in ELEMENTWISE)
@@ -62,12 +62,12 @@ cdef extern from "gputensor/_kernels/faces/host_map.h" namespace "gputensor" nog
     void run_host_map(void* map) noexcept
 
 cdef enum:
-    MOST_MAPPED = 1 << 15       # beyond it NumPy's loops, which give the GIL away, cost no more
+    MOST_MAPPED = 1 << 15       # above it NumPy's loops, which release the GIL, cost no more
 
 
 cdef int host_mapped(int op, int device, uint64_t stream, int compute_dtype, const Operand* out,
                      const Operand* inputs) except -1:
-    """Queue a sum, difference, product or quotient of short runs; 0: it is no such operation."""
+    """Queue a sum, difference, product or quotient of short runs; return 0 for any other call."""
     cdef HostMap* map
     cdef Layout layout
     cdef int i, done = 0
@@ -117,7 +117,7 @@ cdef bint is_contiguous(const Layout* layout, int k) noexcept nogil:
 
 cdef bint copy_by_driver(int device, uint64_t stream, const Layout* layout, const Operand* out,
                          const Operand* value) except -1 nogil:
-    # One run of memory on any device: a memset of zero, or a copy of bytes.
+    # One contiguous run of memory on any device: a memset with zero, or a copy of bytes.
     cdef Driver* driver = driver_get(device)
     cdef status_t status
     cdef size_t nbytes

@@ -1,4 +1,4 @@
-# What does the calls on each kind of device.
+# The functions that execute the calls on each kind of device.
 
 cdef struct Executors:
     int (*elementwise)(int op, int device, uint64_t stream, int compute_dtype, Operand* out,

@@ -1,7 +1,7 @@
 // Sums, differences, products and quotients of short runs of floats on a host device.
 //
-// NumPy's loops give the same bits, but views for it and the call of it cost more than the work on a
-// few thousand elements. A queued map is one record, which frees itself when it has run.
+// NumPy's loops give the same bits, but making views and calling NumPy cost more than the work on a
+// few thousand elements. A queued map is one record, which run_host_map frees.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct HostMap {
     int is_double;
     int64_t count;
     void* out;
-    void* inputs[2];      // null: the number beside it
+    void* inputs[2];      // null: the number of the same index
     double numbers[2];
 };
 

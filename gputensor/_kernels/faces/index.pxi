@@ -2,7 +2,7 @@
 
 
 cdef tuple index_arguments(int device, tuple first, int count, Operand* indices):
-    """`first` and the index operands."""
+    """`first`, followed by the index operands."""
     return first + tuple([call_argument(device, &indices[i]) for i in range(count)])
 
 
@@ -38,7 +38,7 @@ cdef int scatter(int device, uint64_t stream, Operand* target, int first_axis, i
                                                   indices, values)
 
 
-# A kernel cannot raise.
+# A CUDA kernel cannot raise, so there is no check.
 cdef int cuda_check_unused(int device, uint64_t stream, Operand* whole, int first_axis, int count,
                            Operand* indices) except -1 nogil:
     return 0

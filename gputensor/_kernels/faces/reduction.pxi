@@ -1,4 +1,4 @@
-# Reductions: the kinds that each takes, and the executor of the device.
+# Reductions: the kinds that each takes, and the call of the device's executor.
 
 cdef unsigned char[MAX_OPERATIONS] reduction_kinds
 

@@ -1,4 +1,4 @@
-# The axes of a reduction in their simplest form (see reduction_layout.pxd).
+# The axes of a reduction in their simplest form (see __init__.pxd).
 
 cdef inline int64_t magnitude(int64_t x) noexcept nogil:
     return -x if x < 0 else x
@@ -6,7 +6,7 @@ cdef inline int64_t magnitude(int64_t x) noexcept nogil:
 
 cdef void keep_axis(ReductionLayout* layout, int64_t size, int64_t in_stride,
                     int64_t out_stride) noexcept nogil:
-    # Insertion by the input's stride; axes come in C order, so a C array is sorted already.
+    # Inserts by the input's stride; axes come innermost first, so a C array is sorted already.
     cdef int position = layout.kept_ndim
     cdef KeptAxis axis
     axis.size = size
@@ -67,7 +67,7 @@ cdef void merge_reduced(ReductionLayout* layout) noexcept nogil:
     layout.reduced_ndim = ndim
 
 
-# `is_ordered` keeps the reduced axes in C order, so that an index into them has a meaning.
+# `is_ordered` keeps the reduced axes in C order, so that an index into them is defined.
 cdef void reduction_layout(ReductionLayout* layout, const Operand* out, const Operand* input,
                            uint32_t axes_mask, bint is_ordered) noexcept nogil:
     cdef int axis, kept = out.ndim
@@ -89,7 +89,7 @@ cdef void reduction_layout(ReductionLayout* layout, const Operand* out, const Op
     merge_reduced(layout)
 
 
-# Whether threads should run along the kept axes (the input's smallest stride is there).
+# Whether threads should run along the kept axes, because the input's smallest stride is there.
 cdef bint is_column(const ReductionLayout* layout) noexcept nogil:
     if layout.kept_ndim == 0 or layout.reduced_ndim == 0:
         return False
@@ -97,8 +97,8 @@ cdef bint is_column(const ReductionLayout* layout) noexcept nogil:
             < magnitude(layout.reduced_axes[0].stride))
 
 
-# The most elements, at most `largest`, that one aligned load may take along the innermost kept
-# (`column`) or reduced axis.
+# The greatest number of elements, at most `largest`, that one aligned load can take along the
+# innermost kept (`column`) or reduced axis.
 cdef int load_width(const ReductionLayout* layout, const Operand* input, bint column, int itemsize,
                     int largest) noexcept nogil:
     cdef int axis, width = 16 // itemsize
@@ -118,7 +118,7 @@ cdef int load_width(const ReductionLayout* layout, const Operand* input, bint co
     else:
         if layout.reduced_ndim == 0 or layout.reduced_axes[0].stride != 1:
             return 1
-        # One reduced axis may have a tail, which the row kernel reads singly.
+        # A single reduced axis may have a tail, whose elements the row kernel reads one by one.
         if layout.reduced_ndim > 1:
             together |= layout.reduced_axes[0].size
     while width > 1 and (together % width != 0 or input.ptr % <uint64_t>(width * itemsize) != 0):

@@ -1,17 +1,17 @@
-"""Folds over windows on a device: choose the vector and the neighbours of a thread, launch.
+"""Folds over windows on a device: choose the vector and the pixels of a thread, launch.
 
-Where channels are neighbours in memory, a thread takes 16 bytes of them, else one element; along
-the width it takes four results whose windows overlap, where it knows these windows.
+If channels are neighbours in memory, a thread takes 16 bytes of them, otherwise one element. Along
+the width it takes four results whose windows overlap, if the windows' size is a constant.
 """
 
 cdef enum:
-    MOST_COLUMNS = 16           # of x, in the registers of a thread
+    MOST_COLUMNS = 16           # columns of x in the registers of a thread
     WINDOW_THREADS = 256
-    MOST_WEIGHTS = 9            # of a channel, in the registers of a thread
+    MOST_WEIGHTS = 9            # weights of a channel in the registers of a thread
     DEPTHWISE_VECTOR = 4        # channels of a thread
     MOST_DEPTHWISE_LANES = 48
-    MOST_STEP = 1 << 26         # to the next pixel: 16 of them fit 32 bits
-    BUSY_THREADS = 768          # of a multiprocessor, that keep it busy
+    MOST_STEP = 1 << 26         # stride to the next pixel: 16 of them fit 32 bits
+    BUSY_THREADS = 768          # threads that keep a multiprocessor busy
 
 cdef extern from "gputensor/_kernels/cuda/window.h" namespace "gputensor" nogil:
     cdef struct WindowOperand:
@@ -50,7 +50,7 @@ cdef struct WindowForm:         # a variant of the kernel
     int is_last                 # channels are neighbours in memory
     int vector
     int pixels
-    int kernel                  # of the width; 1, 1, 1 where a thread has one pixel
+    int kernel                  # along the width; 1, 1, 1 if a thread has one pixel
     int stride
     int dilation
     int is_wide
@@ -59,7 +59,7 @@ cdef KernelTable window_kernels
 
 
 cdef void window_place(const Operand* given, WindowOperand* out) noexcept nogil:
-    """The operand with its last axes as those of the width, the height, the depth."""
+    """Give the kernel's operand the strides of the last axes as width, height, depth."""
     cdef int axis, spatial = given.ndim - 2
     out.ptr, out.batch, out.channel = given.ptr, given.strides[0], given.strides[1]
     for axis in range(3):
@@ -121,7 +121,7 @@ cdef void choose_window(WindowForm* form, WindowParameters* p,
             vector //= 2
         form.vector = vector
     columns = 3 * width.stride + (width.kernel - 1) * <int64_t>width.dilation + 1
-    # 4 results of 16 bytes of one-byte elements are too many registers.
+    # Four results with 16 one-byte elements each would take too many registers.
     if width.kernel and width.out > 1 and columns <= MOST_COLUMNS and form.vector <= 8:
         form.pixels = 4
         form.kernel, form.stride = width.kernel, width.stride
@@ -144,7 +144,7 @@ cdef object window_program(const void* variant):
 cdef struct DepthwiseForm:      # a variant of depthwise.cuh
     int dtype
     int activation
-    int rows                    # of results, of a thread
+    int rows                    # rows of results of a thread
     int has_addend
     int[2] kernel
     int[2] stride
@@ -154,7 +154,8 @@ cdef struct DepthwiseForm:      # a variant of depthwise.cuh
 cdef KernelTable depthwise_kernels
 
 
-# Weights in their own order, one channel after the other, and few of them: they are in registers.
+# Whether depthwise.cuh applies: there are few weights, which fit registers, and they lie in their
+# own order, one channel after the other.
 cdef bint depthwise_fits(const WindowParameters* p, const WindowForm* form,
                          const WindowFold* given) noexcept nogil:
     cdef int itemsize = dtype_itemsize(given.x.dtype), axis
@@ -186,7 +187,7 @@ cdef object depthwise_program(const void* variant):
 
 
 cdef int32_t lanes_of(int32_t channels) noexcept nogil:
-    """Neighbours of a chunk: so few that a block has neighbours along the width too."""
+    """Lanes of a chunk of channels: few, so that a block has neighbours along the width too."""
     cdef int32_t lanes
     if channels > MOST_DEPTHWISE_LANES:
         for lanes in range(MOST_DEPTHWISE_LANES, 15, -4):
@@ -208,7 +209,7 @@ cdef int depthwise_launch(int device, uint64_t stream, WindowParameters* p,
     p.lanes = lanes_of(p.channels)
     p.blocks = (p.axes[2].out + 3) // 4 if p.axes[2].stride == 1 else (p.axes[2].out + 1) // 2
     units = <uint64_t>given.x.shape[0] * <uint64_t>p.channels * <uint64_t>p.blocks
-    # Rows share what they read; but first there have to be enough threads.
+    # More rows share more reads, but first there have to be enough threads.
     while form.rows > 1 and (form.rows >= 2 * p.axes[1].out or units * <uint64_t>(
             (p.axes[1].out + form.rows - 1) // form.rows) < busy):
         form.rows = (form.rows + 1) // 2

@@ -1,26 +1,26 @@
-# What other rooms may call of _kernels/formulas.
+# The functions of _kernels/formulas that other rooms may call.
 
 from libc.stdint cimport uint32_t, uint64_t
 
 from gputensor._arrays cimport Operand
 from gputensor._kernels.launch cimport KernelTable
 
-# A formula along rows (formula.py) and its compiled variants. Its caller keeps it for good.
+# A formula along rows (formula.py) and its compiled variants. The caller keeps it forever.
 cdef class RowFormula:
     cdef readonly object formula
     cdef readonly int loads
     cdef readonly int results
     cdef int folds
     cdef uint32_t folded            # a bit for each operand that a fold needs
-    cdef bint is_map                # no folds, and no element knows its place
+    cdef bint is_map                # it has no folds and uses no places of elements
     cdef bint has_row               # rows are in the order of their axes
     cdef tuple row_results          # which results have no columns
     cdef KernelTable tables         # by dtypes: the KernelTable of the variants
 
-# Queues the formula on operands of one shape: those that it loads, then its results. The last
-# `row_ndim` axes are the columns, along which a result without columns has extent 1 and stride 0.
-# No operand is a scalar, and the shape has elements. Values are float64 where an operand is, else
-# float32. A result may be an operand with the same layout; the caller avoids any other overlap.
-# Needs no GIL; takes it on a host device and for a variant that is new.
+# Queues the formula on operands of one shape: the operands that it loads, then its results. The
+# last `row_ndim` axes are the columns, along which a result without columns has extent 1 and stride
+# 0. No operand is a scalar, and the shape has elements. Values are float64 if an operand is,
+# otherwise float32. A result may be an operand with the same layout; the caller avoids any other
+# overlap. Needs no GIL, and takes it on a host device and for a new variant.
 cdef int run_formula(RowFormula formula, int device, uint64_t stream, Operand* operands,
                      int row_ndim) except -1 nogil

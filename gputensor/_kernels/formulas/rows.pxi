@@ -1,8 +1,9 @@
 """Row formulas on a device: merge the axes, choose lanes and units, launch (see row.cuh).
 
-Rows that are neighbours in memory along their columns are read in vectors by lanes along them; rows
-whose elements of one column are neighbours, by lanes across. A row stays in registers up to 16,384
-elements of float32 in one block, then in the registers of a cluster, and is read again beyond.
+Rows whose columns are neighbours in memory are read in vectors by lanes along the columns; rows
+whose elements of one column are neighbours are read by lanes across the rows. A row stays in the
+registers of one block up to 32,768 elements of float32, then in the registers of a cluster; longer
+rows are read again in each phase.
 """
 
 cdef enum:
@@ -13,9 +14,9 @@ cdef enum:
     MOST_AXES = 16
     MOST_LANES = 1024
     BLOCK_THREADS = 256
-    SHARED_NBYTES = 48 << 10    # of a block, without asking for more
+    SHARED_NBYTES = 48 << 10    # of a block, without a request for more
     MOST_CLUSTER = 8
-    AHEAD_NBYTES = 200 << 10    # of a multiprocessor, for the rows that are fetched ahead
+    AHEAD_NBYTES = 200 << 10    # of a multiprocessor, for rows that are fetched ahead
     MAP_UNITS = 4               # loads of a thread in flight, of each operand without folds
     HELD = 32                   # elements of a row in the registers of a thread
     # Threads of all rows that keep a GPU of 132 multiprocessors busy.
@@ -76,9 +77,9 @@ cdef inline int64_t magnitude(int64_t x) noexcept nogil:
     return -x if x < 0 else x
 
 
-# The axes [first, last) of the operands, without those of one element, those that operand `by`
-# walks in the smallest steps first (below 0: the last first), neighbours that every operand walks
-# as one merged.
+# The axes [first, last) of the operands: axes of one element are dropped, the others are sorted by
+# the strides of operand `by`, the smallest first (`by` below 0: the last axis first), and
+# neighbours that are one axis in every operand are merged.
 cdef int merge_axes(int count, const Operand* operands, int first, int last, int by,
                     RowAxis* axes) noexcept nogil:
     cdef int n = 0, merged = 0, i, j, k
@@ -130,7 +131,7 @@ cdef inline int64_t power_above(int64_t at_least) noexcept nogil:
     return x
 
 
-# How each operand is read, and in how many elements at once.
+# Chooses how each operand is read, and how many elements at once.
 cdef void choose_modes(RowVariant* variant, int loads,
                        const RowParameters* parameters) noexcept nogil:
     cdef int k, d, nbytes, largest = 1, vector = 8
@@ -164,19 +165,20 @@ cdef void choose_modes(RowVariant* variant, int loads,
     variant.vector = vector
 
 
-# Lanes along the columns; a row in one block, in a cluster of blocks, or read again. 32 elements a
-# thread: on an H200 half as many gave .61 of the copy rate for rows of 16,384 bfloat16, 32 gave .98
-# (layer_norm), since more blocks then overlap their loads with others' folds.
+# Lanes along the columns; a row is held by one block or by a cluster of blocks, or is read again. A
+# thread has 32 elements: on an H200 half as many gave .61 of the copy rate for rows of 16,384
+# bfloat16, 32 gave .98 (layer_norm), since more blocks then overlap their loads with others' folds.
 cdef void choose_along(RowVariant* variant, const RowParameters* parameters, int folds,
                        bint can_cluster) noexcept nogil:
     cdef int64_t pieces = above(parameters.columns, variant.vector)
     cdef int64_t most = max(1, (HELD >> variant.is_double) // variant.vector)
     cdef int64_t lanes = min(power_above(above(pieces, most)), MOST_LANES)
     variant.cluster, variant.loop = 1, 0
-    # A block of 1,024 threads is alone on a multiprocessor, which waits while that block folds; one
-    # of 512 is not, but twice as many then wait for each other. Measured on an H200: float32 wants
-    # the fewest blocks; 16-bit floats so too where two of them meet once for two folds
-    # (65,536 columns: softmax .75 and .75, layer_norm .79 and .74, rms_norm .81 and .84).
+    # A block of 1,024 threads is alone on a multiprocessor, which waits while that block folds; a
+    # block of 512 is not alone, but then twice as many blocks wait for each other. Measured on an
+    # H200: for float32 the fewest blocks are best; for 16-bit floats, too, if two blocks share one
+    # exchange for two folds (65,536 columns, blocks of 1,024 and of 512: softmax .75 and .75,
+    # layer_norm .79 and .74, rms_norm .81 and .84).
     if can_cluster and variant.vector > 4 and above(pieces, MOST_LANES * most) > (
             2 if folds > 1 else 1) and above(pieces, MOST_LANES // 2 * MOST_CLUSTER) <= most:
         lanes = MOST_LANES // 2
@@ -192,8 +194,9 @@ cdef void choose_along(RowVariant* variant, const RowParameters* parameters, int
         variant.loop, variant.cluster, variant.units = 1, 1, <int>most
 
 
-# How many bytes of the next row a block fetches while it folds one: in clusters, whose blocks wait
-# for each other in each fold, and in the largest blocks of 16-bit floats (float32 is no better so).
+# The bytes of the next row that a block fetches while it folds one. Used in clusters, whose blocks
+# wait for each other in each fold, and in the largest blocks of 16-bit floats (float32 gains
+# nothing).
 cdef int choose_ahead(const RowVariant* variant, int loads, uint32_t folded) noexcept nogil:
     cdef int k, nbytes, piece
     if variant.loop or variant.across or (
@@ -211,11 +214,11 @@ cdef int choose_ahead(const RowVariant* variant, int loads, uint32_t folded) noe
 
 
 cdef inline int blocks_of_lanes(int lanes) noexcept nogil:
-    """Blocks of a multiprocessor, as row.cuh bounds its registers."""
+    """Blocks of a multiprocessor, according to the launch bounds in row.cuh."""
     return 1 if lanes > 512 else 2
 
 
-# Clusters that run at once; those of four and of eight leave some multiprocessors idle.
+# The number of clusters that run at once; clusters of four and eight leave multiprocessors idle.
 cdef int64_t clusters_at_once(const RowVariant* variant, int multiprocessors) noexcept nogil:
     cdef int64_t blocks = max(1, multiprocessors)
     if variant.cluster > 2:
@@ -223,7 +226,8 @@ cdef int64_t clusters_at_once(const RowVariant* variant, int multiprocessors) no
     return max(<int64_t>1, blocks * blocks_of_lanes(variant.lanes) // variant.cluster)
 
 
-# Lanes across: the threads of a warp have neighbouring rows. Each fold has memory for all threads.
+# Lanes across rows: the threads of a warp have neighbouring rows. Each fold has memory for all
+# threads.
 cdef void choose_across(RowVariant* variant, const RowParameters* parameters,
                         int folds) noexcept nogil:
     cdef int64_t threads = 1024 if folds <= 4 and not variant.is_double else 256
@@ -241,8 +245,8 @@ cdef void choose_across(RowVariant* variant, const RowParameters* parameters,
         variant.loop, variant.units = 1, 4
 
 
-# Without folds all axes are alike: the innermost of the result has the columns, cut in parts that
-# leave every thread a few loads in flight.
+# Without folds all axes are equivalent: the innermost axis of the result has the columns, cut into
+# parts in which every thread has a few loads in flight.
 cdef void choose_map(RowFormula formula, const Operand* operands, RowVariant* variant,
                      RowParameters* parameters) noexcept nogil:
     cdef int64_t pieces, lanes, units = MAP_UNITS
@@ -267,7 +271,7 @@ cdef void choose_map(RowFormula formula, const Operand* operands, RowVariant* va
     variant.full = parameters.columns == parameters.period * units * lanes * variant.vector
 
 
-# The axes of the operands, and the variant that suits them.
+# Chooses the axes of the operands and the variant for them.
 cdef void choose_variant(RowFormula formula, const Operand* operands, int row_ndim,
                          bint can_cluster, RowVariant* variant,
                          RowParameters* parameters) noexcept nogil:
@@ -355,7 +359,7 @@ cdef inline int log_of(int power) noexcept nogil:
     return bits
 
 
-# Two integers tell the variants of a formula apart: its dtypes, and all the rest.
+# Two integers identify a variant of a formula: its dtypes, and everything else.
 cdef void* variant_kernel(RowFormula formula, const RowVariant* variant) except NULL nogil:
     cdef uint64_t dtypes = 0, key = 0
     cdef int k
@@ -377,7 +381,7 @@ cdef void* variant_kernel(RowFormula formula, const RowVariant* variant) except 
 
 cdef void* add_table(RowFormula formula, uint64_t dtypes) noexcept with gil:
     cdef void* found = formula.tables.find(dtypes)
-    if found == NULL:           # otherwise another thread was quicker
+    if found == NULL:           # otherwise another thread has added it
         found = new KernelTable()
         formula.tables.insert(dtypes, found)
     return found
@@ -402,7 +406,7 @@ cdef dict described(const RowVariant* variant):
     }
 
 
-cdef dict known = {}        # Formula -> RowFormula, of the door
+cdef dict known = {}        # Formula -> RowFormula, for the door
 
 
 def _door(int device, uint64_t stream, tuple arguments):

@@ -1,8 +1,8 @@
 """Element-wise operations on the host device: NumPy functions on views of its memory.
 
-`run` is what a host device's stream executes. It casts the inputs to the compute dtype, computes
-16-bit floats in float32, and writes the result once. A result is computed aside before it is
-written, so an output that is also an input is safe.
+A host device's stream executes `run`. It casts the inputs to the compute dtype, computes 16-bit
+floats in float32, and writes the result once. A result is computed in other memory before it is
+written, so an output may also be an input.
 """
 
 import math
@@ -19,7 +19,7 @@ _erfc = np.frompyfunc(math.erfc, 1, 1)
 
 
 def cast(array, dtype):
-    """Return `array` as NumPy dtype `dtype`: C's rules, a complex number loses its imaginary part.
+    """Return `array` as NumPy dtype `dtype` by C's rules; a complex number becomes its real part.
 
     >>> import numpy as np
     >>> cast(np.array([1.9, -1.9]), np.dtype("int32"))
@@ -40,7 +40,7 @@ def _integer_power(base, exponent):
     if base.dtype.kind != "i":
         return np.power(base, exponent)
     result = np.power(base, np.maximum(exponent, 0))
-    # A negative exponent gives 1 / base**n truncated: NumPy raises, which a kernel cannot.
+    # A negative exponent gives 1 / base**n, truncated: NumPy raises, but a kernel cannot.
     sign = np.where(exponent & 1, base, 1)
     inverse = np.where((base == 1) | (base == -1), sign, 0)
     return np.where(exponent < 0, inverse, result).astype(base.dtype)
@@ -63,7 +63,7 @@ def erfc(x):
 def _one_lgamma(x):
     try:
         return math.lgamma(x)
-    except (ValueError, OverflowError):  # a pole, and beyond the range: C gives infinity
+    except (ValueError, OverflowError):  # a pole, or an overflow: C gives infinity
         return math.inf
 
 
@@ -83,7 +83,7 @@ def erfinv(x):
         found = np.sqrt(np.sqrt(half * half - logarithm / 0.147) - half)
         found = np.where(y < 1e-3, y * (math.sqrt(math.pi) / 2), found)
         for _ in range(3):
-            # What is left of 1 is exact, where the function itself is nearly 1.
+            # Near 1 the difference from 1 is exact, while the function itself is rounded.
             error = np.where(y < 0.5, erf(found) - y, (1 - y) - erfc(found))
             step = error / (2 / math.sqrt(math.pi) * np.exp(-found * found))
             found = found - step / (1 + found * step)
@@ -95,7 +95,7 @@ _DIGAMMA_TAIL = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 /
 
 
 def digamma(x):
-    """The recurrence up to 10 and the asymptotic series, by reflection for negative numbers."""
+    """The recurrence up to 10, then the asymptotic series; negative numbers by reflection."""
     wide = x.astype(np.float64)
     is_negative = wide < 0
     share = wide - np.rint(wide)
@@ -116,7 +116,7 @@ def digamma(x):
 
 
 def i0(x):
-    """NumPy's up to 50, then the asymptotic series, in two factors since exp overflows earlier."""
+    """NumPy's i0 up to 50, then the asymptotic series in two factors, since exp overflows early."""
     size = np.abs(x.astype(np.float64))
     with np.errstate(all="ignore"):
         far, term = np.ones_like(size), 1.0
@@ -130,7 +130,7 @@ def i0(x):
 
 
 def poisson_quantile(share, mean):
-    """Steps from the most frequent count, whose share is summed from there down."""
+    """Steps from the most frequent count, starting with the cumulative share up to this count."""
     a, b = np.broadcast_arrays(share.astype(np.float64), mean.astype(np.float64))
     is_known = (a >= 0) & (a <= 1) & (b >= 0)
     is_near = is_known & (b > 0) & (b <= 1 << 17) & (a > 0) & (a < 1)
@@ -158,7 +158,7 @@ def poisson_quantile(share, mean):
 
 
 def sigmoid(x):
-    # exp of a negative number only: no overflow on either side.
+    # exp is taken of negative numbers only, so it cannot overflow.
     small = np.exp(-np.abs(x))
     return np.where(x >= 0, 1 / (1 + small), small / (1 + small)).astype(x.dtype)
 
@@ -176,8 +176,8 @@ def gelu_tanh(x):
 def sign(x):
     if x.dtype.kind != "c":
         return np.sign(x)
-    # x / |x|, which np.sign gives from NumPy 2 on only. What is infinite stands for 1 beside
-    # anything finite, and two infinities have no direction. Halves keep |x| from overflow.
+    # x / |x|, which np.sign computes since NumPy 2. An infinite part counts as 1 and a finite part
+    # beside it as 0; two infinities have no direction. Halving keeps |x| from overflow.
     real, imag = x.real, x.imag
     is_infinite = np.isinf(x)
     real, imag = (
@@ -216,7 +216,7 @@ def silu(x):
 def expm1(x):
     if x.dtype.kind != "c":
         return np.expm1(x)
-    # NumPy's own has neither C's special cases nor, beyond them, a finite part beside an infinity.
+    # NumPy's expm1 lacks C's special cases and has no finite part beside an infinite one.
     whole = np.array(np.exp(x))
     half = np.sin(x.imag / 2)
     near = np.expm1(x.real) * np.cos(x.imag) - 2 * half * half
@@ -228,7 +228,7 @@ def expm1(x):
 def log1p(x):
     if x.dtype.kind != "c":
         return np.log1p(x)
-    # NumPy's own takes the logarithm of the rounded sum.
+    # NumPy's log1p takes the logarithm of the rounded sum.
     real, imag = x.real, x.imag
     result = np.array(x)
     result.real += 1  # x + 1 would lose the sign of an imaginary zero
@@ -248,7 +248,7 @@ floor, ceil, trunc, rint = map(_rounding, (np.floor, np.ceil, np.trunc, np.rint)
 
 def _shift(function, left):
     def shifted(x, count):
-        # NumPy's own result for a count outside the width, written out: it is undefined in C.
+        # NumPy's result for a count outside the width, computed here since it is undefined in C.
         width = x.dtype.itemsize * 8
         inside = (count >= 0) & (count < width)
         result = function(x, np.where(inside, count, 0).astype(x.dtype))
@@ -263,7 +263,7 @@ shift_right = _shift(np.right_shift, left=False)
 
 
 def host_function(row):
-    """Return what the table names; ImportError where there is no such function."""
+    """Return the host function of a row; raise ImportError if it does not exist."""
     found = getattr(np, row.host[3:], None) if row.host[:3] == "np." else globals().get(row.host)
     if not callable(found):
         raise ImportError(f"operation {row.name}: got host {row.host!r}; expected a function of "
@@ -278,7 +278,7 @@ _UFUNCS = {
     for row in ELEMENTWISE
     if isinstance(_TABLE[row.name], np.ufunc) and row.rule in ("same", "float", "compare", "bits")
 }
-#: Of each dtype: itself, and what NumPy computes in.
+#: For each dtype: its NumPy dtype, and the dtype in which NumPy computes.
 WIDE = {
     row.name: (row.numpy, np.dtype(np.float32) if row.compute == "float" else row.numpy)
     for row in DTYPES
@@ -316,8 +316,8 @@ def run(op, compute, out, *inputs):
     if op == "copy":
         out[...] = cast(inputs[0], out.dtype)
         return
-    # Straight into the output where nothing is cast; a ufunc minds an output that is an input.
-    # Views have the very dtypes of the table, so that none has to be compared by value.
+    # Without casts a ufunc writes into the output directly; ufuncs handle an output that is an
+    # input. Views have the same dtype objects as the table, so dtypes are compared by identity.
     if direct := _DIRECT.get((op, compute)):
         ufunc, dtype, result = direct
         if out.dtype is result:

@@ -13,7 +13,7 @@ _DTYPES = {row.name: row.numpy for row in DTYPES}
 
 
 def _fold(name, x, shape, wide):
-    """Fold the last axis; NumPy sums a contiguous one in pairs."""
+    """Fold the last axis, made contiguous so that NumPy sums pairwise."""
     x = np.ascontiguousarray(np.broadcast_to(x, shape))
     result = _FUNCTIONS[name].reduce(x, axis=-1, keepdims=True, dtype=wide)
     return np.true_divide(result, wide.type(shape[-1])) if name == "mean" else result
@@ -25,11 +25,11 @@ def run(trees, row_ndim, *operands):
     Parameters
     ----------
     trees : tuple
-        Of the results, as :func:`gputensor._kernels.formula.formula` takes them.
+        The trees of the results, as :func:`gputensor._kernels.formula.formula` takes them.
     row_ndim : int
-        How many of the last axes are the columns.
+        The number of last axes that are the columns.
     *operands : numpy.ndarray
-        The results, then the loads; views of one shape, but for results without columns.
+        The results, then the loads: views of one shape, except for results without columns.
 
     Examples
     --------

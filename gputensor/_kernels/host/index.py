@@ -30,7 +30,7 @@ def run_arange(start, step, out):
 
 
 def run_check(extents, *indices):
-    """Raise IndexError for an index out of range, though nothing is to be read or written.
+    """Raise IndexError for an index out of range; read and write no elements.
 
     >>> import numpy as np
     >>> run_check((3,), np.array([2, -4]))

@@ -19,7 +19,7 @@ MARK_TILE = 1 << 15
 
 
 def _wide(x):
-    """In a dtype that NumPy sorts."""
+    """The array in a dtype that NumPy can sort."""
     return (
         x.astype(np.float32)
         if x.dtype.kind == "V" or x.dtype.itemsize < 4 and x.dtype.kind == "f"
@@ -28,7 +28,7 @@ def _wide(x):
 
 
 def _order(x, is_descending):
-    """The places that sort rows; equal elements keep their order either way."""
+    """The places that sort rows; equal elements keep their order in both directions."""
     x = _wide(x)
     if not is_descending:
         return np.argsort(x, axis=-1, kind="stable")
@@ -55,7 +55,7 @@ def run_search(is_right, out, x, values):
 
 
 def run_count(counts, x):
-    """Add how often each number comes to `counts`.
+    """Add the number of occurrences of each number to `counts`.
 
     >>> counts = np.zeros(3, np.int64)
     >>> run_count(counts, np.array([2, 0, 2, -1, 3]))
@@ -73,7 +73,7 @@ _SCANS = {
 
 
 def run_scan(op, out, x):
-    """What all elements up to each give, along the middle axis; 16-bit floats in float32.
+    """Write the cumulative results along the middle axis; 16-bit floats are computed in float32.
 
     >>> out = np.empty((1, 3, 1))
     >>> run_scan("prod", out, np.array([1, 2, 3]).reshape(1, 3, 1))
@@ -86,7 +86,7 @@ def run_scan(op, out, x):
 
 
 def run_histogram(is_even, counts, x, edges):
-    """Add how many elements lie between neighbouring edges to `counts`.
+    """Add the numbers of elements between neighbouring edges to `counts`.
 
     >>> counts = np.zeros(2, np.int64)
     >>> run_histogram(False, counts, np.array([0.0, 1.5, 2.0, 3.0]), np.array([0.0, 1.0, 2.0]))
@@ -101,7 +101,7 @@ def run_histogram(is_even, counts, x, edges):
 
 
 def run_add_at(target, index, source):
-    """Add rows of `source` to those of `target` that the index names along the middle axis.
+    """Add rows of `source` to the rows of `target` that the index names along the middle axis.
 
     >>> target = np.zeros((1, 3, 1))
     >>> run_add_at(target, np.array([2, 0, -1]), np.array([1.0, 2.0, 4.0]).reshape(1, 3, 1))
@@ -125,7 +125,7 @@ def _flags(bits, count):
 
 
 def run_mark(rule, bits, starts, x):
-    """Write a bit for each chosen element, and how many are chosen before each tile.
+    """Write a bit for each element, set if it is chosen, and the chosen ones before each tile.
 
     >>> bits, starts = np.empty(1, np.uint32), np.empty(2, np.int64)
     >>> run_mark("first", bits, starts, np.array([3, 3, 5]))

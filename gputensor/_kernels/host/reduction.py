@@ -9,14 +9,14 @@ from gputensor._kernels.operations import REDUCTIONS
 
 __all__ = ["run"]
 
-BLOCK = 128  # rows; the length up to which NumPy itself adds one after the other
+BLOCK = 128  # rows; up to this length NumPy itself adds one after the other
 
 _FUNCTIONS = tuple(host_function(row) for row in REDUCTIONS)
 _ROWS = {row.name: row for row in REDUCTIONS}
 
 
 def _flattened(array, axes):
-    """Move the reduced axes to the end and make them one."""
+    """Move the reduced axes to the end and merge them into one."""
     kept = [axis for axis in range(array.ndim) if axis not in axes]
     moved = array.transpose(kept + list(axes))
     length = 1
@@ -26,7 +26,7 @@ def _flattened(array, axes):
 
 
 def _is_innermost(array, axes):
-    """Whether neighbours in memory are reduced together, or it does not matter."""
+    """Whether neighbours in memory are reduced together, or the layout does not matter."""
     long = [axis for axis in range(array.ndim) if array.shape[axis] > 1]
     if array.size == 0 or not long or not axes:
         return True
@@ -34,9 +34,9 @@ def _is_innermost(array, axes):
 
 
 def _in_blocks(function, array, axes):
-    """Reduce whole rows at a time, without moving the axes: blocks of the longest axis, then these.
+    """Reduce whole rows at a time without moving axes: blocks of the longest axis, then the blocks.
 
-    NumPy adds such rows one after the other; in blocks the error grows with the block only.
+    NumPy adds such rows one after the other; with blocks the error grows with the block size only.
     """
     longest = max(axes, key=lambda axis: array.shape[axis])
     extent = array.shape[longest]
@@ -73,7 +73,7 @@ def _accumulate(row, values, axes):
         if row.rule == "mean":
             return np.true_divide(result, np.array(length, result.real.dtype))
         return result
-    # One contiguous axis, so that NumPy sums in pairs whatever the strides were.
+    # One contiguous axis, so that NumPy sums pairwise for any strides of the input.
     flat = np.ascontiguousarray(_flattened(values, axes))
     if values.dtype == bool:
         return flat.any(axis=-1) if row.host == "np.add" else flat.all(axis=-1)

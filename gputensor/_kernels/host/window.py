@@ -10,12 +10,12 @@ __all__ = ["run", "shifted"]
 
 
 def shifted(tap, how, x_shape, out_shape):
-    """Return the indices of results and of elements that one tap of a kernel joins.
+    """Return the indices of the results and the elements that one tap of a kernel connects.
 
     Parameters
     ----------
     tap : tuple of int
-        Its place in the kernel.
+        The place of the tap in the kernel.
     how : (tuple, tuple, tuple)
         Strides, padding before, dilation.
     x_shape, out_shape : tuple of int
@@ -39,7 +39,7 @@ def shifted(tap, how, x_shape, out_shape):
 
 
 def _counts(kernel, how, ends, x_shape, out_shape):
-    """How many elements of each window count, for each axis."""
+    """Yield, for each axis, the number of elements of each window that count."""
     for taps, stride, padding, dilation, end, extent, count in zip(
         kernel, *how, ends, x_shape, out_shape, strict=True
     ):
@@ -48,7 +48,7 @@ def _counts(kernel, how, ends, x_shape, out_shape):
 
 
 def _adaptive(pooling, x, out, wide):
-    """Windows that cut each axis in as many parts as the result has; axis by axis."""
+    """Fold windows that cut each axis into as many parts as the result has, axis by axis."""
     for axis in range(2, x.ndim):
         extent, count = x.shape[axis], out.shape[axis]
         parts = []

@@ -1,4 +1,4 @@
-# Compiled kernels and queued host calls: how an operation reaches a queue.
+# Compiled kernels and queued host calls: the way of an operation to the queue.
 
 cimport cython
 from cpython.memoryview cimport PyMemoryView_FromMemory

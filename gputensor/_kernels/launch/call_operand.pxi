@@ -1,4 +1,4 @@
-# Operands of calls as Python objects: what a recorder gets, and what a door takes.
+# Operands of calls as Python objects, for recorders and doors.
 
 cdef dict DTYPE_CODES = {row.name: row.code for row in DTYPES}
 cdef tuple DTYPE_NAMES = tuple([row.name for row in DTYPES])
@@ -7,16 +7,16 @@ cdef tuple DTYPE_NAMES = tuple([row.name for row in DTYPES])
 @cython.final
 @cython.freelist(16)
 cdef class CallOperand:
-    """Memory with a shape, or a number, as an operand of a call. Immutable; owns nothing.
+    """Memory with a shape, or a number, as an operand of a call. Immutable; owns no memory.
 
     Parameters
     ----------
     address : int
-        Of element [0, ..., 0].
+        The address of element [0, ..., 0].
     dtype : str
-        Its name: ``"float32"``.
+        The name of the dtype: ``"float32"``.
     shape, strides : sequence of int
-        Strides are in elements; those of row-major memory unless given.
+        Strides are in elements; row-major by default.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ cdef class CallOperand:
 
     @staticmethod
     def number(str dtype not None, value):
-        """Return a number of a dtype; OverflowError for an integer outside of it."""
+        """Return a number of a dtype; raise OverflowError for an integer outside its range."""
         cdef CallOperand made = CallOperand.__new__(CallOperand)
         cdef int code = code_of(dtype)
         cdef int kind = dtype_kind(code)
@@ -79,14 +79,14 @@ cdef class CallOperand:
         return made
 
     def memory(self):
-        """Return (address, dtype, shape, strides) of memory, None for a number."""
+        """Return (address, dtype, shape, strides) for memory, None for a number."""
         if self.c.is_scalar:
             return None
         return (self.c.ptr, DTYPE_NAMES[self.c.dtype], ints(self.c.ndim, self.c.shape),
                 ints(self.c.ndim, self.c.strides))
 
     def covers(self, uint64_t start, int64_t nbytes):
-        """Whether the operand has all bytes of memory, each once."""
+        """Return whether the operand has each byte of the given memory exactly once."""
         cdef int64_t[16] strides, shape
         cdef int64_t size, stride, low = 0, width = dtype_itemsize(self.c.dtype)
         cdef int axis, at, count = 0
@@ -146,7 +146,7 @@ cdef class CallOperand:
 
 
 def by_name(tuple names not None, tuple values not None):
-    """Return a dict of as many values as there are names, in a quarter of the time of dict(zip)."""
+    """Return a dict of the first values by names, in a quarter of the time of dict(zip)."""
     cdef dict made = {}
     cdef Py_ssize_t i
     for i in range(len(names)):
@@ -197,19 +197,19 @@ cdef object call_argument(int device, const Operand* operand):
 
 
 def set_recorder(int device, recorder):
-    """Have a host device keep its calls instead of doing them; None ends that.
+    """Make a host device record its calls instead of running them; None ends that.
 
-    A recorder is an object with these methods. What they raise is raised by the operation.
+    A recorder is an object with these methods. The operation raises their exceptions.
 
     ``call(row, stream, arguments)``
         A call: a row of ``calls.CALLS``, the handle of the stream, and the arguments in the row's
-        order, with a `CallOperand` for each operand and None for one that is absent.
+        order, with a `CallOperand` for each operand and None for an absent operand.
     ``upload(operand, array)``
-        The values of a NumPy array, which may change afterwards, go to memory of the device.
+        A copy of a NumPy array, which may change afterwards, to memory of the device.
     ``download(operand)``
-        The values of an operand are needed; returns them as a NumPy array, or raises.
+        A request for the values of an operand; returns them as a NumPy array, or raises.
     ``refuse(problem, way_out)``
-        Raises for work that is no call of the registry.
+        Raises for work that is not a call of the registry.
 
     Parameters
     ----------

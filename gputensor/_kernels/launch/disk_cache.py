@@ -1,12 +1,12 @@
-"""Compiled kernels on disk, so that a second process compiles nothing.
+"""Compiled kernels on disk, so that a second process need not compile them.
 
-One file for each kernel, named after a hash of everything that decides its content: source,
-options, architecture, NVRTC version. A file is written aside and renamed, so readers never see half
-of one; it begins with a checksum, and one that does not match is ignored and written again. A cache
-that cannot be written costs time, never an error.
+There is one file for each kernel, named after a hash of everything that determines its content:
+source, options, architecture, NVRTC version. A file is written under another name and renamed, so
+readers never see an incomplete one. It begins with a checksum; a file with a wrong one is ignored
+and written again. A cache that cannot be written costs time but causes no error.
 
-``GPUTENSOR_KERNEL_CACHE`` names another folder, or ``0`` turns the cache off; the default is
-``gputensor`` below ``XDG_CACHE_HOME`` (``~/.cache``).
+``GPUTENSOR_KERNEL_CACHE`` names another folder, or turns the cache off when it is ``0``; the
+default is ``gputensor`` below ``XDG_CACHE_HOME`` (``~/.cache``).
 """
 
 import os
@@ -33,7 +33,7 @@ def _sha256(content=b""):
 
 
 def name_of(*facts):
-    """Return the file name for a kernel that `facts` decide.
+    """Return the file name of a kernel that `facts` determine.
 
     >>> name_of("source", "sm_90") == name_of("source", "sm_90")
     True
@@ -63,7 +63,7 @@ def load(name):
 
 
 def store(name, image):
-    """Write `image` under `name`; a folder that cannot be written is left alone."""
+    """Write `image` under `name`; do nothing if the folder cannot be written."""
     where = folder()
     if where is None:
         return

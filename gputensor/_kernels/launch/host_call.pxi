@@ -1,11 +1,11 @@
 # Work on a host device: a call, queued on one of its streams as its row's NumPy function.
 #
-# A queued call is a small C record that holds references until it ran. The driver gives it back
-# through `run_record`, from whichever thread advances the stream, so that function takes the GIL
-# itself. In a section (_driver/section.h) the call runs at its end at the earliest. Outside of one
-# it may run at once, so the driver is called without the GIL, for other threads' sake.
-# A call queued during a capture runs once for each replay of the graph, so its record stays until
-# host_call_release() names the capture.
+# A queued call is a small C record that holds references until it has run. The driver passes it to
+# `run_record` in the thread that advances the stream, so that function takes the GIL itself. In a
+# section (_driver/section.h) the call runs at the section's end at the earliest. Outside a section
+# it may run at once, so the driver is called without the GIL and other Python threads can run. A
+# call queued during a capture runs once for each replay of the graph, so its record stays until
+# host_call_release() for the capture.
 
 cdef extern from "Python.h":
     const int PyBUF_WRITE
@@ -19,15 +19,15 @@ cdef struct Record:
 cdef object numpy_dtypes = tuple(row.numpy for row in DTYPES)
 cdef object ndarray = np.ndarray
 
-# What is kept for each open device.
+# The state of each open device.
 cdef struct HostCalls:
-    PyObject* error             # owned: the first exception that queued work left
+    PyObject* error             # owned: the first exception of queued work
     PyObject* captured          # owned dict: capture id -> addresses of its records
-    PyObject* recorder          # owned: keeps the calls; NULL: they are done
+    PyObject* recorder          # owned: records the calls; NULL: calls run
 
 
 # NumPy keeps its handling of floating-point errors in the context of a thread. Entering a context
-# in which they are ignored costs a tenth of np.errstate. Before NumPy 2 that is not in contexts.
+# in which they are ignored costs a tenth of np.errstate. NumPy before 2 does not use contexts.
 cdef object contexts = threading.local()
 cdef bint has_contexts = np.lib.NumpyVersion(np.__version__) >= "2.0.0"
 
@@ -39,7 +39,7 @@ cdef object in_silence(object function, tuple arguments):
             return function(*arguments)
     context = getattr(contexts, "silent", None)
     if context is None or contexts.is_inside:
-        # A call inside of a call has a context of its own.
+        # A call inside another call has a context of its own.
         context = contextvars.copy_context()
         context.run(np.seterr, all="ignore")
         if not hasattr(contexts, "silent"):
@@ -101,7 +101,7 @@ cdef int host_call(int device, uint64_t stream, object row, tuple arguments) exc
     raise_pending(device)
     status = driver.capture_info(driver.self, stream, &active, &capture_id)
     if status != 0:
-        # A record that a graph runs more than once must not go at its first run.
+        # Without the capture's state, a record that a graph runs again might be freed too early.
         raise_for_status(status, "capture_info", f"on stream {stream:#x} of {device_text(device)}")
     record = <Record*>malloc(sizeof(Record))
     if record == NULL:
@@ -156,8 +156,8 @@ cdef int raise_pending(int device) except -1:
     return 0
 
 
-# A later device of the same number raises nothing that this one left. Records of captures stay:
-# what is still queued may run them.
+# Clears errors, so that a later device of the same number does not raise them. Records of captures
+# stay, since queued graphs may still run them.
 cdef int _close(int device) except -1:
     cdef HostCalls* calls = calls_of(device)
     forget_kernels(device)
@@ -181,7 +181,7 @@ slot.release = host_call_release
 cdef int launch_slot = register_slot(&slot)
 
 
-# Forgets the callables that were queued while the capture `capture_id` was active.
+# Frees the records of calls that were queued while the capture `capture_id` was active.
 cdef int host_call_release(int device, uint64_t capture_id) except -1:
     for address in captured_of(device).pop(capture_id, ()):
         drop_record(<Record*><uint64_t>address)

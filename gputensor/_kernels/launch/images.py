@@ -1,12 +1,12 @@
-"""Device code of programs: from the disk cache, else from NVRTC.
+"""Device code of programs: from the disk cache, or compiled by NVRTC.
 
-An image is a cubin for ``sm_90``, PTX that ends with a zero byte for ``compute_90``.
+An image is a cubin for ``sm_90``, or PTX that ends with a zero byte for ``compute_90``.
 """
 
 from gputensor._kernels.launch import disk_cache, nvrtc
 from gputensor.errors import DeviceError
 
-_BEFORE_13 = {"sm_110": "sm_101", "compute_110": "compute_101"}  # as the compiler calls it
+_BEFORE_13 = {"sm_110": "sm_101", "compute_110": "compute_101"}  # names before NVRTC 13
 
 __all__ = ["image_of"]
 
@@ -18,12 +18,12 @@ def image_of(program, target):
     ----------
     program : Program
     target : str
-        ``"sm_90"`` or ``"compute_90"``. No GPU of it has to be there.
+        ``"sm_90"`` or ``"compute_90"``. It needs no GPU.
 
     Raises
     ------
     CompileError, DeviceError
-        As `nvrtc.compile_source` does.
+        As raised by `nvrtc.compile_source`.
     """
     source, options = program.text(), program.options
     if nvrtc.version() < (13, 0):

@@ -1,8 +1,8 @@
 // Kernels by an integer key, found without a lock.
 //
-// An open-addressed table that only grows. Writers hold the GIL; readers hold nothing. A place is
-// published by its value, and a larger table as a whole. Smaller ones stay, since a reader may be
-// in one: all of them together take as much memory as the last.
+// An open-addressed table that only grows. Writers hold the GIL; readers hold no lock. A place is
+// published by its value, and a larger table as a whole. Smaller tables stay, since readers may
+// still use them: together they take as much memory as the last one.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ public:
         }
     }
 
-    // For a key that is not there.
+    // For a key that is not in the table.
     void insert(uint64_t key, void* value) {
         Places* places = current.load(std::memory_order_relaxed);
         if (!places || 2 * (count + 1) > places->mask) {

@@ -1,9 +1,9 @@
 # Kernels: compiled at their first use on a device, kept by device, launched.
 #
-# A program is looked for in three places: its Kernel, the files of disk_cache, NVRTC (images.py). A
-# phantom GPU has kernels without code: it keeps which one was launched. Modules stay loaded for the
-# life of the process: a queued launch or a graph may still name them. Handles are forgotten in one
-# place, `forget_kernels`, when their device closes and in the child of a fork.
+# A program's code comes from its Kernel, the files of disk_cache, or NVRTC, in this order
+# (images.py). A phantom GPU has kernels without code and records which one was launched. Modules
+# stay loaded for the life of the process: a queued launch or a graph may still use them. Only
+# `forget_kernels` removes handles, when their device closes and in the child of a fork.
 
 cdef list kernels = []      # every Kernel of the process
 
@@ -27,11 +27,11 @@ cdef uint64_t load(Kernel kernel, int device, int shared_nbytes) except 0:
         call = "function_allow_shared"
         status = driver.function_allow_shared(driver.self, function, shared_nbytes)
     if status != 0:
-        # The next load begins anew.
+        # Unloads, so that the next load starts from the beginning.
         driver.module_unload(driver.self, module)
         raise_for_status(status, call, f"for {program.entry} of {program.path} with "
                          f"{shared_nbytes} bytes of shared memory on device {device}")
-    # Whole only now: a thread that reads the handle without the GIL may launch it.
+    # Stored last: a thread that reads the handle without the GIL may launch the kernel at once.
     kernel.functions[device + HOST_DEVICES] = function
     return function
 
@@ -57,7 +57,7 @@ cdef void* kernel_add(KernelTable* table, uint64_t key, program_t make,
     cdef object program = make(variant)
     cdef void* found = table.find(key)
     cdef Kernel kernel
-    if found == NULL:           # otherwise another thread was quicker
+    if found == NULL:           # otherwise another thread has added it
         kernel = Kernel(program)
         found = <void*>kernel
         table.insert(key, found)
@@ -65,7 +65,7 @@ cdef void* kernel_add(KernelTable* table, uint64_t key, program_t make,
 
 
 def forget_kernels(int device):
-    """Forget the kernels of a device that closes, or that a parent of this process had loaded."""
+    """Remove the handles of kernels on a device that closes, or from the parent of a fork."""
     cdef Kernel kernel
     for kernel in kernels:
         kernel.functions[device + HOST_DEVICES] = 0
@@ -78,7 +78,7 @@ def loaded_programs(int device):
 
 
 def programs_by_function(int device):
-    """Return the programs of kernels that are loaded on a device, by handles of functions."""
+    """Return the programs of the kernels loaded on a device, by the handles of their functions."""
     cdef Kernel kernel
     return {kernel.functions[device + HOST_DEVICES]: kernel.program for kernel in kernels
             if kernel.functions[device + HOST_DEVICES]}
@@ -93,7 +93,7 @@ cdef uint64_t load_module(Driver* driver, object program) except 0:
     if capability < program.minimum:
         raise DeviceError(f"{program.path} needs compute capability {program.minimum / 10}; device "
                           f"{device} has {capability / 10}")
-    if device_facts(device).is_phantom:     # which keeps names alone
+    if device_facts(device).is_phantom:     # it needs no code
         driver.module_load(driver.self, NULL, &module)
         return module
     target = nvrtc.architecture(capability)

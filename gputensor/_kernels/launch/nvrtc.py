@@ -1,7 +1,7 @@
 """Compiling CUDA C++ to a cubin with NVRTC, through cuda-python's bindings.
 
-``cuda.bindings`` is imported at the first compilation, not before; it finds libnvrtc itself (the
-wheels, the loader's path, ``CUDA_HOME``). This module starts no CUDA context and needs no GPU.
+``cuda.bindings`` is imported at the first compilation, not before; it finds libnvrtc itself (in
+wheels, the loader's path, ``CUDA_HOME``). This module creates no CUDA context and needs no GPU.
 """
 
 import functools
@@ -12,7 +12,7 @@ from gputensor.errors import DeviceError, GpuTensorError
 __all__ = ["CompileError", "architecture", "compile_source", "version"]
 
 _MISSING = (
-    "NVRTC is not available, which compiles the kernels: install gputensor[cuda12] or "
+    "NVRTC is not available and is needed to compile kernels: install gputensor[cuda12] or "
     "gputensor[cuda13] ({error})"
 )
 
@@ -30,7 +30,7 @@ def _bindings():
 
 
 def _check(result, call):
-    """Return what an NVRTC call gave after its status; raise when the status is not 0."""
+    """Return the results of an NVRTC call after its status; raise if the status is not 0."""
     status, *values = result
     if int(status) != 0:
         raise DeviceError(f"{call} failed: {status.name}")
@@ -44,7 +44,7 @@ def version():
     Raises
     ------
     DeviceError
-        When cuda-python or libnvrtc is missing.
+        cuda-python or libnvrtc is missing.
     """
     try:
         return tuple(_check(_bindings().nvrtcVersion(), "nvrtcVersion"))
@@ -62,7 +62,7 @@ def _known_architectures():
 
 @functools.cache
 def architecture(capability):
-    """Return the architecture to compile for: the device's own, else the newest older PTX.
+    """Return the architecture to compile for: the device's own, or PTX of the newest older one.
 
     Parameters
     ----------
@@ -95,17 +95,17 @@ def compile_source(source, target, options=()):
     source : str
         The whole program.
     target : str
-        What `architecture` returned.
+        A result of `architecture`.
     options : sequence of str
-        Further NVRTC options. One that names an architecture takes the place of `target`: what
-        only one generation of devices has is compiled for that one (``sm_90a``).
+        Further NVRTC options. One that names an architecture replaces `target`: features of a
+        single generation of devices are compiled for that one (``sm_90a``).
 
     Raises
     ------
     CompileError
-        When NVRTC rejects the program.
+        NVRTC rejects the program.
     DeviceError
-        When NVRTC is missing.
+        NVRTC is missing.
     """
     nvrtc = _bindings()
     flags = ["--std=c++17", *options]

@@ -1,1 +1,1 @@
-# No C face: the doors of the calls are all that other rooms use.
+# This room has no C functions for other rooms, which use only the doors of its calls.

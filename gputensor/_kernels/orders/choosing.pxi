@@ -1,6 +1,7 @@
 """Choosing elements by a rule on a CUDA device: bits and starts, then elements or places.
 
-cuda/orders/mark.cuh, pick.cuh. The host reads how many there are in between: the last start.
+The kernels are mark.cuh and pick.cuh of cuda/orders. Between the two the host reads the number of
+chosen elements, which is the last start.
 """
 
 cdef tuple MARK_RULES = ("true", "first", "first_nan")
@@ -31,7 +32,7 @@ cdef int cuda_mark(int device, uint64_t stream, const Operand* bits, const Opera
 
 cdef int cuda_pick(int device, uint64_t stream, const Operand* out, const Operand* bits,
                    const Operand* starts, uint64_t input, object extents) except -1:
-    """Elements of `input`; where that is 0, their places, by axes of these extents."""
+    """Pick elements of `input`, or their places along axes of these extents if `input` is 0."""
     cdef PickParameters p
     cdef int rank = len(extents)
     cdef Launch launch

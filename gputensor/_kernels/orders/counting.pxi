@@ -4,7 +4,7 @@ cdef enum:
     COUNT_VALUES = 0            # the forms of count.cuh
     COUNT_EDGES = 1
     COUNT_EVEN_EDGES = 2
-    SHARED_COUNTS = 4096        # at most, of values; edges take memory too
+    SHARED_COUNTS = 4096        # most counts of values in shared memory; edges take memory too
     SHARED_EDGES = 2048
     COUNT_WAVES = 8
     ORDER_THREADS = 256
@@ -26,7 +26,7 @@ cdef int cuda_search(int device, uint64_t stream, const Operand* x, const Operan
 
 
 cdef int slots_above(int64_t length, int64_t most) noexcept nogil:
-    """The counts in shared memory, in units of 64, for `length` of them; 0: there are too many."""
+    """The counts in shared memory for `length` kinds, in units of 64; 0 if there are too many."""
     cdef int64_t slots = 256
     if length > most:
         return 0
@@ -37,7 +37,7 @@ cdef int slots_above(int64_t length, int64_t most) noexcept nogil:
 
 cdef int cuda_count(int device, uint64_t stream, const Operand* counts, const Operand* x,
                     const Operand* edges, bint is_even) except -1:
-    """`edges` is NULL where the elements are the numbers of what is counted."""
+    """Count elements; `edges` is NULL if the elements are the numbers of the kinds."""
     cdef CountParameters parameters
     cdef Launch launch
     cdef int[5] numbers

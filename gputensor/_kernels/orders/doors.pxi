@@ -1,8 +1,8 @@
-"""The doors of the calls: operands are row-major, and have elements or there is nothing to do."""
+"""The doors of the calls. They check that operands are row-major and skip empty calls."""
 
 
 cdef int64_t dense_count(str name, Operand* operand) except -1:
-    """The number of elements of a row-major operand; ValueError for another."""
+    """Return the number of elements of a row-major operand; raise ValueError for other layouts."""
     cdef int64_t size = 1
     cdef int axis
     for axis in range(operand.ndim - 1, -1, -1):
@@ -18,7 +18,7 @@ cdef Operand* of(object given) except NULL:
 
 
 cdef bint on_host(int device, uint64_t stream, object row, tuple arguments) except -1:
-    """Queue the call on a host device; False on another."""
+    """Queue the call if the device is a host device; return whether it is."""
     if device_kind(device) != DEVICE_HOST:
         return False
     host_call(device, stream, row, tuple([

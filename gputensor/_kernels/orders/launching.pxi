@@ -1,4 +1,4 @@
-"""One launch of a kernel of this room, and the memory it works in."""
+"""Launches of this room's kernels, and their scratch memory."""
 
 cdef extern from "gputensor/_kernels/cuda/orders/orders.h" namespace "gputensor" nogil:
     cdef struct SortParameters:
@@ -94,7 +94,7 @@ cdef KernelTable order_kernels
 
 
 cdef int launch_order(int form, const int* numbers, int64_t blocks, Launch* launch) except -1:
-    """Launch the kernel that a form and five numbers name in so many blocks."""
+    """Launch the kernel of a form and five numbers with this number of blocks."""
     cdef int[6] variant
     cdef uint64_t key = form
     cdef int i

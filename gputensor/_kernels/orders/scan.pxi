@@ -10,11 +10,11 @@ cdef enum:
     SCAN_ROW = 3
     SCAN_ONE_PASS = 4
     SCAN_THREADS = 256
-    # Rows, or columns, that fill a GPU without chunks.
+    # Numbers of rows and of columns that fill a GPU without chunks.
     MANY_ROWS = 1024
     MANY_COLUMNS = 65536
     LEAST_COLUMN = 64
-    COUNTER_NBYTES = 16         # in front of the words of prefix.cuh
+    COUNTER_NBYTES = 16         # before the words of prefix.cuh
 
 
 cdef size_t prefix_nbytes(int64_t rows, int64_t tiles, int itemsize) noexcept nogil:

@@ -21,7 +21,7 @@ cdef int64_t tile_above(int64_t count) noexcept nogil:
 
 cdef int cuda_sort(int device, uint64_t stream, const Operand* x, uint64_t values, uint64_t order,
                    bint is_descending) except -1:
-    """`values` or `order` is 0: not wanted."""
+    """Sort rows; writes `values` or `order`, of which the other is 0."""
     cdef SortParameters parameters
     cdef Launch launch
     cdef int[5] numbers
@@ -44,8 +44,7 @@ cdef int cuda_sort(int device, uint64_t stream, const Operand* x, uint64_t value
 
 cdef int radix_sort(int device, uint64_t stream, const Operand* x, uint64_t values, uint64_t order,
                     bint is_descending) except -1:
-    """Scratch memory: two rows of keys in turn, with their places, and what tiles tell each other.
-    """
+    """Sort rows by passes. Scratch memory: two buffers of keys and places, and states of tiles."""
     cdef RadixParameters p
     cdef Launch launch
     cdef int[5] numbers
@@ -68,7 +67,7 @@ cdef int radix_sort(int device, uint64_t stream, const Operand* x, uint64_t valu
     if p.tiles > 1:
         counts = <size_t>(p.rows * passes * DIGITS * 8)
         states = <size_t>(p.rows * p.tiles * DIGITS * (8 if is_wide else 4))
-    # First what begins as zeros: the counters of the passes, counts, states of each pass.
+    # The first part begins as zeros: the counters of the passes, the counts, states of each pass.
     zeros = 64 + counts + states * passes
     block = scratch(device, stream, zeros + buffers * count * (key + (4 if order else 0)))
     try:
@@ -107,7 +106,7 @@ cdef int cuda_topk(int device, uint64_t stream, const Operand* x, const Operand*
     cdef Launch launch
     cdef int[5] numbers
     if order.shape[1] > LARGEST_TILE:
-        raise argument_error(ValueError, "topk: k", order.shape[1], "2048 at most")
+        raise argument_error(ValueError, "topk: k", order.shape[1], "at most 2048")
     memset(&parameters, 0, sizeof(parameters))
     memset(numbers, 0, sizeof(numbers))
     parameters.input, parameters.values, parameters.order = x.ptr, values.ptr, order.ptr
