@@ -254,7 +254,7 @@ def test_pending_work_outside_of_a_capture_is_refused_and_breaks_nothing(memory)
     memory.sleep(writer, 200_000)
     with own:
         g.capture_begin()
-        with pytest.raises(DriverError, match="inside and outside of a graph capture"):
+        with pytest.raises(DriverError, match="inside and outside a graph capture"):
             uses.read()
         memory.copy(1, 0)
         g.capture_end()

@@ -308,7 +308,7 @@ cdef int raise_for_order(int device, uint64_t stream, status_t status) except -1
     if status == STATUS_CAPTURE_ISOLATION:
         facts = (
             f"ordering stream {stream:#x} of {device_text(device)}: memory is used inside and "
-            "outside of a graph capture, and the work on it outside is not done (synchronize "
+            "outside a graph capture, and the work on it outside is not done (synchronize "
             "before the capture, or let both streams take part in it)"
         )
     else:

@@ -131,5 +131,10 @@ def set_device(device):
     ------
     DeviceError
         The machine has no such device.
+
+    Examples
+    --------
+    >>> with Device("host"):
+    ...     set_device("host")
     """
     make_device_current(parse_device(device))

@@ -369,6 +369,14 @@ def set_stream(stream):
     ----------
     stream : Stream or object with ``__cuda_stream__``
         None changes nothing.
+
+    Examples
+    --------
+    >>> former, side = current_stream("host"), Stream("host")
+    >>> set_stream(side)
+    >>> current_stream("host") == side
+    True
+    >>> set_stream(former)
     """
     cdef Stream found
     if stream is None:
@@ -429,6 +437,12 @@ def get_stream_from_external(handle, device=None):
     See Also
     --------
     ExternalStream : how long the handle has to stay valid.
+
+    Examples
+    --------
+    >>> side = Stream("host")
+    >>> get_stream_from_external(side.cuda_stream, "host") == side
+    True
     """
     return ExternalStream(handle, device)
 
@@ -437,6 +451,8 @@ def synchronize(device=None):
     """Wait until all work of a device (the current one by default) is done.
 
     Errors of work that was queued earlier are raised here. Other threads run meanwhile.
+
+    >>> synchronize("host")
     """
     cdef int number = resolve_device(device)
     cdef uint64_t moment = wait_begun()

@@ -260,7 +260,7 @@ def test_capture_refuses_to_read_what_is_still_being_written():
                         refused = False
                     except DriverError as error:
                         refused = True
-                        assert "inside and outside of a graph capture" in str(error)
+                        assert "inside and outside a graph capture" in str(error)
                     g.capture_end()  # the refusal did not break the capture
                 if refused:
                     break
@@ -273,7 +273,7 @@ def test_memory_of_a_capture_cannot_be_read_outside_of_it(device):
     uses, g, outside = Uses(device), CUDAGraph(), Stream(device)
     with graph(g):
         uses.write()
-        with pytest.raises(DriverError, match="inside and outside of a graph capture"):
+        with pytest.raises(DriverError, match="inside and outside a graph capture"):
             uses.read(outside)
         uses.read()
         with ordering("manual"):
