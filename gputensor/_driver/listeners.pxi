@@ -13,18 +13,18 @@ cdef extern from *:
     """
     #include <atomic>
     static std::atomic<bool> gputensor_delivery_is_due{false};
-    static inline bool delivery_asked() { return gputensor_delivery_is_due.exchange(true); }
+    static inline bool delivery_requested() { return gputensor_delivery_is_due.exchange(true); }
     static inline void delivery_begins() { gputensor_delivery_is_due = false; }
     """
-    bint delivery_asked() nogil
+    bint delivery_requested() nogil
     void delivery_begins() nogil
 
 cdef list listeners = []
 cdef list deliveries = []       # functions that deliver the recorded events of other rooms
 
 
-cdef void ask_delivery() noexcept nogil:
-    if not delivery_asked() and Py_AddPendingCall(_deliver_pending, NULL) != 0:
+cdef void request_delivery() noexcept nogil:
+    if not delivery_requested() and Py_AddPendingCall(_deliver_pending, NULL) != 0:
         delivery_begins()
 
 
@@ -72,7 +72,7 @@ class Unraisable:
 def attach_listener(function):
     """Call ``function(device, name, status, arguments)`` for each call of observed devices."""
     listeners.append(function)
-    _listen(ask_delivery)
+    _listen(request_delivery)
 
 
 def detach_listener(function):

@@ -126,4 +126,4 @@ cdef inline int device_generation(int device) noexcept nogil:
 
 # Asks the main thread to deliver recorded events soon. May be called with any lock held, with or
 # without the GIL.
-cdef void ask_delivery() noexcept nogil
+cdef void request_delivery() noexcept nogil

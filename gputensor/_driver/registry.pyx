@@ -395,7 +395,7 @@ def observe(int device):
     if stacks[device + HOST_DEVICES] == NULL:
         stacks[device + HOST_DEVICES] = new Stack[Driver](table)
         if listeners:
-            stacks[device + HOST_DEVICES].listen(ask_delivery)
+            stacks[device + HOST_DEVICES].listen(request_delivery)
         driver_replace(device, stacks[device + HOST_DEVICES].outermost())
 
 

@@ -8,7 +8,7 @@ from libc.string cimport memset
 from libcpp.vector cimport vector
 
 from gputensor._alloc.model cimport Block, gt_load, gt_store, linked
-from gputensor._driver.registry cimport Slot, ask_delivery, device_slot, register_slot
+from gputensor._driver.registry cimport Slot, device_slot, register_slot, request_delivery
 from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES
 
 from gputensor._alloc.config import settings as _settings

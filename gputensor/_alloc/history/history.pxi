@@ -142,7 +142,7 @@ cdef inline void record_add_timed(int device, int which, gt_record* record) noex
     gt_ring_add(ring, record)
     if which == DEVICE_RING and trackers.is_on():
         trackers.add(device, record[0])
-        ask_delivery()
+        request_delivery()
 
 
 cdef uint32_t stack_capture_if(int wanted) noexcept nogil:
