@@ -20,7 +20,8 @@ from gputensor._alloc.model cimport (
     BLOCK_ALLOCATED, BLOCK_FREE, BLOCK_HELD, BLOCK_MOVING, MIN_LARGE, POOL_LARGE, POOL_SMALL,
     ROUND_LARGE, SMALL_SEGMENT, STAT_RESERVED_BYTES, Block, BlockPool,
     DeviceAllocator, MemorySource, Page, PrivatePool, Segment, StreamBins, StreamState, View,
-    chain_pop, chain_push, each, gt_load, link_remove, linked, row_pop, row_push, row_remove,
+    chain_pop, chain_push, each, gt_load, link_remove, linked, queue_append, row_pop, row_push,
+    row_remove,
 )
 from gputensor._driver.table cimport STATUS_OK, STATUS_OUT_OF_MEMORY, Driver, status_t
 

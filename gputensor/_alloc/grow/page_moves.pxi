@@ -3,8 +3,8 @@
 Memory that is free in the small pool, in the default pool or in a private pool without holder
 serves any other pool: whole pages that the device is done with are unmapped there and mapped where
 they are wanted. (In the pool itself views do that, without unmapping.) It costs a little more than
-making a page and spares memory that never comes back. At least LEAST bytes are moved: pools in
-their stride have a little free for their own next request.
+making a page and spares memory that never comes back. Less than LEAST is moved only if it is all
+that is missing: pools in their stride have so much free for their own next request.
 
 Two pools that take turns would move the same pages for ever. So the time that moving may cost is
 bounded: by SPARE_US, and SPEND times what making and mapping all pages has cost. Each page is moved
@@ -38,10 +38,10 @@ cdef void pages_bring(DeviceAllocator* a, Request* request) noexcept nogil:
     cdef size_t need = growth_need(a, request)
     cdef size_t pooled = _pooled(a, need)
     cdef size_t largest = SIZE_MAX
-    cdef size_t nbytes = 0
-    cdef Block* tile
     cdef int64_t count = _page_moves_affordable(a)
     cdef int64_t left = count
+    cdef size_t nbytes = 0
+    cdef Block* tile
     if pool_source(pool) != NULL:
         return
     if pooled >= need or count == 0:
@@ -52,11 +52,11 @@ cdef void pages_bring(DeviceAllocator* a, Request* request) noexcept nogil:
     detached = pages_detach(a, pool, need - pooled, largest, &left, False)
     for tile in linked(detached):
         nbytes += tile.nbytes
-    if nbytes < LEAST:
+    if nbytes < LEAST and nbytes < need - pooled:
         while detached != NULL:
             tile = chain_pop(&detached)
             pool_insert(tile.pool, tile)
-    else:
+    elif nbytes > 0:
         # Mapping them again is booked as growth: it has its own bound here.
         a.moving_us += (UNMAP_US + MAP_US) * (count - left)
         a.mapping_us = max(a.mapping_us - MAP_US * (count - left), 0.0)

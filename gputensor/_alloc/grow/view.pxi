@@ -102,7 +102,7 @@ cdef View* _new_view(DeviceAllocator* a, size_t nbytes) noexcept nogil:
     return view
 
 
-# Maps the plan's new pages, and those of the `fresh` tile, behind the view's end. Gives the lock
+# Maps the plan's pieces, and the pages of the `fresh` tile, behind the view's end. Gives the lock
 # up. What was mapped stays mapped, whatever fails afterwards.
 cdef status_t _view_map(DeviceAllocator* a, View* view, Plan* plan, Block* fresh) noexcept nogil:
     cdef Driver* driver = a.driver
@@ -111,19 +111,23 @@ cdef status_t _view_map(DeviceAllocator* a, View* view, Plan* plan, Block* fresh
     cdef int capacity = view.page_count + plan.count - plan.first
     cdef int mapped = 0
     cdef int i = plan.first
-    cdef uint64_t home = fresh.ptr if fresh != NULL else 0
+    cdef uint64_t home = 0, end = 0
     if fresh != NULL:
+        home = fresh.ptr
+        end = fresh.ptr + fresh.nbytes
         capacity += <int>(fresh.nbytes // a.granularity)
+        if plan.behind > 0 and fresh.nbytes != plan.missing:
+            return STATUS_OUT_OF_MEMORY     # a larger page came into the page pool meanwhile
     pages = <Page**>realloc(view.pages, capacity * sizeof(Page*))
     if pages == NULL:
         return STATUS_OUT_OF_MEMORY
     view.pages = pages
     device_unlock(a)
     while status == STATUS_OK:
-        if i < plan.count:
+        if i < plan.count - plan.behind or (i < plan.count and home == end):
             page = plan.pieces[i].page
             i += 1
-        elif fresh != NULL and home < fresh.ptr + fresh.nbytes:
+        elif home < end:
             page = fresh.segment.pages[(home - fresh.segment.va) // a.granularity]
             home += page.nbytes
         else:

@@ -3,8 +3,10 @@
 A plan begins with a walk over the stream's free tiles of at least MIN_TILE bytes: it lists their
 pages, and notes on each how much of its head and tail is free. Then a run of free bytes is looked
 for in the views that exist; such a run costs nothing. If there is none, pages are chosen to extend
-a view or to begin one: pages in the largest free tiles first, so that small holes are left to small
-requests.
+a view or to begin one: the free tail of a page, whole pages, new pages for what is missing, and the
+free head of a page. Whole pages in tiles that are hardly larger come first, so that a tile of
+several pages is left to a request of its size; among them those of the largest tiles, so that small
+holes are left to small requests.
 
 Mapping a page costs MAP_US whatever its size (measured: cuMemMap and cuMemSetAccess on an H200),
 and growing costs memory that never comes back. So a view is made when it spares a granule
@@ -17,8 +19,8 @@ whatever its pattern, and a pool that has spent its time finds out before anythi
 
 cdef enum:
     PLAN_PIECES = 512
-    MIN_TILE = 1 << 20          # free tiles below this are not looked at
-    STEP = 20 << 20             # the page of the yardstick
+    MIN_TILE = 2 << 20          # free tiles below this are not looked at
+    STEP = 20 << 20             # the page of the yardstick; tiles so much larger come last
 
 # Free bytes of one page: a run inside its home tile.
 cdef struct Piece:
@@ -27,17 +29,22 @@ cdef struct Piece:
     uint64_t start              # home address
     size_t nbytes
 
+cdef struct PageList:
+    Page* head
+    Page* tail
+
 cdef struct Plan:
     Page* noted                 # the pages under free tiles; they know what of them is free
     View* view                  # the view to use or to extend; NULL: a new one
     int first                   # pieces before this one are mapped in the view already
     int count
     size_t offset               # of the first byte in the view
-    size_t missing              # bytes for which new pages are needed at the end
+    size_t missing              # bytes for which new pages are needed
+    int behind                  # pieces that come behind these: 0 or 1
     Piece pieces[512]
 
 cdef double STEP_US = 40.5      # creating and mapping one page of STEP bytes
-cdef double VIEW_PLAN_SPEND = 2.2
+cdef double VIEW_PLAN_SPEND = 5.0
 cdef double VIEW_PLAN_SPEND_SMALL = 14.0  # for pages up to STEP
 cdef double VIEW_PLAN_SPARE_US = 1000.0   # ... and this: a small program may map a few pages, too
 cdef double MIB_US = 25.0       # in choosing a plan: what a MiB of new memory counts for
@@ -52,8 +59,9 @@ cdef inline Page* _page_at(DeviceAllocator* a, Segment* segment, uint64_t addres
     return segment.pages[cell]
 
 
-# Lists the pages of a tile that are not in the list yet; gives the end of the list.
-cdef Page** _note(DeviceAllocator* a, Block* tile, Page** last) noexcept nogil:
+# Lists the pages of a tile that are in no list yet: in `apart` if the tile is much larger.
+cdef void _note(DeviceAllocator* a, Block* tile, PageList* noted,
+                PageList* apart) noexcept nogil:
     cdef uint64_t end = tile.ptr + tile.nbytes
     cdef uint64_t at = tile.ptr
     while at < end:
@@ -63,31 +71,31 @@ cdef Page** _note(DeviceAllocator* a, Block* tile, Page** last) noexcept nogil:
             page.stamp = a.view_clock
             page.free_head = 0
             page.free_tail = 0
-            last[0] = page
-            last = &page.next
+            queue_append(apart if tile.nbytes > page.nbytes + STEP else noted, page)
         if tile.ptr <= page.va:
             page.free_head = min(end - page.va, page.nbytes)
             page.head_tile = tile
         if end >= at:
             page.free_tail = min(at - tile.ptr, page.nbytes)
             page.tail_tile = tile
-    return last
 
 
-# The pages under free tiles, those of the largest tiles first.
+# The pages under free tiles, in the order in which whole ones are taken.
 cdef Page* _note_all(DeviceAllocator* a, StreamBins* sb) noexcept nogil:
     cdef Block* tile
-    cdef Page* first = NULL
-    cdef Page** last = &first
+    cdef PageList noted = PageList(NULL, NULL)
+    cdef PageList apart = PageList(NULL, NULL)
     cdef Block* head = bins_largest(&sb.bins)
     a.view_clock += 1
     while head != NULL and head.nbytes >= MIN_TILE:
         for tile in linked(head):
             if tile.segment.is_virtual:
-                last = _note(a, tile, last)
+                _note(a, tile, &noted, &apart)
         head = bins_below(&sb.bins, head)
-    last[0] = NULL
-    return first
+    if noted.head == NULL:
+        return apart.head
+    noted.tail.next = apart.head
+    return noted.head
 
 
 cdef inline bint _is_whole(DeviceAllocator* a, Page* page) noexcept nogil:
@@ -165,12 +173,13 @@ cdef bint _plan_reuse(DeviceAllocator* a, size_t nbytes, Plan* plan) noexcept no
     return True
 
 
-# Adds whole free pages that the plan does not have yet, those of the largest tiles first, and as
-# the last piece a page with a free head. What is missing then are bytes of new pages.
+# Adds whole free pages that the plan does not have yet, and as the last piece a page with a free
+# head, behind new pages if it is not enough. (It would not fit behind a larger page of the page
+# pool.) What is missing then are bytes of new pages.
 cdef void _add_pages(DeviceAllocator* a, Plan* plan) noexcept nogil:
     cdef Page* page
     cdef Page* partial = NULL
-    cdef size_t part
+    cdef size_t part, fresh = 0
     for page in each(plan.noted):
         if plan.missing == 0 or plan.count == PLAN_PIECES - 1:
             break
@@ -182,9 +191,15 @@ cdef void _add_pages(DeviceAllocator* a, Plan* plan) noexcept nogil:
             plan.missing -= part
         elif partial == NULL or page.free_head > partial.free_head:
             partial = page
-    if plan.missing > 0 and partial != NULL and partial.free_head >= plan.missing:
-        _add(plan, partial, partial.head_tile, partial.va, plan.missing)
-        plan.missing = 0
+    if plan.missing == 0 or partial == NULL:
+        return
+    if plan.missing > partial.free_head:
+        if a.page_pool != NULL or partial.free_head < a.granularity:
+            return
+        fresh = _round_up(plan.missing - partial.free_head, a.granularity)
+    _add(plan, partial, partial.head_tile, partial.va, plan.missing - fresh)
+    plan.missing = fresh
+    plan.behind = fresh > 0
 
 
 # Plans to map pages behind the end of a view, or into a new one (NULL). It begins with the free run
@@ -198,10 +213,11 @@ cdef void _plan_pages(DeviceAllocator* a, View* view, size_t nbytes, Plan* plan)
     plan.view = view
     plan.first = 0
     plan.count = 0
+    plan.behind = 0
     plan.offset = 0
     if view == NULL:
         for page in each(plan.noted):
-            if 0 < page.free_tail < page.nbytes and (
+            if a.granularity <= page.free_tail < page.nbytes and (
                     start == NULL or page.free_tail > start.free_tail):
                 start = page
         if start != NULL:

@@ -167,3 +167,19 @@ def test_a_call_site_that_holds_a_block_in_a_view_holds_one_block():
             memory.record_memory_history(None)
         assert sum(site.n_blocks for site in sites) == len(probe.held) == 5
         assert sum(site.nbytes for site in sites) == (4 * 20 + 40) * MIB
+
+
+def test_new_pages_lie_between_the_free_ends_of_two_pages():
+    with opened(capacity=4 << 30, phantom=True) as probe:
+        pages = [probe.malloc(40 * MIB) for _ in range(3)]
+        probe.free_all()
+        parts = [probe.malloc(nbytes * MIB) for nbytes in (25, 15, 40, 15, 25)]
+        assert parts[::2] == [pages[0], pages[1], pages[2] + 15 * MIB]
+        probe.free_all(parts[1::2])
+        ptr = probe.malloc(50 * MIB)
+        assert probe.lies_in_a_view(ptr)
+        assert probe.reserved() == (120 + 20) * MIB
+        probe.free(ptr)
+        probe.mark()
+        assert probe.malloc(50 * MIB) == ptr
+        assert not probe.asked_for_memory()
