@@ -1,6 +1,6 @@
-"""Programs: functions of tensors that are traced once, kept, and run without their Python code.
+"""Programs: functions of tensors that are traced once, stored, and run without their Python code.
 
-The public names are those of ``gputensor`` itself; DESIGN.md has the words and invariants.
+The public names are also names of ``gputensor``. DESIGN.md has the words and invariants.
 """
 
 from gputensor.programs.compile import compile, trace

@@ -1,9 +1,9 @@
 """Bindings: a function at given sizes, with its integers evaluated and each value given a place.
 
-A *place* is an offset in one of the pieces of memory that a session holds: the arena, and one piece
-for each weight, state, input and output. `Binding.pieces` names them, in order, the arena first; a
-session knows an address for each of them, and a bound call reads and writes at addresses plus
-offsets. Nothing here touches a device.
+A *place* is an offset in one of the pieces of memory of a session: the arena, and one piece for
+each weight, state, input and output. `Binding.pieces` lists them, the arena first. A session has an
+address for each piece, and a bound call reads and writes at addresses plus offsets. This module
+uses no device.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CONTROL = ("cond", "while_loop", "fori_loop", "scan")
 
 
 class Piece(NamedTuple):
-    """Memory with an address of its own. `name` is a weight's or state's, or a number."""
+    """Memory with its own address. `name` is that of a weight or state, or a number."""
 
     kind: str  # "arena", "weight", "state", "input", "output"
     name: Any
@@ -38,7 +38,7 @@ class Piece(NamedTuple):
 
 
 class Place(NamedTuple):
-    """An offset in a piece, and how many bytes lie there."""
+    """A range of bytes in a piece."""
 
     piece: int
     offset: int
@@ -56,12 +56,12 @@ class BoundCall(NamedTuple):
 
 
 class BoundControl(NamedTuple):
-    """Control flow: places of what it reads and writes, and its regions as bindings.
+    """Control flow: the places that it reads and writes, and its regions as bindings.
 
-    `arenas` and `scratch` are offsets in the arena: of the regions' arenas, and of a second copy
-    of each carried value, then of the flag of a `while_loop` or the index of a `fori_loop`. `rows`
-    are what a GPU copies bytes and writes the index with, `setter` the handle of a kernel that sets
-    conditions, or 0.
+    `arenas` and `scratch` are offsets in the arena: of the regions' arenas; and of a second copy
+    of each carried value, then of the flag of a `while_loop` or the index of a `fori_loop`. On a
+    GPU, `rows` are the calls that copy bytes and write the index, and `setter` is the handle of a
+    kernel that sets conditions, or 0.
     """
 
     name: str
@@ -77,7 +77,7 @@ class BoundControl(NamedTuple):
 
     @property
     def turns(self):
-        """How often the regions run, where that is known."""
+        """How often the regions run, if that is known."""
         if self.name == "fori_loop":
             return max(self.attributes["upper"] - self.attributes["lower"], 0)
         return self.attributes.get("length", 1)
@@ -92,17 +92,17 @@ class Binding:
     plan: Any
     pieces: list = field(default_factory=list)
     calls: list = field(default_factory=list)
-    #: of each call, but not of regions: its stream, and the calls of others that it waits for
+    #: for each call outside regions: its stream, and the calls of other streams it waits for
     streams: list = field(default_factory=list)
     waits: list = field(default_factory=list)
     #: (dtype, shape) of each input and output
     inputs: list = field(default_factory=list)
     outputs: list = field(default_factory=list)
-    #: what a session's graph of it is like, or why there is none
+    #: the kind of a session's graph, or why there is none
     graph: str = "none: a host device runs the calls as one piece of work"
-    #: on a GPU: conditions are nodes of its graph
+    #: on a GPU: conditions are nodes of the graph
     has_bodies: bool = False
-    #: on a GPU: it is launched call by call
+    #: on a GPU: the function is launched call by call
     is_by_calls: bool = False
     #: names of states that are written
     written: set = field(default_factory=set)
@@ -121,7 +121,7 @@ class Binding:
 
     @property
     def region_weights(self):
-        """The names of weights that regions of regions read."""
+        """The names of weights that regions read, at any depth."""
         names = set()
         for call in self.calls:
             for region in getattr(call, "regions", ()):
@@ -131,7 +131,7 @@ class Binding:
 
     @property
     def has_conditions(self):
-        """Whether the host, or the device, has to read what comes next."""
+        """Whether the host or the device must read a condition while the function runs."""
         controls = [call for call in self.calls if type(call) is BoundControl]
         return any(
             call.name in ("cond", "while_loop") or any(r.has_conditions for r in call.regions)
@@ -140,7 +140,7 @@ class Binding:
 
     @property
     def has_waits(self):
-        """Whether another library computes a call, which no graph holds."""
+        """Whether another library computes a call, which cannot be part of a graph."""
         return any(
             any(region.has_waits for region in call.regions)
             if type(call) is BoundControl
@@ -150,7 +150,7 @@ class Binding:
 
     @property
     def call_count(self):
-        """How many calls are made, with all turns of `fori_loop` and `scan`."""
+        """The number of calls in a run, including all iterations of `fori_loop` and `scan`."""
         count = 0
         for call in self.calls:
             turns = 1
@@ -161,7 +161,7 @@ class Binding:
 
 
 def evaluated(value, sizes):
-    """An attribute or a number of the form with its integers evaluated."""
+    """Return an attribute or a number of the form with its integers evaluated."""
     if dims.is_expression(value):
         return dims.evaluate(value, sizes)
     if isinstance(value, (tuple, list)):
@@ -171,7 +171,7 @@ def evaluated(value, sizes):
 
 def bind(function, sizes):
     """Return the Binding of a function for these sizes (name of a dim -> int)."""
-    if function.dims:  # else verify has looked at the only sizes
+    if function.dims:  # without dims, verify has already checked the only sizes
         check_sizes(function, sizes)
     planned = plan(function, sizes)
     check_plan(function, sizes, planned)
@@ -224,7 +224,7 @@ class _Binder:
         self.binding.pieces.append(Piece(kind, name, nbytes))
 
     def _place(self, operand, line):
-        """Where an operand lies: piece, offset in bytes, (dtype, shape, strides)."""
+        """Return an operand's piece, offset in bytes, and (dtype, shape, strides)."""
         place = self.places[self.roots[operand.value]]
         shape = tuple(self._evaluate(extent) for extent in operand.shape)
         strides = tuple(self._evaluate(stride) for stride in operand.strides)
@@ -236,7 +236,7 @@ class _Binder:
             low, high = low + min(reach, 0), high + max(reach, 0)
         if 0 not in shape and (low < 0 or high + itemsize > place.nbytes):
             got = Described(f"bytes {low} to {high + itemsize} of a value of {place.nbytes}")
-            raise argument_error(ValueError, line or "operand", got, "bytes of the value")
+            raise argument_error(ValueError, line or "operand", got, "bytes inside the value")
         return place.piece, place.offset + offset, (operand.dtype, shape, strides)
 
     def _call(self, call):
@@ -283,7 +283,7 @@ class _Binder:
         )
 
     def _whole(self, operand, line):
-        """The place of a whole row-major operand, or the first bytes of a number."""
+        """Return the place of a row-major operand."""
         if not isinstance(operand, Operand):
             raise argument_error(ValueError, line or "operand", operand, "memory")
         piece, offset, (dtype, shape, strides) = self._place(operand, line)

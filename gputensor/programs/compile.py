@@ -1,4 +1,4 @@
-"""Specs and functions in, a Program out: `trace` and `compile`, and the order of the passes."""
+"""`trace` and `compile`: from functions and specs to a Program, and the order of the passes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ __all__ = ["bind_ahead", "compile", "data_of", "passes", "sources_of", "target_o
 
 
 def trace(fn, *specs, weights=None, state=None, target=None, **named):
-    """Return a function as it is traced, before any pass, to print.
+    """Return the trace of a function before any pass, for printing.
 
     The arguments are those of :func:`compile`.
 
@@ -68,53 +68,60 @@ def compile(
     rounding="once", tune=False,
     **named,
 ):  # fmt: skip
-    """Trace a function, or several, and return the :class:`Program` that makes their calls.
+    """Trace one or several functions and return the :class:`Program` of their calls.
 
     Parameters
     ----------
     fn : callable or dict
-        The function; or from names to tuples of a function and its specs, for a program of several.
+        The function. For a program of several functions, a dict that maps names to tuples of a
+        function and its specs.
     *specs
         For each parameter of `fn`, in order, a tree of :func:`spec` and Python values, which the
         program keeps as constants. Specs of keyword parameters are given by name.
     weights : tree, optional
-        Of tensors or arrays. A parameter named `weights` receives it. Weights are read only.
+        A tree of tensors or arrays, passed to a parameter named `weights`. The function must not
+        write to them.
     state : tree, optional
-        Of specs, or of tensors with the first values. A parameter named `state` receives it; it may
-        be written in place, and lives in a session.
+        A tree of specs, or of tensors with the first values, passed to a parameter named `state`.
+        The function may write to it in place; each session has its own.
     target : str, int, Device or list of str, optional
-        The device of this machine that the program is for; the current device by default. Or names
-        of GPUs, which need not be there, as ``["a100", "sm_90+ptx"]`` (``gputensor compile
-        --list_targets``): the program keeps their kernels and launches, and a file of it runs on
-        them without a compiler. It is open on the current device if that is a GPU.
+        A device of this machine; the current device by default. Or a list of GPUs, which need not
+        be present, such as ``["a100", "sm_90+ptx"]`` (see ``gputensor compile --list_targets``):
+        the program then contains their kernels and launches, and its file runs on them without a
+        compiler. It is open on the current device if that is a GPU.
     at : dict, optional
-        From names of dims to lists of sizes. The functions are traced at exactly these sizes, each
-        by itself, and a call chooses by its shapes: for functions that take another way at some
-        sizes, or whose integers no dim explains. Other sizes are refused.
+        Maps names of dims to lists of sizes. The functions are traced separately at exactly these
+        sizes, and the shapes of a call select one. Use it for functions that branch on a size, or
+        whose integers are not expressions of dims. Other sizes are refused.
     quantize : dict, optional
-        From patterns of names of weights (``layers.*``) to how the matrices are kept: ``int8``,
-        ``int8:128``, ``int4:32``, ``int4:64``, ``int4:128``, those of int4 also with ``:offset``,
-        or ``none``. The first pattern that matches holds. It is for matrices that products alone
-        read, as their right operand; the last product's only by its full name.
+        Maps patterns of weight names (``layers.*``) to schemes: ``int8``, ``int8:128``,
+        ``int4:32``, ``int4:64``, ``int4:128``, an int4 scheme with ``:offset``, or ``none``. The
+        first pattern that matches applies. It is for matrices that only products read, as their
+        right operand; that of the last product is matched only by its full name.
     calibrate : dict, optional
-        From names of functions to tuples or dicts of arguments, or lists of these for several
-        calls. Matrices are then rounded so that their products lose little on what they read in
-        these calls, and ``report()`` has the errors of the calls' results.
+        Maps names of functions to tuples or dicts of arguments, or to lists of these for several
+        calls. Matrices are rounded so that their products lose little with the inputs of these
+        calls, and ``report()`` gives the errors of the calls' results.
     rounding : {"once", "each"}
-        Whether calls may become one that rounds its result once, as attention does, or each result
-        is rounded as in eager work, which the program then equals bit for bit.
+        With "once", calls may be fused into one that rounds its result once, such as attention.
+        With "each", every result is rounded as in eager execution, and results are equal to those
+        of eager execution bit for bit.
     tune : bool or float, optional
-        Time each product with what follows it on the current GPU, by each kernel and library that
-        can make it, and keep the quickest in the program: for 30 seconds at most, or for the given
-        number of seconds. Needs a name of this GPU in `target`, as ``["native"]``.
+        Time each product and its epilogue on the current GPU with each kernel and library that can
+        compute it, and keep the fastest in the program. True takes at most 30 seconds; a number is
+        the limit in seconds. Needs this GPU in `target`, for example ``["native"]``.
+
+    Returns
+    -------
+    Program
 
     Raises
     ------
     TraceError
-        The function does something that a program cannot hold. The message names its line.
+        If the function does something that a program cannot represent. The message names the line.
     ValueError
-        A pattern of `quantize` matches no matrix, or one does not fit; `tune` without a GPU, or
-        without a target that names it.
+        If a pattern of `quantize` matches no matrix, or its scheme does not fit one; for `tune`
+        without a GPU, or without a target that names it; and for other invalid arguments.
 
     Examples
     --------
@@ -137,7 +144,7 @@ def compile(
     sources = _at(sources_of(fn, specs, weights, state, named), at)
     for name, _dtype, _shape, given in sources[0].weights if sources else ():
         if given is None:
-            rule = "a tensor or an array; gt.map_safetensors reads them when they are needed"
+            rule = "a tensor or an array (gt.map_safetensors reads arrays on first use)"
             raise argument_error(TypeError, name, Described("a spec"), rule)
     gpu_targets = gpus.parse(names, number) if names else []
     data = (
@@ -148,7 +155,7 @@ def compile(
     if quantize is not None:
         data = quantized(data, quantize, calibrate, number)
     elif calibrate is not None:
-        rule = "None where nothing is quantized"
+        rule = "None without quantize"
         raise argument_error(ValueError, "calibrate", Described("arguments"), rule)
     if rounding == "once":
         for name, function in data.functions.items():
@@ -164,34 +171,34 @@ def compile(
 
 
 def seconds_to_tune(tune, names, number):
-    """How long to time products, 0 for `tune=False`; an error where no GPU can time them."""
+    """Return the time limit of tuning, 0 for `tune=False`; ValueError without a GPU for it."""
     if tune is False:
         return 0.0
     if not isinstance(tune, (bool, int, float)) or not 0 < tune <= 86400:
         raise argument_error(ValueError, "tune", tune, "True, False or a number of seconds")
     if not names or number < 0:
-        rule = "a target that names the GPU at hand, as ['native']"
-        raise argument_error(ValueError, "target", Described("none to tune for"), rule)
+        rule = "a target that names this machine's GPU, such as ['native']"
+        raise argument_error(ValueError, "target", Described("no GPU to tune for"), rule)
     return TUNE_SECONDS if tune is True else float(tune)
 
 
 def _at(sources, at):
-    """The sources, each at all the sizes that `at` lists for its dims."""
+    """Return the sources, each at all the sizes that `at` lists for its dims."""
     if at is None:
         return sources
     if not isinstance(at, dict):
-        raise argument_error(TypeError, "at", at, "{name of a dim: sizes}")
+        raise argument_error(TypeError, "at", at, "a dict {name of a dim: sizes}")
     found = [one for source in sources for one in at_sizes(source, at, is_spec)]
     known = {name for source in found for name in source.at}
     for name in at:
         if name not in known:
-            rule = "a dim of the specs"
+            rule = "names of dims of the specs"
             raise argument_error(ValueError, "at", Described(f"sizes of {name!r}"), rule)
     return found
 
 
 def gpu_names(target):
-    """The names of GPUs that a target is, or None where it is a device of this machine."""
+    """Return the names of GPUs in a target, or None if it is a device of this machine."""
     if isinstance(target, str):
         is_device = re.fullmatch(r"(cuda|host)(:[0-9]+)?", target.strip().lower())
         return None if is_device else [target]
@@ -200,7 +207,7 @@ def gpu_names(target):
 
 @contextmanager
 def phantom_gpu(target):
-    """The number of a phantom GPU with the facts of a Target, for the time of a block."""
+    """Open a phantom GPU with the facts of a Target for a `with` block; yield its number."""
     number = open_phantom_gpu(*target.facts)
     try:
         yield number
@@ -209,7 +216,7 @@ def phantom_gpu(target):
 
 
 def data_ahead(sources, targets, rounding):
-    """Trace for GPUs that need not be there; return the ProgramData of all."""
+    """Trace for GPUs that need not be present; return the ProgramData for all."""
     with phantom_gpu(targets[0]) as number:
         data = data_of(sources, number, rounding=rounding)
     check_targets(data, targets[1:])
@@ -217,7 +224,7 @@ def data_ahead(sources, targets, rounding):
 
 
 def check_targets(data, targets):
-    """ProgramError where a Target answers otherwise than the device that functions queried."""
+    """Raise ProgramError if a fact of a Target differs from that of the traced device."""
     for target in targets:
         with phantom_gpu(target) as number:
             for name, function in data.functions.items():
@@ -266,7 +273,7 @@ def is_among(kernels, numbers, program):
 
 
 def target_of(target):
-    """The number of the device that a program is for."""
+    """Return the number of the device that a program is for."""
     try:
         return device_number(target)
     except ValueError:
@@ -275,11 +282,11 @@ def target_of(target):
 
 
 def sources_of(fn, specs, weights, state, named):
-    """The functions to trace, with their trees."""
+    """Return the functions to trace, with their trees."""
     if isinstance(fn, dict):
         if specs or named:
-            got = Described("specs beside a dict")
-            raise argument_error(TypeError, "fn", got, "{name: (function, *specs)}")
+            got = Described("a dict together with specs")
+            raise argument_error(TypeError, "fn", got, "a dict {name: (function, *specs)} alone")
         entries = [(name, *_entry(name, entry)) for name, entry in fn.items()]
     else:
         entries = [(_name_of(fn), fn, specs, named)]
@@ -309,9 +316,9 @@ def _name_of(function):
 
 
 def data_of(sources, target, is_reference=False, rounding="each"):
-    """Trace, check and clean functions; return the ProgramData that they make.
+    """Trace, check and clean functions; return their ProgramData.
 
-    Constants are copies of the tensors that the functions met, unless they are references.
+    Constants are copies of the tensors that the functions used; with `is_reference`, the tensors.
     """
     data = ProgramData()
     constants = {}
@@ -336,7 +343,7 @@ def data_of(sources, target, is_reference=False, rounding="each"):
 
 
 def passes(data, compute, rounding="each"):
-    """Run the passes over all functions, and drop the weights that none of them reads."""
+    """Run the passes over all functions, and drop the weights that no function reads."""
     reached("trace", data)
     _run(clean, data, data.weights, compute)
     reached("clean", data)
@@ -355,14 +362,14 @@ def passes(data, compute, rounding="each"):
 
 
 def _run(one, data, *arguments):
-    """Run one pass over all functions, which have to be what a function may be."""
+    """Verify all functions and run one pass over them."""
     for name, function in data.functions.items():
         verify(function)
         data.functions[name] = one(function, *arguments)
 
 
 def _compute(target, call, arrays):
-    """Make a call of constants on the target; None where its bits could depend on strides."""
+    """Compute a call of constants on the target; None if its bits could depend on strides."""
     if call.name not in ("arange", "elementwise", "gather"):
         return None
     tensors, operands = [], []
@@ -379,7 +386,7 @@ def _compute(target, call, arrays):
 
 
 def _compute_exactly(call, arrays):
-    """The same on the host device, where its bits are those of every GPU."""
+    """The same on the host device, for calls with the same bits on every device; else None."""
     return _compute(-1, call, arrays) if call.name in ("arange", "gather") else None
 
 
@@ -395,7 +402,7 @@ def _names(function, found):
 
 
 def _share(function, weights, shared, constants):
-    """Add weights to those of the program; equal constants of its functions are one."""
+    """Add weights to those of the program; equal constants of its functions are merged."""
     renamed = {}
     for name, weight in weights.items():
         if not name.startswith("constant."):

@@ -1,9 +1,9 @@
-"""Control flow on tensors, under JAX's names, arguments and meaning: eager, and in a trace.
+"""Control flow on tensors, with JAX's names, arguments and meaning: eager, and in a trace.
 
-Eagerly the functions are called as Python functions; conditions are read on the host. While a
-function is traced they become regions of one call (DESIGN.md, Control flow). What a function uses
-beside its arguments is found while it is traced. It must not write to its arguments. Results are
-new tensors, also of a loop without turns.
+In eager execution the functions are called as Python functions, and conditions are read on the
+host. In a trace they become regions of one call (DESIGN.md, Control flow), and tensors that they
+use in addition to their arguments are captured. They must not write to their arguments. Results are
+new tensors, even those of a loop without iterations.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _is_leaf(part):
 
 
 def _leaves(name, value):
-    """([(path, Tensor)], structure) of a tree whose numbers become tensors."""
+    """Return ([(path, Tensor)], structure) of a tree, with its numbers as tensors."""
     pairs, structure = tree.flatten(value, _is_leaf, name)
     place = next((device_number_of(leaf) for _p, leaf in pairs if isinstance(leaf, Tensor)), None)
     trace = active()
@@ -51,13 +51,13 @@ def _tensor(leaf, device, dtype=None):
 
 
 def _like(name, structure, before, value):
-    """The tensors of `value`, which has the structure, dtypes and shapes of `before`."""
+    """Return the tensors of `value`, which must have the structure and types of `before`."""
     leaves = tree.matched(structure, value, _is_leaf, name)
     found = []
     for leaf, (path, wanted) in zip(leaves, before, strict=True):
         one = _tensor(leaf, device_number_of(wanted), wanted.dtype)
         if (one.dtype, one.shape) != (wanted.dtype, wanted.shape):
-            rule = f"{_shown(wanted)}, as it came"
+            rule = f"{_shown(wanted)} as before"
             raise argument_error(TypeError, path, Described(_shown(one)), rule)
         found.append(one)
     return found
@@ -68,17 +68,17 @@ def _shown(tensor):
 
 
 def _truth(name, value):
-    """A condition as a bool or a tensor of one bool."""
+    """Return a condition as a bool or a tensor of one bool."""
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
     if not isinstance(value, Tensor) or value.shape or value.dtype.kind != "b":
         got = Described(_shown(value) if isinstance(value, Tensor) else type(value).__name__)
-        raise argument_error(TypeError, name, got, "a bool, or a tensor of one, of no dimensions")
+        raise argument_error(TypeError, name, got, "a bool, or a bool tensor without axes")
     return value
 
 
 def _is_known(value):
-    """Whether a condition or bound has a value now."""
+    """Whether the value of a condition or bound is available while tracing."""
     trace = active()
     return not isinstance(value, Tensor) or trace is None or device_number_of(value) != trace.number
 
@@ -87,7 +87,7 @@ def _is_known(value):
 
 
 def _region(name, arguments, function, check=lambda result: result):
-    """(Recorder, result) of a function traced into a region with the given inputs."""
+    """Trace a function into a region with the given inputs; return (Recorder, result)."""
     trace = active()
     parent = trace.recorder
     recorder = Recorder(parent.trace, name, parent)
@@ -107,7 +107,7 @@ def _inputs(leaves):
 
 
 def _call(name, attributes, operands, recorders, results):
-    """Make a call with regions; return the tensors that it writes, like `results`."""
+    """Record a call with regions; return the tensors that it writes, as in `results`."""
     trace = active()
     recorder = trace.recorder
     places = list({place: None for one in recorders for place in one.captures})
@@ -146,16 +146,26 @@ def _results(leaves):
 
 
 def cond(pred, true_fun, false_fun, *operands):
-    """Return ``true_fun(*operands)`` if `pred` is true, else ``false_fun(*operands)``.
+    """Return ``true_fun(*operands)`` if `pred` is true, otherwise ``false_fun(*operands)``.
 
     Parameters
     ----------
     pred : bool or Tensor
-        One bool, of no dimensions. Eagerly a tensor is read on the host.
+        One bool without axes. In eager execution a tensor is read on the host.
     true_fun, false_fun : callable
-        In a trace both are traced: their results have the same structure, dtypes and shapes.
+        In a trace, both are traced; their results must have the same structure, dtypes and shapes.
     operands
         Trees of tensors and numbers.
+
+    Returns
+    -------
+    tree of Tensor
+        New tensors.
+
+    Raises
+    ------
+    TypeError
+        If `pred` is not one bool, or the results of the functions differ in type in a trace.
 
     Examples
     --------
@@ -204,11 +214,22 @@ def while_loop(cond_fun, body_fun, init_val):
     Parameters
     ----------
     cond_fun : callable
-        Gives one bool, of no dimensions. Eagerly it is read on the host before each turn.
+        Returns one bool without axes. In eager execution it is read on the host before each
+        iteration.
     body_fun : callable
-        Gives a tree like `init_val`, with the same dtypes and shapes.
+        Returns a tree with the structure, dtypes and shapes of `init_val`.
     init_val
         A tree of tensors and numbers.
+
+    Returns
+    -------
+    tree of Tensor
+        New tensors, even without an iteration.
+
+    Raises
+    ------
+    TypeError
+        If the result of `cond_fun` or `body_fun` has another type.
 
     Examples
     --------
@@ -247,22 +268,32 @@ def _one_bool(result):
 
 
 def _named(name, leaves):
-    """The leaves with paths that begin with another name than that of the initial values."""
+    """Return the leaves with `name` in place of the first name of their paths."""
     return [(name + path[path.find(".") :] if "." in path else name, leaf) for path, leaf in leaves]
 
 
 def fori_loop(lower, upper, body_fun, init_val):
-    """Return `val` after ``val = body_fun(i, val)`` for i from `lower` up to, without, `upper`.
+    """Return `val` after ``val = body_fun(i, val)`` for each i in ``range(lower, upper)``.
 
     Parameters
     ----------
     lower, upper : int or Tensor
-        Tensors make it a `while_loop` in a trace.
+        With a Tensor, a trace makes a `while_loop`.
     body_fun : callable
-        Gets `i` as an int64 tensor of no dimensions; gives a tree like `init_val`, with the same
-        dtypes and shapes.
+        Takes `i`, an int64 tensor without axes, and `val`; returns a tree with the structure,
+        dtypes and shapes of `init_val`.
     init_val
         A tree of tensors and numbers.
+
+    Returns
+    -------
+    tree of Tensor
+        New tensors, even without an iteration.
+
+    Raises
+    ------
+    TypeError
+        For bounds that are not integers, and a result of `body_fun` of another type.
 
     Examples
     --------
@@ -326,16 +357,28 @@ def scan(f, init, xs=None, length=None, reverse=False):
     Parameters
     ----------
     f : callable
-        Gets the carry and the slices of `xs` along axis 0; gives a pair: a carry like the one
-        before, with the same dtypes and shapes, and a tree of results, or None.
+        Takes the carry and the slices of `xs` along axis 0; returns a pair: a carry with the same
+        structure, dtypes and shapes, and a tree of results or None.
     init
         The first carry: a tree of tensors and numbers.
     xs : optional
-        A tree of tensors with the same extent of axis 0; None: `f` gets None, `length` times.
+        A tree of tensors with the same extent of axis 0. Without it, `f` receives None.
     length : int, optional
-        How many turns; needed without `xs`.
+        The number of iterations; needed without `xs`.
     reverse : bool
-        Begin at the end of `xs`; the results stand in the order of `xs`.
+        Whether to begin at the end of `xs`; the results are in the order of `xs` in either case.
+
+    Returns
+    -------
+    (carry, results)
+        Trees of new tensors; axis 0 of the results has `length` elements.
+
+    Raises
+    ------
+    TypeError
+        If `f` returns no pair, or a carry of another type.
+    ValueError
+        If `length` is missing, negative, or not the extent of `xs`.
 
     Examples
     --------
@@ -352,11 +395,11 @@ def scan(f, init, xs=None, length=None, reverse=False):
     made = []
 
     def turn(*tensors):
-        """The leaves of one turn's carry, then of its results."""
+        """Return the leaves of the carry of one iteration, then those of its results."""
         x = tree.unflatten(slices, tensors[len(carry) :])
         pair = f(tree.unflatten(structure, tensors[: len(carry)]), x)
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise argument_error(TypeError, "f", pair, "a result (carry, y)")
+            raise argument_error(TypeError, "f", pair, "a pair (carry, y)")
         results, shape = _leaves("f.1", pair[1])
         made[:] = [shape]
         return [*_like("f.0", structure, named, pair[0]), *(leaf for _path, leaf in results)]
@@ -376,7 +419,7 @@ def scan(f, init, xs=None, length=None, reverse=False):
 def _scanned(turn, carry, arrays, length, reverse):
     elements = [(path, dtype_name(leaf.dtype), leaf.shape[1:]) for path, leaf in arrays]
     inputs = [*_inputs(carry), *elements]
-    if active() is None:  # no turn: only the dtypes and shapes of the results are needed
+    if active() is None:  # no iteration: only the dtypes and shapes of the results are needed
         place = device_number_of(carry[0][1]) if carry else device_number(None)
         with Tracer(place, {}) as trace:
             Recorder.of(trace, "scan")
@@ -400,11 +443,12 @@ def _length(length, arrays):
             raise argument_error(ValueError, "length", length, "0 or more")
     for path, leaf in arrays:
         if not leaf.shape:
-            raise argument_error(ValueError, path, Described("a tensor of no axes"), "an axis 0")
+            got = Described("a tensor without axes")
+            raise argument_error(ValueError, path, got, "at least one axis")
         if length is None:
             length = leaf.shape[0]
         if leaf.shape[0] != length:
             raise argument_error(ValueError, path, Described(f"{leaf.shape[0]} slices"), length)
     if length is None:
-        raise argument_error(ValueError, "length", None, "an int where there is no xs")
+        raise argument_error(ValueError, "length", None, "an int, because xs is not given")
     return length

@@ -1,9 +1,10 @@
-"""Dims, and the integers of the form: build, evaluate, print; `samples.py` finds them from traces.
+"""Dims and integers of the form: arithmetic, evaluation, text.
 
+An integer of the form is an int or an expression of dims. `samples.py` finds them from traces.
 Arithmetic keeps one normal form: a sum of products of dims and floor divisions, terms of higher
 degree first, the constant last. So two integers that are equal as polynomials are equal tuples.
-Integers from a file are never brought to it: expanding a hostile product could take any memory.
-Nothing here knows calls or values.
+Integers from a file are never normalised: expanding a hostile product could take any amount of
+memory. This module does not depend on calls or values.
 """
 
 from __future__ import annotations
@@ -29,23 +30,28 @@ __all__ = [
     "text",
 ]
 
-#: Integers of the form and all that they are computed from lie within ±LIMIT.
+#: Integers of the form and all intermediate results are within ±LIMIT.
 LIMIT = 2**62
 _MAX_TERMS = 1000
 
 
 @dataclass(frozen=True)
 class Dim:
-    """An extent that is not fixed: any multiple of `multiple` from `least` to `most`.
+    """A free extent: any multiple of `multiple` from `least` to `most`.
 
     Parameters
     ----------
     name : str
-        A Python identifier. Within one function equal names mean the same extent.
+        A Python identifier. Within one function, equal names stand for the same extent.
     least, most : int
-        The range, both ends included; at least 1.
+        The range, both ends included, within 1 to 2**40.
     multiple : int
         The extent is always divisible by this.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For arguments of another type or range, and a range without a multiple.
 
     Examples
     --------
@@ -62,7 +68,7 @@ class Dim:
         if not isinstance(self.name, str):
             raise argument_error(TypeError, "name", self.name, "a str")
         if not (self.name.isidentifier() and self.name.isascii() and len(self.name) <= 64):
-            rule = "a Python identifier of at most 64 ASCII letters"
+            rule = "a Python identifier of at most 64 ASCII characters"
             raise argument_error(ValueError, "name", self.name[:80], rule)
         for name in ("least", "most", "multiple"):
             value = getattr(self, name)
@@ -73,7 +79,7 @@ class Dim:
         if self.least > self.most:
             raise argument_error(ValueError, "most", self.most, f"at least {self.least}")
         if self.low > self.high:
-            rule = f"one of its multiples between {self.least} and {self.most}"
+            rule = f"a number with a multiple between {self.least} and {self.most}"
             raise argument_error(ValueError, "multiple", self.multiple, rule)
 
     @property
@@ -94,7 +100,7 @@ class Dim:
 
 
 def ends(dims):
-    """Return the sizes with every dim at its low end, and those with every dim at its high end."""
+    """Return the sizes with every dim at its low end, and with every dim at its high end."""
     low = {dim.name: dim.low for dim in dims}
     high = {dim.name: dim.high for dim in dims}
     return [low] if low == high else [low, high]
@@ -117,7 +123,7 @@ def is_expression(value):
 
 
 def evaluate(integer, sizes):
-    """Return the int that an integer of the form is for these sizes (name -> int).
+    """Return the value of an integer of the form for these sizes (name -> int).
 
     >>> evaluate(("add", ("mul", 2, ("dim", "n")), 1), {"n": 5})
     11
@@ -185,10 +191,10 @@ def _product(left, right):
 
 
 def _divided(over, divisor):
-    """The whole part of each coefficient moves out of the division."""
+    """Return a polynomial divided by an int, with the quotient of each coefficient moved out."""
     whole = {atoms: factor // divisor for atoms, factor in over.items() if factor // divisor}
     rest = {atoms: factor % divisor for atoms, factor in over.items() if factor % divisor}
-    if not any(rest):  # a constant below the divisor at most
+    if not any(rest):  # at most a constant below the divisor
         return whole
     atoms = next(atoms for atoms in rest if atoms)
     if rest[atoms] == 1 and len(atoms) == 1 and atoms[0][0] == "floordiv" and len(rest) < 3:
@@ -216,7 +222,7 @@ def _expression(polynomial):
 
 
 def simplify(integer):
-    """Return the normal form of an integer of the form that tracing made."""
+    """Return the normal form of an integer made by tracing."""
     return integer if type(integer) is int else _expression(_polynomial(integer))
 
 
@@ -252,7 +258,7 @@ def floordiv(integer, divisor):
 
 
 def divided(integer, divisor):
-    """Return an integer of the form divided by an int where nothing remains, else None."""
+    """Return an integer of the form divided by an int, or None if there is a remainder."""
     polynomial = _polynomial(integer)
     if any(factor % divisor for factor in polynomial.values()):
         return None
@@ -273,7 +279,7 @@ def row_major(shape):
 
 
 def text(integer):
-    """Return how an integer of the form prints.
+    """Return the text of an integer of the form.
 
     >>> text(("floordiv", ("add", ("dim", "n"), -1), 2))
     '(n - 1)//2'

@@ -1,7 +1,7 @@
-"""Facts: what a traced function may ask of its device, and the answers of a device.
+"""Facts: the properties of a device that a traced function may query.
 
-A function is traced with the answers of the device that it is for. It runs only where they are the
-same, which is checked when a program is opened on a device.
+A function is traced with the facts of the device that it is for. It runs only on devices with the
+same facts, which is checked when a program is opened on a device.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def _capability(device):
     return divmod(device_facts_of(device)[0], 10)
 
 
-#: The names of public functions -> what they answer for the number of a device.
+#: Name of a public function -> its result for the number of a device.
 FACTS = {
     "is_available": lambda device: device >= 0,
     "device_count": lambda device: int(device >= 0),
@@ -31,7 +31,7 @@ FACTS = {
 
 
 def answer(name, device):
-    """Return the answer of a device, given by its number.
+    """Return a fact of a device, given by its number.
 
     >>> answer("is_available", -1)
     False
@@ -40,12 +40,12 @@ def answer(name, device):
 
 
 def check(facts, device, function):
-    """Raise `ProgramError` unless a device answers as the one did that a function was traced for.
+    """Raise `ProgramError` unless a device has the facts that a function was traced with.
 
     Parameters
     ----------
     facts : dict
-        From names to answers, which may have been JSON.
+        Maps names to values, which may come from JSON.
     device : int
         The number of the device.
     function : str
@@ -54,12 +54,13 @@ def check(facts, device, function):
     for name, wanted in facts.items():
         if name not in FACTS:
             known = ", ".join(FACTS)
-            raise argument_error(ProgramError, f"{function}.facts", Described(name[:80]), known)
+            rule = f"names from {known}"
+            raise argument_error(ProgramError, f"{function}.facts", Described(name[:80]), rule)
         wanted = tuple(wanted) if isinstance(wanted, list) else wanted
         try:
             found = answer(name, device)
         except ValueError:
             found = Described("no answer")
         if found != wanted:
-            rule = f"{wanted!r}, which {function!r} was traced for: compile it for this device"
+            rule = f"{wanted!r}, with which {function!r} was traced (compile it for this device)"
             raise argument_error(ProgramError, name, found, rule)

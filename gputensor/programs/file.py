@@ -1,4 +1,4 @@
-"""The `.gtp` file: a program as a safetensors file, and the checks that any file has to pass.
+"""The `.gtp` file: a program as a safetensors file, and the checks that every file must pass.
 
 The metadata has `format`, `version` and the SHA-256 of the entry `program`, which is the JSON of
 the functions. ``kernel.N.sm_90`` and ``launches.N`` are for GPUs (ahead/ahead_file.py);
@@ -51,7 +51,7 @@ _NUMPY = {row.name: row.numpy for row in DTYPES}
 
 
 def write(data, path, weights=None, compress=True):
-    """Write a ProgramData to a `.gtp` file, whole or not at all.
+    """Write a ProgramData to a `.gtp` file, completely or not at all.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def write(data, path, weights=None, compress=True):
     path : str or os.PathLike
     weights : str or os.PathLike, optional
         A safetensors file for the weights, relative to the folder of `path` and inside it. Weights
-        that are mapped from that very file stay where they are, and the file is left as it is.
+        that are mapped from this file are referenced, and the file is not rewritten.
     compress : bool, optional
         Whether kernels and launches, and the JSON that names them, are zlib streams.
     """
@@ -94,7 +94,7 @@ def write(data, path, weights=None, compress=True):
 
 
 def program_text(data, tables, ahead=None):
-    """Return the bytes of the entry `program`; a program that could not be read is refused."""
+    """Return the bytes of the entry `program`; ValueError if they could not be read again."""
     found = function_json.to_json(data)
     found["apart"] = tables
     if ahead is not None:
@@ -110,7 +110,7 @@ def program_text(data, tables, ahead=None):
 
 
 def names_of(functions, kinds):
-    """Return the names of what functions and their regions read as values of these kinds."""
+    """Return the names of values of these kinds in functions and their regions."""
     found = set()
     for function in functions:
         found |= {value.name for value in function.values if value.kind in kinds}
@@ -137,7 +137,7 @@ def stored(weight):
 
 
 def inside_folder(folder, path):
-    """Return the real path of a short relative `path` inside `folder`, links included, or None."""
+    """Return the real path of a short relative `path` inside `folder`, or None; resolves links."""
     if os.path.isabs(path) or not 0 < len(path) <= MOST_PATH or "\0" in path:
         return None
     folder = os.path.realpath(folder or os.curdir)
@@ -147,7 +147,7 @@ def inside_folder(folder, path):
 
 
 def mapped_entries(weights, path):
-    """Return which weights are arrays over entries of the file at `path`, with their entries."""
+    """Return {weight: entry} for the weights that are arrays over entries of the file at `path`."""
     try:
         facts = os.stat(path)
     except OSError:
@@ -168,18 +168,18 @@ def mapped_entries(weights, path):
 
 
 def read(path, weights=None):
-    """Return the ProgramData of a `.gtp` file, its weights as read-only arrays over mapped files.
+    """Return the ProgramData of a `.gtp` file, with weights as read-only arrays over mapped files.
 
     Parameters
     ----------
     path : str or os.PathLike
     weights : str or os.PathLike, optional
-        The file that has the weights which are not inside the program, wherever it is.
+        The file with the weights that are not inside the program, in any folder.
 
     Raises
     ------
     ProgramFileError
-        The file is missing, no program, damaged, or of another major version.
+        If the file is missing, not a program, damaged, or of another major version.
     """
     with one_error(path):
         opened = open_file(path)
@@ -191,18 +191,18 @@ def read(path, weights=None):
         for weight in data.weights.values():
             weight.source = mapped(weight, *places[weight.name])
     if weights is not None and not tables:
-        rule = "None, since the program holds its weights itself"
+        rule = "None, because the program contains its weights"
         raise argument_error(ValueError, "weights", os.fspath(weights), rule)
     return data
 
 
 def describe(path):
-    """Return the ProgramData of a file, without the elements of weights, and facts of the file.
+    """Return the ProgramData of a file, without the elements of weights, and facts about the file.
 
     Raises
     ------
     ProgramFileError
-        As `read` does; weights beside the program may be missing.
+        As `read` does; but separate weight files may be missing.
     """
     with one_error(path):
         opened = open_file(path)
@@ -222,14 +222,14 @@ def one_error(path):
     try:
         yield
     except (ProgramError, SafetensorsFileError) as error:
-        name, told = os.fsdecode(path), str(error)
+        name, text = os.fsdecode(path), str(error)
         name = name if name.isprintable() else ascii(name)
-        told = told if told.startswith(f"{name}: ") else f"{name}: {told}"
-        raise ProgramFileError(told) from None
+        text = text if text.startswith(f"{name}: ") else f"{name}: {text}"
+        raise ProgramFileError(text) from None
 
 
 def read_program(file):
-    """Return the ProgramData of an open file, and the weights apart: {file: {name: entry}}."""
+    """Return the ProgramData of an open file, and its separate weights: {file: {name: entry}}."""
     kind = file.metadata.get("format")
     if kind != FORMAT:
         raise argument_error(ProgramFileError, "format", described(kind), f"{FORMAT!r}")
@@ -265,7 +265,7 @@ def read_program(file):
 
 
 def checked_tables(tables, weights):
-    """Return the table of weights apart after a check of its form."""
+    """Return the table of separate weights after a check of its form."""
     is_table = isinstance(tables, dict) and len(tables) <= 1
     for names in tables.values() if is_table else ():
         is_table = isinstance(names, dict) and all(isinstance(n, str) for n in names.values())
@@ -289,7 +289,7 @@ def path_beside(path, beside):
 
 
 def mapped(weight, file, entry_name):
-    """Return the elements of a weight as an array over its entry, which has to be as declared."""
+    """Return the elements of a weight as an array over its entry, which must be as declared."""
     where = f"weights.{weight.name}"
     if not re.fullmatch("[0-9a-f]{64}", weight.sha256):
         raise argument_error(
@@ -301,7 +301,7 @@ def mapped(weight, file, entry_name):
             ProgramFileError,
             where,
             Described(f"no entry {shown(entry_name)}"),
-            f"one in {file.path}",
+            f"an entry of {file.path}",
         )
     if (entry.type, entry.shape) != stored(weight):
         raise argument_error(

@@ -1,9 +1,9 @@
 """The form between tracing and running: functions of calls, on values with one writer each.
 
-Everything here is plain data that passes read and rewrite, `text.py` prints and `file.py` keeps.
+All classes are plain data that passes read and rewrite, `text.py` prints and `file.py` stores.
 An *integer* of the form (an extent, a stride, an offset, a size) is an int or an expression of
 dims: ``("dim", "batch")``, ``("add", x, y)``, ``("mul", x, y)`` or ``("floordiv", x, y)``, whose
-parts are integers of the form again. `dims.py` evaluates and explains them.
+parts are integers of the form too. `dims.py` evaluates them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 __all__ = ["Argument", "Call", "Function", "Number", "Operand", "ProgramData", "Value", "Weight"]
 
-#: What a value is. Only temporaries and versions of states have a writer in the function.
+#: Kinds of values. Only temporaries and versions of states have a writer in the function.
 KINDS = ("input", "weight", "constant", "state", "temporary")
 
 
@@ -31,7 +31,7 @@ class Operand(NamedTuple):
 
 
 class Number(NamedTuple):
-    """A Python number in the place of an operand; `dtype` is the one it is used as."""
+    """A Python number in place of an operand, used as the dtype `dtype`."""
 
     value: Any
     dtype: str
@@ -39,11 +39,11 @@ class Number(NamedTuple):
 
 @dataclass(slots=True)
 class Value:
-    """Memory of `nbytes` bytes with one writer; its place in ``Function.values`` is its number.
+    """Memory of `nbytes` bytes with one writer; its index in ``Function.values`` is its number.
 
     A call that writes part of a value makes a new *version*: a value whose `base` is the number of
-    the version before. All versions of a value have its kind and its memory, so no call may read a
-    version after the call that writes the next one.
+    the previous version. All versions of a value have its kind and its memory, so no call may read
+    a version after the call that writes the next one.
     """
 
     kind: str
@@ -56,9 +56,9 @@ class Value:
 class Call:
     """One piece of work: a row of `_kernels/calls.py`, or control flow of `control.py`.
 
-    `reads` holds Operands, Numbers and None for operands that are absent. ``into[i]`` is the
-    version that ``writes[i]`` continues, or None when the call writes the whole of a new value.
-    `regions` are the functions of control flow.
+    `reads` contains Operands, Numbers, and None for absent operands. ``into[i]`` is the version
+    that ``writes[i]`` continues, or None if the call writes all of a new value. `regions` are the
+    functions of control flow.
     """
 
     name: str
@@ -67,13 +67,13 @@ class Call:
     reads: tuple
     into: tuple = ()
     stream: int = 0
-    line: str = ""  # where the user's code made it: "model.py:31"
+    line: str = ""  # the line of the user's code: "model.py:31"
     regions: tuple = ()
 
 
 @dataclass(slots=True)
 class Argument:
-    """A leaf of the arguments, results or states: its path in the tree, and where it is."""
+    """A leaf of the arguments, results or states: its path in the tree, and its operand."""
 
     path: str  # "x", "mask", "0.1", "layers.0.k"
     operand: Operand
@@ -81,9 +81,9 @@ class Argument:
 
 @dataclass
 class Function:
-    """Calls in order. `tree` and `result` say how leaves make the caller's structures (tree.py).
+    """Calls in order. `tree` and `result` are the structures of arguments and result (tree.py).
 
-    Functions of one name that were traced at listed sizes differ in `at` (sizes.py).
+    Functions with one name that were traced at listed sizes differ in `at` (sizes.py).
     """
 
     name: str
@@ -93,7 +93,7 @@ class Function:
     outputs: list = field(default_factory=list)  # of Argument
     states: dict = field(default_factory=dict)  # name -> (first version, last version)
     calls: list = field(default_factory=list)
-    facts: dict = field(default_factory=dict)  # query of the traced function -> answer
+    facts: dict = field(default_factory=dict)  # query of the traced function -> its result
     tree: Any = None
     result: Any = None
     at: dict = field(default_factory=dict)  # name of a dim -> the listed size that it was traced at
@@ -103,8 +103,8 @@ class Function:
 class Weight:
     """A weight or constant that the functions of a program share, under its name.
 
-    `source` gives the elements: a Tensor, or a C-contiguous NumPy array, perhaps mapped from a
-    file. `sha256` is of the bytes in C order, filled in when it is first needed.
+    `source` has the elements: a Tensor, or a C-contiguous NumPy array that may be mapped from a
+    file. `sha256` is the hash of the bytes in C order, computed when it is first needed.
     """
 
     name: str
@@ -116,7 +116,7 @@ class Weight:
 
 @dataclass
 class ProgramData:
-    """A program without a device: what `compile` makes, a file holds and `Program` runs."""
+    """A program without a device, as `compile` makes it, a file stores it and `Program` runs it."""
 
     functions: dict = field(default_factory=dict)  # name, and sizes of `at` -> Function
     weights: dict = field(default_factory=dict)  # name -> Weight; constants are "constant.N"

@@ -1,9 +1,9 @@
-"""Functions and programs as plain JSON, and the strict reader for JSON of strangers.
+"""Functions and programs as plain JSON, and the strict reader for untrusted JSON.
 
-What is written has one key for each field and leaves out what has its default. The reader ignores
-unknown keys, which later minor versions may add, and answers everything else that is wrong with
-one `ProgramFileError` that names the place: ``functions.decode.calls[3].reads[0].shape``. Its time
-and memory are proportional to the text. It checks types and limits; verify.py checks the rest.
+The JSON has one key for each field, except fields with their default. The reader ignores unknown
+keys, which later minor versions may add. Every other fault raises one `ProgramFileError` that names
+the place: ``functions.decode.calls[3].reads[0].shape``. The reader's time and memory are
+proportional to the text. It checks types and limits; verify.py checks the rest.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _refuse(path, got, rule):
 
 # Writing.
 def to_json(program):
-    """Return a ProgramData as plain JSON; the elements of weights are not in it."""
+    """Return a ProgramData as plain JSON, without the elements of weights."""
     return {
         "functions": {name: function_to_json(f) for name, f in program.functions.items()},
         "weights": {
@@ -131,7 +131,7 @@ def _integer_json(integer):
 
 
 def _attribute_json(value):
-    """A tuple is a list; what JSON lacks is an object with one key."""
+    """Return an attribute: a tuple as a list, and types that JSON lacks as an object of one key."""
     if forms.is_expression(value):
         return {"integer": _integer_json(value)}
     if isinstance(value, (tuple, list)):
@@ -163,7 +163,7 @@ _NONE = object()
 
 
 class _Reader:
-    """Builds the form from JSON of a stranger; counts calls over all functions."""
+    """Builds the form from untrusted JSON; counts the calls of all functions."""
 
     def __init__(self):
         self.calls = 0
@@ -189,7 +189,7 @@ class _Reader:
     def function(self, data, path, depth):
         _typed(data, dict, path, "an object")
         if depth > MAX_REGIONS:
-            _refuse(path, Described("regions nested deeper"), f"at most {MAX_REGIONS} levels")
+            _refuse(path, Described("more nested regions"), f"at most {MAX_REGIONS} levels")
         found = Function(self.string(data, "name", path))
         for name, part in self.named(data, "dims", path):
             found.dims[name] = self.dim(name, part, f"{path}.dims.{name}")
@@ -234,7 +234,7 @@ class _Reader:
         _typed(data, dict, path, "an object")
         operand = self.operand(data.get("operand"), f"{path}.operand")
         if not isinstance(operand, Operand):
-            _refuse(f"{path}.operand", Described("none or a number"), "a view of a value")
+            _refuse(f"{path}.operand", Described("null or a number"), "a view of a value")
         return Argument(self.string(data, "path", path, ""), operand)
 
     def call(self, data, path, depth):
@@ -250,7 +250,7 @@ class _Reader:
         for index, operand in enumerate(writes):
             if not isinstance(operand, Operand):
                 at = f"{path}.writes[{index}]"
-                _refuse(at, Described("none or a number"), "a view of a value")
+                _refuse(at, Described("null or a number"), "a view of a value")
         reads = tuple(self.operand(part, at) for part, at in self.items(data, "reads", path))
         into = tuple(
             None if part is None else _int(part, at, 0, MAX_CALLS * 64)
@@ -287,7 +287,7 @@ class _Reader:
         shape = self.integers(data, "shape", path)
         for extent in shape:
             if type(extent) is not int or extent < 0:
-                _refuse(f"{path}.shape", _shown(extent), "ints not below 0")
+                _refuse(f"{path}.shape", _shown(extent), "ints of at least 0")
         return self.dtype(data, path), shape
 
     def dtype(self, data, path):
@@ -305,7 +305,7 @@ class _Reader:
         else:
             found = tuple(self.integer(part, at) for part, at in self.items(data, key, path))
         if len(found) > MAX_RANK:
-            _refuse(f"{path}.{key}", Described(f"{len(found)} of them"), f"at most {MAX_RANK}")
+            _refuse(f"{path}.{key}", Described(f"{len(found)} ints"), f"at most {MAX_RANK}")
         return found
 
     def integer(self, data, path):
@@ -318,7 +318,7 @@ class _Reader:
             return _int(data, path, -forms.LIMIT, forms.LIMIT)
         left[0] -= 1
         if left[0] < 0 or depth > MAX_DEPTH:
-            _refuse(path, Described("a longer expression"), f"at most {MAX_PARTS} parts")
+            _refuse(path, Described("a too long expression"), f"at most {MAX_PARTS} parts")
         head = data[0] if type(data) is list and data and type(data[0]) is str else None
         if head == "dim" and len(data) == 2 and type(data[1]) is str:
             return "dim", data[1]
@@ -340,7 +340,7 @@ class _Reader:
                 _refuse(path, _shown(data), f"at most {MAX_TEXT} printable characters")
             return data
         if depth > MAX_DEPTH:
-            _refuse(path, Described("deeper nesting"), f"at most {MAX_DEPTH} levels")
+            _refuse(path, Described("more nested levels"), f"at most {MAX_DEPTH} levels")
         if type(data) is list:
             return tuple(self.attribute(part, path, depth + 1) for part in data)
         if type(data) is not dict or len(data) != 1:
@@ -368,12 +368,12 @@ class _Reader:
             raise ProgramFileError(str(error)) from None
 
     def items(self, data, key, path):
-        """(item, its path) of a list; nothing where the key is missing."""
+        """Return [(item, its path)] for a list; an empty list if the key is missing."""
         held = _typed(data.get(key, []), list, f"{path}.{key}", "a list")
         return [(item, f"{path}.{key}[{index}]") for index, item in enumerate(held)]
 
     def named(self, data, key, path):
-        """(name, item) of an object; nothing where the key is missing."""
+        """Return [(name, item)] for an object; an empty list if the key is missing."""
         path = f"{path}.{key}" if path else key
         held = _typed(data.get(key, {}), dict, path, "an object")
         for name in held:
@@ -406,7 +406,7 @@ def _int(data, path, least, most):
 
 
 def _shown(data):
-    """A value in a message: on one line, never long."""
+    """Return a value as short text of one line, for a message."""
     if type(data) in (dict, list, tuple):
         return Described(f"{'an object' if type(data) is dict else 'a list'} of {len(data)}")
     return Described(ascii(data)[:80])

@@ -1,7 +1,8 @@
-"""`fuse`: a function's element-wise steps and reductions as one kernel, or the line that is not.
+"""`fuse`: runs a function's element-wise steps and reductions as one kernel.
 
 The function is traced; its calls become the trees of one formula (`_kernels/formula.py`) over the
-axes of its largest tensor. Reductions are along the same axes, the columns of the formula.
+axes of its largest tensor. All reductions must be along the same axes, the columns of the formula.
+An error names the line that does not fit into one kernel.
 """
 
 from __future__ import annotations
@@ -39,20 +40,27 @@ def _is_tensor(part):
 def fuse(fn):
     """Return `fn` as one kernel: its element-wise steps, reductions and row functions.
 
-    The kernel is made at the first call with each signature. Values between the steps stay
-    unrounded: in float32, or float64 where a tensor is float64. Reductions are along the same axes
-    of the largest shape; all else broadcasts to that shape. Called while another function is
-    traced, `fn` becomes a part of that.
+    The kernel is made at the first call with each signature. Values between the steps are not
+    rounded: they are float32, or float64 if a tensor is float64. Reductions are along the same axes
+    of the largest shape; all other tensors broadcast to that shape. If `fn` is called while another
+    function is traced, it becomes part of that trace.
 
     Parameters
     ----------
     fn : callable
-        Of tensors on one device, in trees, and Python values.
+        A function of trees of tensors on one device, and Python values.
+
+    Returns
+    -------
+    callable
+        Takes the arguments of `fn` and returns its result.
 
     Raises
     ------
     TraceError
-        A line of `fn` does what one kernel cannot, at its first call.
+        At the first call, if a line of `fn` cannot be part of one kernel.
+    TypeError
+        If `fn` is not callable.
 
     Examples
     --------
@@ -69,7 +77,7 @@ def fuse(fn):
 
 
 class Load(NamedTuple):
-    """What the kernel reads: an input or constant, with strides along the formula's axes."""
+    """An input or constant that the kernel reads, with strides along the formula's axes."""
 
     source: object  # the number of a leaf, or a tensor from outside
     strides: tuple
@@ -83,7 +91,7 @@ class Result(NamedTuple):
 
 
 class Kernel(NamedTuple):
-    """One signature's formula, and what goes to it."""
+    """The formula of one signature, with its loads and results."""
 
     trees: tuple
     row_ndim: int
@@ -94,7 +102,7 @@ class Kernel(NamedTuple):
 
 
 class Fused:
-    """What :func:`fuse` returns."""
+    """The callable that :func:`fuse` returns."""
 
     def __init__(self, fn):
         functools.update_wrapper(self, fn)
@@ -144,7 +152,7 @@ class Fused:
 
 
 class _Fusing:
-    """From the calls of a traced function to one formula."""
+    """Converts the calls of a traced function to one formula."""
 
     def __init__(self, name, function, weights):
         self.name, self.function, self.weights = name, function, weights
@@ -164,7 +172,7 @@ class _Fusing:
         raise TraceError(self.line, f"{self.name}: got {what}", f"one kernel takes {rule}")
 
     def _columns(self):
-        """The axes that reductions are along; the last one when there are none."""
+        """Return the axes of the reductions, or the last axis without reductions."""
         found = None
         for call in self.function.calls:
             self.line = call.line
@@ -172,7 +180,7 @@ class _Fusing:
             if shape is None:
                 continue
             if shape != self.whole:
-                self._refuse(f"a reduction of shape {shape}", f"one of {self.whole}")
+                self._refuse(f"a reduction of shape {shape}", f"reductions of shape {self.whole}")
             count = len(shape)
             given = call.attributes.get("axes")
             axes = tuple(range(count - call.attributes["row_ndim"], count) if given is None
@@ -184,7 +192,7 @@ class _Fusing:
         return found if found is not None else (last,) if last >= 0 else ()
 
     def kernel(self):
-        """Return the Kernel, or raise for the call that does not fit."""
+        """Return the Kernel; raise TraceError for a call that does not fit."""
         for call in self.function.calls:
             self.line = call.line
             if any(one is not None for one in call.into):
@@ -198,7 +206,7 @@ class _Fusing:
         trees, results = zip(*map(self._result, self.function.outputs), strict=True)
         made = formula(trees)
         if made.loads != len(self.loads):
-            self._refuse("inputs that nothing reads", "results of all of them")
+            self._refuse("inputs that are not used", "inputs that the results depend on")
         shape = tuple(self.whole[axis] for axis in self.order)
         return Kernel(trees, len(self.columns), shape, tuple(self.loads), results,
                       self.function.result)  # fmt: skip
@@ -206,28 +214,31 @@ class _Fusing:
     # ---- operands
 
     def _places(self, call, shape):
-        """The axis of the formula for each axis of a call: of what it reads, or from the right."""
+        """Return the axis of the formula for each axis of a call.
+
+        It is that of the temporaries that the call reads, or counts from the right.
+        """
         places = [None] * len(shape)
         for one in call.reads:
             if one is None or isinstance(one, Number) or one.value not in self.trees:
                 continue
             for axis, place in self._walked(one):
                 if places[axis] not in (None, place):
-                    self._refuse("tensors turned against each other", "axes in one order")
+                    self._refuse("tensors with permuted axes", "axes in one order")
                 places[axis] = place
         shift = len(self.whole) - len(shape)
         for axis, extent in enumerate(shape):
             if places[axis] is None and extent > 1:
                 places[axis] = axis + shift
             if extent > 1 and (places[axis] < 0 or self.whole[places[axis]] != extent):
-                self._refuse(f"the shape {shape}", f"one that broadcasts to {self.whole}")
+                self._refuse(f"the shape {shape}", f"shapes that broadcast to {self.whole}")
         known = [place for place in places if place is not None]
         if sorted(set(known)) != known:
-            self._refuse("tensors turned against each other", "axes in one order")
+            self._refuse("tensors with permuted axes", "axes in one order")
         return places
 
     def _walked(self, one):
-        """(axis of a view, axis of the formula) of a temporary's axes."""
+        """Yield (axis of the view, axis of the formula) for the axes of a temporary's view."""
         axes, shape = self.axes[one.value]
         dense = {stride: axis for axis, (stride, extent) in
                  enumerate(zip(row_major(shape), shape, strict=True)) if extent > 1}  # fmt: skip
@@ -240,11 +251,11 @@ class _Fusing:
                 yield axis, axes[dense[stride]]
 
     def _tree(self, one, places):
-        """The tree of what a call reads."""
+        """Return the tree of an operand that a call reads."""
         if isinstance(one, Number):
             value = one.value
             if isinstance(value, complex):
-                self._refuse("a complex number", "real ones")
+                self._refuse("a complex number", "real numbers")
             value = float(value) if not isinstance(value, bool) else int(value)
             return ("number", value if math.isfinite(value) else str(value))
         if one.value in self.trees:
@@ -254,19 +265,19 @@ class _Fusing:
             if extent > 1:
                 strides[places[axis]] = stride
         if _KINDS[one.dtype] == "complex":
-            self._refuse(f"the dtype {one.dtype}", "a real one")
+            self._refuse(f"the dtype {one.dtype}", "real dtypes")
         value = self.function.values[one.value]
         numbers = [i for i, given in enumerate(self.function.inputs)
                    if given.operand.value == one.value]  # fmt: skip
         if value.kind not in ("input", "weight", "constant"):
-            self._refuse("a tensor that nothing wrote", "results of steps")
+            self._refuse("a tensor that was never written", "results of steps")
         source = numbers[0] if numbers else self.weights[value.name].source
         load = Load(source, tuple(strides[axis] for axis in self.order), one.offset)
         for number, known in enumerate(self.loads):
             if known.source is load.source and known[1:] == load[1:]:
                 return ("load", number)
         if len(self.loads) == MAX_LOADS:
-            self._refuse("one more tensor", f"at most {MAX_LOADS} of them")
+            self._refuse("one more tensor", f"at most {MAX_LOADS} tensors")
         self.loads.append(load)
         return ("load", len(self.loads) - 1)
 
@@ -283,7 +294,7 @@ class _Fusing:
         if op == "copy":
             return self._keep(out, self._cast(parts[0], call.reads[0].dtype, out.dtype), places)
         if _KINDS[compute] not in ("float", "bool") or op not in OPERATIONS:
-            self._refuse(f"{op} of {compute}", "steps on floating-point numbers and truth values")
+            self._refuse(f"{op} of {compute}", "steps on floating-point numbers and bools")
         return self._keep(out, (op, *parts), places)
 
     def _cast(self, part, source, target):
@@ -317,15 +328,16 @@ class _Fusing:
             self._keep(out, _replaced(given, parts), range(len(self.whole)))
 
     def _result(self, output):
-        """The tree of an output, and how its tensor lies along the formula's axes."""
+        """Return the tree of an output, and its Result: the layout along the formula's axes."""
         one = output.operand
         if one.value not in self.trees:
-            self._refuse("an argument as it is", "results of steps")
+            self._refuse("an argument as the result", "results of steps")
         made, (axes, shape) = self.trees[one.value], self.axes[one.value]
         is_row = not formula((made,)).by_column[made] if _loads(made) else True
         size = math.prod(self.whole[axis] for axis in self.order[: -len(self.columns) or None])
         if math.prod(shape) != (size if is_row else math.prod(self.whole)):
-            self._refuse(f"a result of shape {shape}", f"one of {self.whole}, or without columns")
+            rule = f"results of shape {self.whole}, or of that without columns"
+            self._refuse(f"a result of shape {shape}", rule)
         strides = dict.fromkeys(range(len(self.whole)), 0)
         for axis, (extent, stride) in enumerate(zip(shape, row_major(shape), strict=True)):
             if extent > 1:
@@ -345,7 +357,7 @@ def _loads(node):
 
 
 def _replaced(node, parts):
-    """A formula's tree with the trees of its operands in their places."""
+    """Return a formula's tree with the trees of its operands in place of loads."""
     if node[0] == "load":
         return parts[node[1]]
     return tuple(_replaced(one, parts) if isinstance(one, (tuple, list)) else one for one in node)

@@ -1,4 +1,4 @@
-"""`jit`: a function that is compiled at its first call with each signature."""
+"""`jit`: compiles a function at its first call with each signature."""
 
 from __future__ import annotations
 
@@ -22,12 +22,25 @@ MANY_SHAPES = 9
 
 
 def jit(fn):
-    """Return `fn` compiled: traced at the first call of each signature, run by its program then.
+    """Return `fn` compiled: traced at the first call with each signature, then run as a program.
 
     A signature is the structure of the arguments, the dtypes and shapes of their tensors, all
-    Python values, the device, and the precision of products. Tensors that `fn` takes from outside
-    are kept as references: what is written to them later shows. Called while another function is
-    traced, `fn` becomes a part of that.
+    Python values, the device, and the precision of products. Tensors that `fn` captures are kept as
+    references, so later writes to them are visible. If `fn` is called while another function is
+    traced, it becomes part of that trace. Results are equal to those of eager execution bit for
+    bit.
+
+    Parameters
+    ----------
+    fn : callable
+        A function of trees of tensors on one device, and Python values.
+
+    Raises
+    ------
+    TraceError
+        At the first call, if a line of `fn` cannot be part of a program.
+    TypeError
+        If `fn` is not callable.
 
     Examples
     --------
@@ -46,14 +59,14 @@ def _is_tensor(part):
 
 
 class Jit:
-    """What :func:`jit` returns."""
+    """The callable that :func:`jit` returns."""
 
     def __init__(self, fn):
         functools.update_wrapper(self, fn)
         self.fn = fn
         self.signature = inspect.signature(fn)
         self.programs = {}  # signature -> Program
-        self.shapes = {}  # signature without shapes -> how many shapes it had
+        self.shapes = {}  # signature without shapes -> the number of its shapes
 
     def __call__(self, *arguments, **named):
         if active() is not None:

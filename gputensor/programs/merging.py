@@ -1,7 +1,7 @@
-"""Several traces of one function, at several sizes, as one Function with integers of the form.
+"""Merges traces of one function at several sizes into one Function with integers of the form.
 
-The traces have to agree in all but integers. An integer that differs must be explained by the dims
-and the extents that calls before it have (samples.py); if it is not, the error names its line.
+The traces may differ only in integers. An integer that differs must be an expression of the dims
+and of extents of earlier calls (samples.py); otherwise the error names its line.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ __all__ = ["merge"]
 
 
 def merge(traces, sizes, dims):
-    """Return the Function and weights that stand for all traces, and the Explainer of its integers.
+    """Return the merged Function, its weights, and the Explainer of its integers.
 
     Parameters
     ----------
     traces : list of (Function, dict)
         One for each of `sizes`, with the weights that it used.
     sizes : list of dict
-        From the names of dims to sizes.
+        Each maps the names of dims to sizes.
     dims : dict
-        From names to Dims.
+        Maps names to Dims.
     """
     functions = [function for function, _weights in traces]
     if len(traces) == 1:
@@ -60,12 +60,11 @@ class _Merger:
     def integer(self, what, values):
         found = self.explainer.explain(values)
         if found is None:
-            # Those in the middle show what is not explained, too.
             self.refuse(what, values)
         return found
 
     def part(self, what, parts):
-        """Any part of a call: integers are explained, all else has to be the same."""
+        """Merge any part of a call: integers are explained, other parts must be equal."""
         first = parts[0]
         if type(first) is not bool and parts.count(first) == len(parts):
             return first
@@ -81,7 +80,7 @@ class _Merger:
         return self.same(what, parts)
 
     def base(self, bases):
-        """The version that a write continues; at some sizes it may cover all of the memory."""
+        """Return the version that a write continues; it may be None at sizes of whole writes."""
         found = [base for base in bases if base is not None]
         return self.same("a version", found) if found else None
 
@@ -151,7 +150,7 @@ class _Merger:
             merged.values.append(Value(kind, nbytes, name, base))
         merged.outputs = self.arguments([function.outputs for function in functions])
         self.same("the states", [function.states for function in functions])
-        self.same("what it asks of the device", [function.facts for function in functions])
+        self.same("the facts of the device", [function.facts for function in functions])
         return merged
 
     def arguments(self, rows):
@@ -163,7 +162,7 @@ class _Merger:
 
 
 def _check_weights(function, traces):
-    """Constants of all traces have to be the same values."""
+    """Check that the constants of all traces have the same values."""
     names = [weights.keys() for weights in traces]
     first = traces[0]
     for weights in traces[1:]:
@@ -171,7 +170,7 @@ def _check_weights(function, traces):
             other = weights.get(name)
             if other is None or not _is_same(weight, other):
                 line = _line_of(function, name)
-                problem = f"{name} is made outside of the trace from a size"
+                problem = f"{name} is made outside the trace and depends on a size"
                 raise TraceError(
                     line, problem, "make it with gt.arange or gt.full, or list sizes with at"
                 )
@@ -191,7 +190,7 @@ def _is_same(one, other):
 
 
 def _line_of(function, name):
-    """Where a function reads a constant first."""
+    """Return the line where a function first reads a constant."""
     numbers = {i for i, value in enumerate(function.values) if value.name == name}
     for call in function.calls:
         for operand in call.reads:

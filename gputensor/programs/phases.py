@@ -1,7 +1,7 @@
 """Phases of compiling, for inspecting the result of each.
 
-A watcher is called with the name of a phase and the ProgramData that it leaves. It may raise: what
-follows is then not done.
+A watcher is called with the name of a phase and the resulting ProgramData. If it raises, the later
+phases are not run.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from gputensor.programs.passes.plan import plan
 
 __all__ = ["PHASES", "phase_text", "reached", "watching"]
 
-#: In order. With rounding="each" nothing is fused; a program without targets has nothing bound.
+#: In order. "fused" is skipped with rounding="each", and "bound" in a program without targets.
 PHASES = ("trace", "clean", "fused", "planned", "bound")
-#: Called with a phase and the ProgramData that it leaves, after each phase.
+#: Called after each phase, with its name and the resulting ProgramData.
 reached = Watcher("phases")
 watching = reached.watching
 
@@ -37,7 +37,7 @@ def _named(function, sizes):
 
 
 def _plan_text(function):
-    """Where temporaries lie, at both ends of each dim."""
+    """Return the places of temporaries, at both ends of each dim."""
     found = []
     for sizes in ends(function.dims.values()):
         made = plan(function, sizes)
@@ -51,7 +51,7 @@ def _plan_text(function):
 
 
 def _bound_texts(data):
-    """The launches of each call, for each target and size."""
+    """Yield the launches of each call, for each target and size."""
     ahead = data.ahead
     for target, lists in ahead.lists.items():
         for function in data.functions.values():

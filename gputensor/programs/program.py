@@ -25,9 +25,9 @@ from gputensor.tensor.manipulation import empty
 
 __all__ = ["Program", "load_program"]
 
-WITH_CONDITIONS = "none: no kernel of the program sets conditions, so the host reads flags"
-WITH_WAITS = "none: another library computes some calls, and waits for the GPU"
-AS_ASKED = "none: call by call, as was asked for"
+WITH_CONDITIONS = "none: the program has no kernel that sets conditions, so the host reads flags"
+WITH_WAITS = "none: another library computes some calls and waits for the GPU"
+AS_REQUESTED = "none: call by call, as requested"
 WITH_MANY_CALLS = "none: loops make too many calls for a graph"
 MOST_NODES = 10_000
 
@@ -35,9 +35,9 @@ MOST_NODES = 10_000
 def load_program(path, device=None, weights=None, verify=False, rebuild=False):
     """Return the program of a `.gtp` file, on a device.
 
-    Weights go to the device; a program that is open there already with weights of the same content
-    shares them. The functions of the file are always compared with their hash; nothing is shared
-    whose hash was not computed here.
+    Weights are copied to the device, or shared with open programs there that have weights of the
+    same content. The functions of the file are always compared with their hash. Weights are shared
+    only after this process has computed their hash.
 
     Parameters
     ----------
@@ -45,17 +45,24 @@ def load_program(path, device=None, weights=None, verify=False, rebuild=False):
     device : device, optional
         The current device by default.
     weights : str or os.PathLike, optional
-        The file of the weights that are not inside the program, when it is in another place.
+        The file of weights that are not inside the program, if it has moved.
     verify : bool
-        Compare the elements of all weights with their hashes, too: about as long as a copy.
+        Also compare the elements of all weights with their hashes, which takes about as long as
+        copying them.
     rebuild : bool
-        Leave the kernels and launches of the file aside and make them anew, which takes NVRTC.
-        Device code cannot be checked: it may read and write all GPU memory of the process.
+        Ignore the kernels and launches of the file and make them again, which needs NVRTC. Device
+        code cannot be checked: it may read and write all GPU memory of the process.
+
+    Returns
+    -------
+    Program
 
     Raises
     ------
     ProgramFileError
-        The file is missing, no program, damaged, or too large for the device.
+        If the file is missing, not a program, damaged, or too large for the device.
+    ProgramError
+        If the program was compiled for a device with other facts.
     """
     data = file.read(path, weights=weights)
     if rebuild:
@@ -67,23 +74,23 @@ def load_program(path, device=None, weights=None, verify=False, rebuild=False):
 class Program(Caller):
     """Functions and their weights on one device.
 
-    Made by :func:`compile`, :func:`jit` and :func:`load_program`. Its functions are its methods; a
-    program of one function is called itself. Printing it shows the calls.
+    :func:`compile`, :func:`jit` and :func:`load_program` make programs. The functions of a program
+    are its methods; a program of one function can be called directly. Printing it shows the calls.
 
     Parameters
     ----------
     data : ProgramData
-        What was traced, or read from a file.
+        The traced functions, or those of a file.
     device : device, optional
-        Where it runs; the current device by default.
+        The device that it runs on; the current device by default.
     verify : bool
         Compare the elements of weights with the hashes that a file declares.
     opened : bool
-        False: for GPUs that are not there. It has no device and cannot be called, only saved.
+        False for a program for GPUs that are not present: it has no device and can only be saved.
 
     Notes
     -----
-    Without state it is called from any thread, each call with a session that no other call uses.
+    A program without state may be called from any thread; each call uses a session of its own.
     With state, calls go through :meth:`session`.
     """
 
@@ -96,7 +103,7 @@ class Program(Caller):
     def __init__(self, data, device=None, verify=False, opened=True):
         self.data = data
         self.variants = variants_of(data.functions)
-        #: by name; of a function that was traced at several sizes, the first one
+        #: by name; the first variant of a function that was traced at several sizes
         self.functions = {name: found[0] for name, found in self.variants.items()}
         self.only_name = next(iter(self.functions)) if len(self.functions) == 1 else None
         self.has_state = bool(data.states)
@@ -105,7 +112,7 @@ class Program(Caller):
         self._lock = threading.Lock()
         self.free = []
         self.is_closed = False
-        #: False: calls are launched one by one, for measurements; before the first call
+        #: False launches calls one by one, for measurements; set it before the first call
         self.uses_graphs = True
         self.weights = {}
         self.device = self._lists = None
@@ -150,9 +157,14 @@ class Program(Caller):
         Parameters
         ----------
         check : bool
-            For finding faults: each call is waited for, and the first one that fails or makes a
-            NaN stops the function with a ProgramRunError that names the user's line. The calls
-            before it have written to the state.
+            For finding faults: wait for each call. The first call that fails or makes a NaN stops
+            the function with a ProgramRunError that names the user's line. Earlier calls have then
+            written to the state.
+
+        Raises
+        ------
+        RuntimeError
+            If the program is closed, or was made for GPUs that are not present.
 
         Examples
         --------
@@ -169,7 +181,8 @@ class Program(Caller):
         if self.device is None:
             names = ", ".join(map(str, self.data.ahead.lists))
             got = Described(f"a call of a program for {names}")
-            raise argument_error(RuntimeError, "program", got, "save(), and load_program there")
+            rule = "save(), then load_program on such a GPU"
+            raise argument_error(RuntimeError, "program", got, rule)
         states = {name: self.first_state(name, None) for name in self.data.states}
         return Session(self, states, check)
 
@@ -183,7 +196,7 @@ class Program(Caller):
         return tensor
 
     def state_tree(self, states):
-        """The tree of a session's states."""
+        """Return the tree of a session's states."""
         if self.data.state_tree is None:
             return dict(states)
         return tree.unflatten(self.data.state_tree, [states[name] for name in self.data.states])
@@ -195,16 +208,21 @@ class Program(Caller):
         ----------
         path : str or os.PathLike
         weights : str or os.PathLike, optional
-            A safetensors file for the weights, relative to the folder of `path`. Weights that are
-            mapped from this file (`map_safetensors`) stay where they are.
+            A safetensors file for the weights, relative to the folder of `path` and inside it.
+            Weights that are mapped from this file (`map_safetensors`) are referenced, not copied.
         compress : bool, optional
-            Whether kernels, launches and their JSON are compressed, by zlib, which makes them four
-            times smaller. Without Python they are then read by the machine's ``libz.so.1``.
+            Whether to compress kernels, launches and their JSON with zlib, which makes them four
+            times smaller. Without Python, ``libz.so.1`` of the machine decompresses them.
+
+        Raises
+        ------
+        ValueError
+            For a `weights` outside the folder of `path`.
         """
         file.write(self.data, path, weights=weights, compress=compress)
 
     def close(self):
-        """Give the weights and all free sessions back. Open sessions keep what they need."""
+        """Release the weights and all free sessions. Open sessions keep the memory they need."""
         self.is_closed = True
         while self.free:
             self.free.pop().close()
@@ -217,7 +235,7 @@ class Program(Caller):
     def __exit__(self, kind, value, trace):
         self.close()
 
-    # ---- what a session asks
+    # ---- the interface for sessions
 
     def is_flat(self, name):
         """Whether each argument of a function is one tensor."""
@@ -225,7 +243,7 @@ class Program(Caller):
         return structure is None or all(part == tree.LEAF for part in structure.parts)
 
     def result_form(self, name):
-        """How outputs make the result: 0: the only one itself, 1: a tuple, 2: another tree."""
+        """Return the form of the result: 0 is the only output, 1 a tuple, 2 another tree."""
         function = self.functions[name]
         structure, count = function.result, len(function.outputs)
         if structure is None:
@@ -245,7 +263,7 @@ class Program(Caller):
         return tree.matched(function.tree, _by_name(name, names, args, kwargs), _is_leaf)
 
     def imported(self, path, leaf):
-        """Return a tensor over an object with DLPack."""
+        """Return a tensor that shares the memory of an object with `__dlpack__`."""
         if isinstance(leaf, np.ndarray | np.generic) or not hasattr(leaf, "__dlpack__"):
             rule = f"a tensor on {self.device}, or an object there that has __dlpack__"
             raise argument_error(TypeError, path, Described(type(leaf).__name__), rule)
@@ -264,7 +282,7 @@ class Program(Caller):
         return found
 
     def _bound(self, function, sizes):
-        """A new Binding, and whether it is launched call by call."""
+        """Return a new Binding, with the reason if it is launched call by call."""
         found = bind(function, sizes)
         if self._lists is not None:
             self._lists.apply(found)
@@ -280,50 +298,50 @@ class Program(Caller):
                 found.graph = WITH_WAITS if has_waits else WITH_CONDITIONS
                 found.graph = WITH_MANY_CALLS if has_many else found.graph
             if not self.uses_graphs:
-                found.is_by_calls, found.graph = True, AS_ASKED
+                found.is_by_calls, found.graph = True, AS_REQUESTED
         return found
 
     def bind_launches(self):
-        """Have all calls on a GPU bound as launch lists, also those of a program without any."""
+        """Bind all calls on a GPU as launch lists, even in a program without targets."""
         if self._lists is None:
             self._lists = DeviceLists(Ahead(), self.device_number)
             self._bindings = {}
 
     def result(self, name, outputs):
-        """Return what a function gives, from its outputs."""
+        """Return the result of a function, built from its outputs."""
         return tree.unflatten(self.functions[name].result, outputs)
 
     def count_copy(self, name):
-        """Note that an input of a function had to be copied."""
+        """Count an input of a function that had to be copied."""
         with self._lock:
             self._copies[name] += 1
 
     # ---- about the program
 
     def report(self):
-        """Return what running takes, for each function.
+        """Return the resources that each function uses.
 
         Returns
         -------
         dict
-            For each function a dict: ``copied_inputs`` counts inputs that were not contiguous or
+            For each function a dict. ``copied_inputs`` counts inputs that were not contiguous or
             not aligned to 16 bytes. ``sizes`` has a dict for each size that was used: in bytes
-            ``arena``, ``lower_bound`` (the most that lives at once), ``sum`` (of all temporaries)
-            and ``scratch`` (memory beside the arena that calls which were bound ahead need);
-            ``graph`` tells the nodes of its graph, or why there is none. ``launches`` is there for
-            a program that was compiled for GPUs: how many calls of the program had their launches
-            in it, and how many were bound here. Of a program with quantized weights ``matrices``
-            has a dict for each that the function reads: ``bytes`` and ``plain_bytes``,
-            ``relative_error``, ``worst_row`` and its error, and ``snr_db``; ``results`` the errors
-            of what the calls of `calibrate` gave.
+            ``arena``, ``lower_bound`` (the most temporaries in use at once), ``sum`` (of all
+            temporaries) and ``scratch`` (memory after the arena for calls that were bound ahead);
+            ``graph`` describes the graph, or says why there is none. In a program compiled for
+            GPUs, ``launches`` counts the calls whose launches were in the program, and those that
+            were bound here. In a program with quantized weights, ``matrices`` has a dict for each
+            that the function reads: ``bytes`` and ``plain_bytes``, ``relative_error``,
+            ``worst_row`` and its error, and ``snr_db``; ``results`` has the errors of the results
+            of the calls in `calibrate`.
         """
         found = {
             name: {"copied_inputs": self._copies[name], "sizes": []} for name in self.functions
         }
-        for name, told in found.items():
+        for name, one in found.items():
             if "quantization" in self.data.metadata:
-                told["matrices"] = matrices_of(self.data, self.functions[name])
-                told["results"] = results_of(self.data, name)
+                one["matrices"] = matrices_of(self.data, self.functions[name])
+                one["results"] = results_of(self.data, name)
         for one in found.values() if self._lists is not None else ():
             one["launches"] = {"found": self._lists.found, "made": self._lists.made}
         for (name, *sizes), binding in self._bindings.items():
@@ -353,7 +371,7 @@ def _is_leaf(value):
 
 
 def _by_name(function, names, args, kwargs):
-    """Arguments by the names of their parameters, in order."""
+    """Return the arguments by parameter name, in order."""
     found = dict(zip(names, args, strict=False))
     wrong = [name for name in kwargs if name not in names or name in found]
     missing = [name for name in names if name not in found and name not in kwargs]

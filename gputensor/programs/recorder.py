@@ -1,9 +1,9 @@
-"""From the calls of a traced function to values and versions.
+"""Records the calls of a traced function as values and versions.
 
-A `Recorder` gets what a function queues on the device of a trace, by addresses, and writes it down
-as a Function: one for the function, one for each region of control flow. A `Place` is the memory of
-one tensor and its views; it knows the value that holds its elements now. A call that writes a place
-moves it on to a new value or version, so aliases, views and ``out=`` need no rules of their own.
+A `Recorder` receives the calls that a function queues on the device of a trace, with addresses as
+operands, and records them as a Function: one for the function, one for each region of control flow.
+A `Place` is the memory of one tensor and its views, with its current value. A call that writes a
+place gives it a new value or version, so aliases, views and ``out=`` need no special rules.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from gputensor.tensor.manipulation import empty
 __all__ = ["Recorder", "Trace"]
 
 _EMPTY = "empty"
-_new = tuple.__new__  # of named tuples, in half of the time of a call of the class
+_new = tuple.__new__  # makes named tuples in half the time of a call of the class
 
 
 class _Traced(Function):
-    """A function while it is traced; `is_own`: which outputs are whole temporaries already."""
+    """A function while it is traced; `is_own` tells which outputs are whole temporaries."""
 
     def __init__(self, name):
         super().__init__(name)
@@ -47,12 +47,12 @@ class Place:
         self.start, self.nbytes = start, nbytes
         self.kind = kind  # of function.KINDS, or "upload": a constant until it is written to
         self.name = name
-        self.current = None  # the number of its value in `owner`; None: nothing has written it
+        self.current = None  # the number of its value in `owner`; None if it was never written
         self.owner = None  # the Recorder that wrote it last, or whose input it is
 
 
 class Trace:
-    """What the recorders of one trace share: places, and what was lifted from outside.
+    """The common data of the recorders of one trace: places, and tensors lifted from outside.
 
     Parameters
     ----------
@@ -62,21 +62,21 @@ class Trace:
     Attributes
     ----------
     weights : dict
-        From a name to a Weight, of what the trace used: constants, and weights that were given.
+        Name -> Weight, for the constants and weights that the trace used.
     """
 
     def __init__(self, tracer):
         self.tracer = tracer
-        self.starts = []  # of places, rising
-        self.end = 0  # of the last of them
+        self.starts = []  # of places, in ascending order
+        self.end = 0  # the end of the last place
         self.places = {}  # start -> Place
-        self.kept = []  # tensors and storages whose places must outlast them
+        self.kept = []  # tensors and storages, kept so that their addresses stay in use
         self.outside = {}  # (device, address of the storage) -> [(first, last, tensor), ...]
         self.weights = {}
         self.constants = 0
 
     def place(self, address):
-        """The place that holds an address."""
+        """Return the place that contains an address."""
         found = self.places.get(address)
         if found is not None:
             return found
@@ -88,7 +88,7 @@ class Trace:
         block = uncached_block(self.tracer.number, address)
         if block is None:
             way_out = "copy it first, or pass it in state"
-            raise TraceError(user_line(), "memory that no tensor of the trace has", way_out)
+            raise TraceError(user_line(), "memory that is no tensor of the trace", way_out)
         return self.add(Place(*block))
 
     def add(self, place):
@@ -102,7 +102,7 @@ class Trace:
         return place
 
     def new(self, kind, name, dtype, shape):
-        """A tensor of the trace whose memory is of some kind, and its place."""
+        """Return a tensor of the trace with memory of a kind, and its place."""
         tensor = empty(shape, dtype=dtype, device=self.tracer.number)
         start, nbytes, _offset = storage_place(tensor)
         self.kept.append(tensor)
@@ -111,7 +111,7 @@ class Trace:
         return tensor, self.add(Place(start, nbytes, kind, name))
 
     def weight(self, name, dtype, shape, source):
-        """The tensor of the trace for a weight; a Tensor as `source` is recognised elsewhere."""
+        """Return the tensor of the trace for a weight; later uses of a Tensor `source` find it."""
         tensor, _place = self.new("weight", name, dtype, shape)
         self.weights[name] = Weight(name, dtype, tuple(shape), source)
         if hasattr(source, "data_ptr") and source.is_contiguous:
@@ -119,14 +119,14 @@ class Trace:
         return tensor
 
     def know(self, source, tensor):
-        """Tensors over the memory of `source` are views of `tensor` from now on."""
+        """Treat tensors over the memory of `source` as views of `tensor` from now on."""
         start, _nbytes, offset = storage_place(source)
         key = device_number_of(source), start
         self.outside.setdefault(key, []).append((offset, offset + source.nbytes, tensor))
         self.kept.append(source)
 
     def lift(self, tensor):
-        """The tensor of the trace for one from outside: of a weight, or of a new constant."""
+        """Return the tensor of the trace for one from outside: a weight's, or a new constant's."""
         dtype = dtype_name(tensor.dtype)
         shape, itemsize = tensor.shape, tensor.itemsize
         if not tensor.size:
@@ -150,7 +150,7 @@ class Trace:
         return self.lift(tensor)
 
     def upload(self, operand, array):
-        """The values of a NumPy array for new memory."""
+        """Make new memory a constant with the values of a NumPy array."""
         name = self.constant_name()
         place = self.place(operand.address)
         place.kind, place.name = "upload", name
@@ -170,7 +170,7 @@ class Recorder:
     trace : Trace
     name : str
     parent : Recorder, optional
-        Of the function that the region is in.
+        The recorder of the function that contains the region.
     """
 
     def __init__(self, trace, name, parent=None):
@@ -186,18 +186,18 @@ class Recorder:
 
     @classmethod
     def of(cls, tracer, name):
-        """The first recorder of a trace, which gets the calls from now on."""
+        """Return the first recorder of a trace, which receives the calls from now on."""
         recorder = cls(Trace(tracer), name)
         recorder.function.facts = tracer.facts
         tracer.record(recorder)
         return recorder
 
-    # ---- what _kernels calls
+    # ---- called by _kernels
 
     def call(self, row, stream, arguments):
         if get_ident() != self.thread:
             raise TraceError(
-                user_line(), "a tensor of a trace in another thread", "use it where it is traced"
+                user_line(), "a tensor of a trace in another thread", "use it in the traced thread"
             )
         line = user_line(2)
         attributes, written, read = row.split(arguments)
@@ -228,7 +228,7 @@ class Recorder:
         raise TraceError(user_line(), problem, way_out)
 
     def stream_now(self):
-        """The number of the current stream."""
+        """Return the number of the current stream."""
         handle = stream_handle(self.trace.tracer.number)
         return self.streams.setdefault(handle, len(self.streams))
 
@@ -239,7 +239,7 @@ class Recorder:
         return len(self.values) - 1
 
     def weight(self, name, kind, nbytes):
-        """The value of a weight or constant in this function."""
+        """Return the value of a weight or constant in this function."""
         number = self.numbers.get(name)
         if number is None:
             number = self.numbers[name] = self.value(kind, nbytes, name)
@@ -252,7 +252,7 @@ class Recorder:
         return place.current
 
     def current(self, place):
-        """The value that holds a place now, as a value of this function."""
+        """Return the current value of a place, as a value of this function."""
         if place.kind in ("weight", "constant", "upload"):
             kind = "weight" if place.kind == "weight" else "constant"
             return self.weight(place.name, kind, place.nbytes)
@@ -264,21 +264,21 @@ class Recorder:
             return self.captures[place]
         if not self.is_inside(place.owner):
             raise TraceError(
-                user_line(), "a tensor of a loop or branch outside of it", "return it from there"
+                user_line(), "a tensor of a loop or branch used outside it", "return it from there"
             )
         number = self.value("input", place.nbytes)
         self.captures[place] = number
         return number
 
     def is_inside(self, owner):
-        """Whether this is a region in `owner`, at any depth."""
+        """Whether this is a region inside `owner`, at any depth."""
         parent = self.parent
         while parent is not None and parent is not owner:
             parent = parent.parent
         return parent is not None
 
     def read(self, given):
-        """The operand of a call that reads it."""
+        """Return the Operand or Number for an operand that a call reads."""
         if given is None:
             return None
         memory = given.memory()
@@ -292,12 +292,12 @@ class Recorder:
         return _new(Operand, (value, dtype, shape, strides, address - place.start))
 
     def nothing(self, dtype, shape, strides):
-        """An operand without elements."""
+        """Return an operand without elements."""
         self.trace.weights.setdefault(_EMPTY, Weight(_EMPTY, "uint8", (0,), np.empty(0, np.uint8)))
         return Operand(self.weight(_EMPTY, "constant", 0), dtype, shape, strides, 0)
 
     def make(self, tensor):
-        """The operand of a call that writes all of a new tensor."""
+        """Return the operand of a call that writes all of a new tensor."""
         shape, dtype = tensor.shape, dtype_name(tensor.dtype)
         strides = forms.row_major(shape)
         place = self.trace.place(storage_place(tensor)[0]) if tensor.size else Place(0, 0)
@@ -306,7 +306,7 @@ class Recorder:
         return Operand(place.current, dtype, shape, strides)
 
     def write(self, given, covers, line):
-        """The operand of a call that writes it, and the version that it continues."""
+        """Return the operand that a call writes, and the version that it continues."""
         address, dtype, shape, strides = given.memory()
         place = self.trace.places.get(address) or self.trace.place(address)
         if place.kind != "temporary" or place.owner not in (self, None):
@@ -336,12 +336,12 @@ class Recorder:
             problem = f"a write to the {place.kind} {place.name!r}"
             way_out = "copy it first, or pass it in state"
         else:
-            problem = "a write in a loop or branch to a tensor that it did not make"
+            problem = "a write in a loop or branch to a tensor from outside it"
             way_out = "copy it first, and return the copy"
         raise TraceError(line, problem, way_out)
 
     def own(self, place, is_whole):
-        """Memory of uploaded values that is about to be written is a temporary with a copy."""
+        """Turn memory of uploaded values into a temporary with a copy of them, before a write."""
         source = None if is_whole else self.current(place)
         place.kind = "temporary"
         if source is not None:
@@ -350,7 +350,7 @@ class Recorder:
         place.name = ""
 
     def clear(self, place):
-        """Zeros for memory that is read before anything wrote it."""
+        """Fill memory with zeros that is read before it was written."""
         self.fill(place, Number(0, "uint8"))
 
     def fill(self, place, source):
@@ -364,5 +364,5 @@ class Recorder:
 
 
 def is_dense(given, place):
-    """Whether an operand covers all bytes of its memory, each once."""
+    """Whether an operand covers each byte of its memory exactly once."""
     return given.covers(place.start, place.nbytes)

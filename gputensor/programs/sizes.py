@@ -1,7 +1,8 @@
 """Sizes of a call: the function that was traced for them, and the sizes of its dims.
 
-With `at` a function is traced once for each combination of listed sizes. These are functions of the
-same name and with the same arguments, each with its own `Function.at`; a call's shapes choose.
+With `at`, a function is traced once for each combination of listed sizes. The resulting functions
+have the same name and the same arguments, but different `Function.at`; the shapes of a call select
+one.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ MOST_VARIANTS = 256
 
 
 def key_of(name, at):
-    """The name of a function in a program: its own, and the sizes that it was traced at.
+    """Return the key of a function in a program: its name, and the sizes that it was traced at.
 
     >>> key_of("decode", {}), key_of("decode", {"n": 16, "m": 2})
     ('decode', 'decode@n=16,m=2')
@@ -28,7 +29,7 @@ def key_of(name, at):
 
 
 def variants_of(functions):
-    """{name: the functions of that name, in order}."""
+    """Return {name: the functions with that name, in order}."""
     found = {}
     for function in functions.values():
         found.setdefault(function.name, []).append(function)
@@ -39,15 +40,15 @@ def variants_of(functions):
 
 
 def at_sizes(source, at, is_spec):
-    """The sources of a function at all combinations of the sizes of `at` that are its dims'.
+    """Return the sources of a function at all combinations of the sizes that `at` has for its dims.
 
     Parameters
     ----------
     source : Source
     at : dict
-        From names of dims to lists of sizes.
+        Maps names of dims to lists of sizes.
     is_spec : callable
-        Whether a part of the arguments is a spec.
+        Tells whether a part of the arguments is a spec.
     """
     specs, structure = tree.flatten(source.arguments, is_spec)
     known = {dim.name: dim for _path, one in specs for dim in one.dims()}
@@ -89,7 +90,7 @@ def _fixed(shape, sizes):
 
 
 def difference(first, other):
-    """What two functions of one name do not share, or None: sizes choose, so all else is equal."""
+    """Return (name, got, rule) of a difference between two variants beyond sizes, or None."""
     if list(first.at) != list(other.at):
         return "at", list(other.at), list(first.at)
     if set(first.at) & set(other.dims):
@@ -99,10 +100,10 @@ def difference(first, other):
             [(one.path, one.operand.dtype, len(one.operand.shape)) for one in getattr(f, name)]
             for f in (other, first)
         )
-        if name == "outputs":  # ranks may follow sizes
+        if name == "outputs":  # ranks may depend on sizes
             found, wanted = ([part[:2] for part in parts] for parts in (found, wanted))
         if found != wanted:
-            return name, Described("others"), f"those at {_shown(first.at)}"
+            return name, Described("different ones"), f"those at {_shown(first.at)}"
     for name in ("tree", "result"):
         if getattr(first, name) != getattr(other, name):
             return name, Described("another structure"), f"that at {_shown(first.at)}"
@@ -113,16 +114,16 @@ def _shown(at):
     return ", ".join(f"{dim}={size}" for dim, size in at.items()) or "no sizes"
 
 
-# ---- choosing
+# ---- selection
 
 
 def choose(functions, shapes):
-    """Return the function of one name that takes these shapes of inputs, and the sizes of its dims.
+    """Return the variant that accepts these shapes of inputs, and the sizes of its dims.
 
     Raises
     ------
     ValueError
-        An extent is none that a function takes; the message names the input and the dim.
+        If no variant accepts an extent; the message names the input and the dim.
     """
     left = functions
     if len(functions) > 1:
@@ -133,7 +134,7 @@ def choose(functions, shapes):
 
 
 def _taking(functions, number, axis, extent):
-    """The functions that take an extent; what is no matter of `at` is left to `match_sizes`."""
+    """Return the functions that accept an extent; `match_sizes` checks extents that `at` lacks."""
     argument = functions[0].inputs[number]
     if axis >= len(argument.operand.shape):
         return functions
@@ -155,7 +156,7 @@ def match_sizes(function, shapes):
     Raises
     ------
     ValueError
-        An extent is none that the function takes; the message names the input and the dim.
+        If the function does not accept an extent; the message names the input and the dim.
     """
     sizes, others = {}, []
     for argument, shape in zip(function.inputs, shapes, strict=True):
@@ -175,12 +176,13 @@ def match_sizes(function, shapes):
                 others.append((where, extent, integer))
     for name in function.dims:
         if name not in sizes:
-            raise argument_error(ValueError, name, Described("no input that has it"), "one")
+            got = Described("no input with this dim")
+            raise argument_error(ValueError, name, got, "an input with the dim as an extent")
     for where, extent, integer in others:
         if extent != dims.evaluate(integer, sizes):
             rule = dims.text(integer)
             if type(integer) is tuple:
-                rule += f", which is {dims.evaluate(integer, sizes)}"
+                rule += f" = {dims.evaluate(integer, sizes)}"
             raise argument_error(ValueError, where, extent, rule)
     return sizes
 

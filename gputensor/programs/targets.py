@@ -1,7 +1,8 @@
 """Targets: the GPUs that a program can be compiled for, by any of their names.
 
-A target is an architecture with the facts that kernels are chosen by. A product's name stands for
-its facts; that of an architecture for those of the product which the table has first.
+A target is an architecture with the facts by which kernels are selected. The name of a product
+stands for its facts; the name of an architecture stands for those of its first product in the
+table.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ class Target(NamedTuple):
     capability : int
         Ten times the compute capability.
     multiprocessors, shared_nbytes : int
-        How many there are, and the shared memory of each.
+        The number of multiprocessors, and the shared memory of each.
     has_ptx : bool
-        PTX goes with it, which newer GPUs can run.
+        Whether PTX is included, which newer GPUs can run.
     """
 
     capability: int
@@ -36,12 +37,12 @@ class Target(NamedTuple):
 
     @property
     def architecture(self):
-        """``"sm_90"``."""
+        """The name of the architecture, such as ``"sm_90"``."""
         return f"sm_{self.capability}"
 
     @property
     def facts(self):
-        """What `device_facts_of` says of such a device."""
+        """The result of `device_facts_of` for such a device."""
         return self.capability, self.multiprocessors, self.shared_nbytes
 
     def __str__(self):
@@ -49,7 +50,7 @@ class Target(NamedTuple):
 
 
 # Capability, shared memory of a multiprocessor in KiB, other names of the architecture, and
-# products with their multiprocessors; where a family has several, those of the largest.
+# products with their multiprocessors (of the largest product in a family).
 _ROWS = (
     (60, 64, "pascal", "p100:56"),
     (61, 96, "", "p40:30 p4:20 gtx10xx:28"),
@@ -84,13 +85,13 @@ def _table():
     return found
 
 
-#: From each name, in small letters and without signs but ``_`` of sm_90, to its Target.
+#: Name -> Target; names are in lower case, without punctuation except the ``_`` in sm_90.
 TARGETS = _table()
 _SERIES = re.compile(r"((?:gtx|rtx)(?:10|16|20|30|40|50))[0-9]{2}(?:ti|super|tisuper|d)?")
 
 
 def _plain(name):
-    """A name as the table has it: rtx4090 is rtx40xx."""
+    """Return a name in the form of the table; rtx4090 becomes rtx40xx."""
     plain = re.sub(r"[\s\-_.]", "", name.lower())
     plain = re.sub(r"^(nvidia|geforce|tesla|jetson)+", "", plain)
     plain = re.sub(r"^sm([0-9]+a?)$", r"sm_\1", plain)
@@ -111,19 +112,19 @@ def _one(text, device):
         found = TARGETS[plain]
     else:
         near = difflib.get_close_matches(plain, TARGETS, 3, 0.6)
-        rule = " or ".join(near) if near else "a name of gputensor compile --list_targets"
+        rule = " or ".join(near) if near else "a name from gputensor compile --list_targets"
         raise argument_error(ValueError, "target", Described(repr(text[:80])), rule)
     return found._replace(has_ptx=bool(plus))
 
 
 def parse(text, device=None):
-    """Return the Targets of a text, or of a sequence of texts, in order, each once.
+    """Return the distinct Targets of a text, or of a sequence of texts, in order.
 
     Parameters
     ----------
     text : str or sequence of str
-        Names in any case, with spaces or dashes, with commas between them. ``native`` is `device`,
-        or ``sm_80+ptx`` where that is no GPU.
+        Names separated by commas, in any case; spaces and dashes are ignored. ``native`` is
+        `device`, or ``sm_80+ptx`` if that is not a GPU.
     device : int, optional
         The number of a device.
 

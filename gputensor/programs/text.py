@@ -1,8 +1,8 @@
-"""What `print` shows of a function: one line for each call. Nothing parses it.
+"""The text of a function for `print`: one line for each call. It is not meant to be parsed.
 
-A temporary prints as its number, a weight, constant, input or state as its name. An operand shows
-what differs from the way its value was made: dtype, shape, strides when they are not row-major,
-and the offset in bytes. Attributes that say nothing (None, False, a factor of 1) are left out.
+A temporary is shown by its number; a weight, constant, input or state by its name. An operand shows
+only differences from the operand that made its value: dtype, shape, strides that are not row-major,
+and the offset in bytes. Attributes without effect (None, False, a factor of 1) are omitted.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _SHORT = {
     "bool": "i1", "bfloat16": "bf16", "float8_e4m3": "f8E4M3FN", "float8_e5m2": "f8E5M2",
     "complex64": "cf64", "complex128": "cf128",
 }  # fmt: skip
-_OMITTED = {"alpha": ("1", "1.0"), "beta": ("0", "0.0"), "precision": ("0",)}  # what says nothing
+_OMITTED = {"alpha": ("1", "1.0"), "beta": ("0", "0.0"), "precision": ("0",)}  # without effect
 _INFIX = {"add": ("+", 1), "sub": ("-", 1), "mul": ("*", 2), "div": ("/", 2)}
-_WIDE = 96  # results stand in one column unless a call is longer
+_WIDE = 96  # results are aligned in one column unless a call is longer
 _MAX_ITEMS = 6  # states and inputs that the first line shows from each end
 
 
 def dtype_text(dtype):
-    """The short name of a dtype.
+    """Return the short name of a dtype.
 
     >>> dtype_text("float32"), dtype_text("uint8"), dtype_text("bool")
     ('f32', 'ui8', 'i1')
@@ -38,7 +38,7 @@ def _extents(integers):
 
 
 def operand_text(operand, dims=()):
-    """The layout of an operand: ``f32[1,4096]``, ``f32[64,8]/[1,64]+256``.
+    """Return the layout of an operand as text: ``f32[1,4096]``, ``f32[64,8]/[1,64]+256``.
 
     `dims` are the dims of its integers.
     """
@@ -56,7 +56,7 @@ def _enclosed(integer):
 
 
 def _is_row_major(operand, sizes):
-    """Tried at the ends of the range: integers from a file are not to be multiplied out."""
+    """Whether an operand is row-major for these sizes; integers from a file are not expanded."""
     try:
         shape = [forms.evaluate(extent, sizes) for extent in operand.shape]
         strides = [forms.evaluate(stride, sizes) for stride in operand.strides]
@@ -71,18 +71,18 @@ def _is_row_major(operand, sizes):
 
 
 def program_text(program):
-    """The text of all functions of a ProgramData."""
+    """Return the text of all functions of a ProgramData."""
     return "\n\n".join(function_text(f, program.states) for f in program.functions.values())
 
 
 def function_text(function, states=None):
-    """The text of a function.
+    """Return the text of a function.
 
     Parameters
     ----------
     function : Function
     states : dict, optional
-        From the name of a state to (dtype, shape); without it only names are shown.
+        Maps the name of a state to (dtype, shape); without it only names are shown.
     """
     lines = [_head(function, states or {})]
     rows = _Rows(function, function.dims.values()).fill("  ")
@@ -121,7 +121,7 @@ def _some(items):
 
 
 class _Rows:
-    """The lines of one function: (call, results and line) of every call, regions indented."""
+    """The lines of one function: (call, results and line) for each call, with indented regions."""
 
     def __init__(self, function, dims):
         self.function, self.dims, self.rows = function, dims, []
@@ -176,12 +176,12 @@ class _Rows:
         return f"%{values[number].name}" if named else f"%{number}"
 
     def memory(self, number):
-        """The name of the memory of a value: of its first version."""
+        """Return the name of a value's memory, which is that of its first version."""
         name = self.name(self.first.get(number, number))
         return name if name[1:].isdigit() else name[1:]
 
     def view(self, operand, version=None):
-        """An operand by name, with what differs from how its value was made."""
+        """Return an operand by name, with differences from the operand that made its value."""
         if version is not None:
             operand = operand._replace(value=version)
         name, whole = self.name(operand.value), self.made.get(operand.value)
@@ -199,7 +199,7 @@ class _Rows:
 
 
 def _step(tree, level=0):
-    """A formula in the notation of Python: ``exp(a - max(a))``. Operands are a, b, c."""
+    """Return a formula in Python's notation: ``exp(a - max(a))``. Operands are a, b, c."""
     if type(tree) is not tuple or not tree:
         return repr(tree)
     head, *parts = tree

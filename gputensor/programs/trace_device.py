@@ -1,8 +1,8 @@
-"""The device of a trace: a phantom host device that stands for the one a program is made for.
+"""The device of a trace: a phantom host device in place of the device a program is made for.
 
-Tensors on it have shapes, dtypes and addresses, and no memory. Its calls go to a recorder
-(recorder.py). Addresses never repeat, since the device defers and the allocator does not cache:
-what is freed stays reserved until the device closes. The functions that user code reaches ask the
+Tensors on it have shapes, dtypes and addresses, but no memory. Its calls go to a recorder
+(recorder.py). Addresses never repeat, because the device is deferred and the allocator does not
+cache: freed memory stays reserved until the device closes. Functions of the library consult the
 `Tracer` of their thread where an eager call would raise, or where a device is named.
 """
 
@@ -25,15 +25,15 @@ __all__ = ["Tracer", "active", "user_line"]
 
 CAPACITY = 1 << 62
 _LIBRARY = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_NAMES: dict[str, str] = {}  # file name -> how it is shown; "" inside of the library
+_NAMES: dict[str, str] = {}  # file name -> its text in messages; "" inside the library
 
-#: What needs a value -> what to do instead.
+#: Operation that needs a value -> what to do instead.
 WAYS_OUT = {
     "bool()": "use gt.where, gt.cond or gt.while_loop",
     "numpy()": "return the tensor and read it outside",
     "print": "return the tensor, or print its shape and dtype",
-    "nonzero()": "its shape depends on values: use gt.where",
-    "a mask as an index": "its shape depends on values: use gt.where",
+    "nonzero()": "use gt.where, because its shape depends on values",
+    "a mask as an index": "use gt.where, because its shape depends on values",
     "index()": "use gt.take, or an index of one element",
     "DLPack": "return the tensor and share the result",
     "data_ptr()": "return the tensor and share the result",
@@ -42,9 +42,9 @@ _OTHERWISE = "keep it as a tensor, or pass the number in as a Python value"
 
 
 def user_line(depth=1):
-    """Return where the nearest frame outside of the library is: ``"model.py:31"``.
+    """Return the line of the nearest frame outside the library, such as ``"model.py:31"``.
 
-    Frames below `depth` (1: the caller) are known to be inside.
+    The search begins at `depth` (1 is the caller); nearer frames are known to be inside.
     """
     frame = sys._getframe(depth)
     while frame is not None:
@@ -59,14 +59,14 @@ def user_line(depth=1):
 
 
 def calling_line(depth):
-    """Return where the frame at a depth is (1: the caller), or "" inside of the library."""
+    """Return the line of the frame at a depth (1 is the caller), or "" inside the library."""
     frame = sys._getframe(depth)
     name = _shown(frame.f_code.co_filename)
     return f"{name}:{frame.f_lineno}" if name else ""
 
 
 def _shown(file):
-    """How a file is named in messages; "" inside of the library."""
+    """Return the name of a file in messages, or "" inside the library."""
     if file not in _NAMES:
         _NAMES[file] = "" if file.startswith(_LIBRARY) else os.path.basename(file)
     return _NAMES[file]
@@ -83,19 +83,18 @@ class Tracer:
     Parameters
     ----------
     target : int
-        The number of the device that the program is for; a phantom GPU stands for one that is not
-        there.
+        The number of the device that the program is for, or of a phantom GPU in its place.
     facts : dict
-        Takes what the traced function asks of its device, and the answers.
+        Receives the facts that the traced function queries.
 
     Attributes
     ----------
     number : int
         The number of the phantom device.
     recorder : Recorder
-        Keeps the calls; set by :meth:`record`.
+        Receives the calls; set by :meth:`record`.
     notes : Notes or None
-        Of the extents that the function compares (sampling/extents.py), where it has dims.
+        The comparisons of extents (sampling/extents.py), for a function with dims.
     """
 
     def __init__(self, target, facts):
@@ -106,12 +105,12 @@ class Tracer:
         self.number = None
         self.recorder = None
         self.written = set()  # storages that the function made on other devices
-        self.streams = {}  # (device, handle) of outside -> Stream of this device
+        self.streams = {}  # (device, handle) of an outside stream -> Stream of this device
         self.thread = threading.get_ident()
 
     def __enter__(self):
         if active() is not None:
-            self.refuse("a trace inside of a trace", "call the function itself")
+            self.refuse("a trace inside a trace", "call the function itself")
         self.number = open_host(capacity=CAPACITY, seed=0, phantom=True)
         try:
             open_allocator(self.number)
@@ -138,12 +137,12 @@ class Tracer:
         close_host(self.number)
 
     def record(self, recorder):
-        """Give the calls to `recorder` from now on; return the one before."""
+        """Send the calls to `recorder` from now on; return the previous one."""
         before, self.recorder = self.recorder, recorder
         set_recorder(self.number, recorder)
         return before
 
-    # ---- what core, streams and transfers ask (streams/order/traces.pxi)
+    # ---- called by core, streams and transfers (streams/order/traces.pxi)
 
     def device(self, number):
         if number in (self.number, self.target, 0, -1):
@@ -169,12 +168,12 @@ class Tracer:
         return self.streams[key]
 
     def lift(self, function, operands, out):
-        """Tensors that meet on several devices, as tensors of this one."""
+        """Return operands on several devices as tensors of this device."""
         numbers = [device_number_of(one) for one in (*operands, out) if type(one) is Tensor]
         if len(set(numbers)) == 1:
             return operands
         if self.number not in numbers:
-            # Not of the trace: what happens is what happens without one.
+            # No tensor of the trace: raise the error of an eager call.
             names = sorted({str(device_of(number)) for number in numbers})
             raise ValueError(
                 f"{function}: operands: got devices {' and '.join(names)}; expected one device "
@@ -185,7 +184,7 @@ class Tracer:
         return tuple(self.inside(one) if type(one) is Tensor else one for one in operands)
 
     def inside(self, tensor):
-        """The tensor of the trace for one that may be from outside."""
+        """Return the tensor of the trace for a tensor that may be from outside."""
         if device_number_of(tensor) == self.number:
             return tensor
         return self.recorder.trace.lift(tensor)
@@ -200,14 +199,14 @@ class Tracer:
             self.written.add(storage)
 
     def extents(self, number, values):
-        """The shape of a tensor, or its size, as the traced function gets to see it."""
+        """Return the shape of a tensor, or its size, as the traced function sees it."""
         line = calling_line(2) if self.notes is not None and number == self.number else ""
         return self.notes.read(line, values) if line else values
 
     def length(self, number, extent):
-        """The function asks for `len` of a tensor, which has to be a plain int.
+        """Note that the function takes `len` of a tensor, which must be a plain int.
 
-        What it is compared with cannot be seen; the ints in the code around it may be that.
+        Its comparisons cannot be observed; the int constants of the calling code are candidates.
         """
         line = calling_line(2) if self.notes is not None and number == self.number else ""
         if line:
@@ -218,16 +217,18 @@ class Tracer:
             self.refuse("a write to a tensor from outside", "pass it in state")
 
     def fact(self, name, device):
-        """The target's answer to a question about a device."""
+        """Return a fact of the target, and record it."""
         if device is not None:
             self.device(Device(device).number)
         if name not in facts.FACTS:
-            self.refuse(f"{name}() on a device of a program", "ask before, or for its capability")
+            self.refuse(
+                f"{name}() on a device of a program", "call it before, or query the capability"
+            )
         if name not in self.facts:
             try:
                 self.facts[name] = facts.answer(name, self.target)
             except DeviceError:
-                self.refuse(f"{name}() of a GPU that is not there", "ask for its capability")
+                self.refuse(f"{name}() of a GPU that is not present", "query its capability")
         return self.facts[name]
 
     def refuse(self, problem, way_out):

@@ -1,7 +1,8 @@
-"""Traces a function: at each sample of its dims, then as one Function whose integers are explained.
+"""Traces a function at each sample of its dims, and merges the traces into one Function.
 
-Parameters named `weights` and `state` receive those trees, all others what their specs say. Nothing
-here knows devices or files; recorder.py writes the calls down, and samples.py explains integers.
+Parameters named `weights` and `state` receive those trees; all others receive tensors for their
+specs. This module does not depend on devices or files; recorder.py records the calls, and
+samples.py explains integers.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _MOST_SAMPLES = 64
 
 @dataclass(frozen=True)
 class Spec:
-    """What an argument will be: the shape, whose extents may be `Dim`s, and the dtype."""
+    """The shape and dtype of an argument; extents may be `Dim`s."""
 
     shape: tuple
     dtype: Any
@@ -71,12 +72,22 @@ def is_spec(part):
 
 
 def spec(shape, dtype="float32"):
-    """Return what an argument of a program will be.
+    """Return the Spec of an argument of a program: its shape and dtype.
 
     Parameters
     ----------
     shape : int or sequence of int and Dim
+        At most 16 extents of 0 to 2**40.
     dtype : dtype
+
+    Returns
+    -------
+    Spec
+
+    Raises
+    ------
+    TypeError, ValueError
+        For extents of another type or range.
 
     Examples
     --------
@@ -99,10 +110,10 @@ def spec(shape, dtype="float32"):
 
 @dataclass
 class Source:
-    """A function to trace, with the trees that it gets.
+    """A function to trace, with the trees of its arguments.
 
     `arguments` maps parameters to trees of specs and Python values; `weights` and `state` are lists
-    of (name, dtype, shape, source), with the structure that puts them together.
+    of (name, dtype, shape, source), each with the structure of its tree.
     """
 
     name: str
@@ -112,15 +123,15 @@ class Source:
     weights_tree: Any
     state: list
     state_tree: Any
-    at: dict = field(default_factory=dict)  # sizes that its specs had dims for
+    at: dict = field(default_factory=dict)  # sizes in place of dims of its specs
 
     def parameters(self):
-        """The parameters of the function, without those that take trees."""
+        """The parameters of the function."""
         return inspect.signature(self.function).parameters
 
 
 def arguments_of(name, function, specs, named):
-    """The arguments of a function by parameter: `specs` in order, and `named`."""
+    """Return the arguments of a function by parameter: `specs` in order, and `named`."""
     parameters = inspect.signature(function).parameters
     for parameter in parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
@@ -134,19 +145,19 @@ def arguments_of(name, function, specs, named):
     arguments = {p.name: given for p, given in zip(taken, specs, strict=False)}
     for key in named:
         if key not in [p.name for p in plain]:
-            got = Described("an option or argument that is not known")
+            got = Described("an unknown option or argument")
             known = ", ".join(["weights", "state", "target", "at", *(p.name for p in plain)])
             raise argument_error(TypeError, key, got, f"one of {known}")
     arguments.update(named)
     for parameter in plain:
         if parameter.default is parameter.empty and parameter.name not in arguments:
             got = Described("no spec")
-            raise argument_error(TypeError, parameter.name, got, f"one, since {name} needs it")
+            raise argument_error(TypeError, parameter.name, got, f"a spec, because {name} needs it")
     return {p.name: arguments[p.name] for p in plain if p.name in arguments}
 
 
 def leaves_of(name, given):
-    """([(name, dtype, shape, source)], structure) of a tree of weights or states."""
+    """Return ([(name, dtype, shape, source)], structure) of a tree of weights or states."""
     is_leaf = (Spec, Tensor, np.ndarray)
     leaves, structure = tree.flatten(given, lambda part: isinstance(part, is_leaf), "")
     found = []
@@ -167,14 +178,14 @@ def leaves_of(name, given):
 def trace_function(source, target):
     """Return the Function of a source for a device, and its weights by name.
 
-    Raises `TraceError` for what a program cannot hold.
+    Raises `TraceError` for work that a program cannot represent.
     """
     inputs, structure = tree.flatten(source.arguments, is_spec)
     dims = {}
     for path, leaf in inputs:
         for dim in leaf.dims():
             if dims.setdefault(dim.name, dim) != dim:
-                raise argument_error(ValueError, path, dim, f"{dims[dim.name]}, as before")
+                raise argument_error(ValueError, path, dim, f"{dims[dim.name]} as before")
     sizes, others = samples(dims.values()), []
     while True:
         runs = [_run(source, inputs, structure, one, target) for one in sizes]
@@ -191,7 +202,7 @@ def trace_function(source, target):
         sizes += more
         if len(sizes) > _MOST_SAMPLES:
             line = next(reversed(runs[-1].notes.comparisons)).line
-            problem = f"{source.name} takes another way at each of {_MOST_SAMPLES} sizes"
+            problem = f"{source.name} takes another branch at each of {_MOST_SAMPLES} sizes"
             raise TraceError(line, problem, WAY_OUT)
     low = {dim.name: dim.low for dim in dims.values()}
     for one in others if low in (*sizes, *others) else (low, *others):
@@ -209,12 +220,12 @@ def trace_function(source, target):
 
 
 def _is_above(sizes, least):
-    """Whether no size is below the least that is merged."""
+    """Whether no size is below the least size of the merged traces."""
     return all(size >= least[name] for name, size in sizes.items())
 
 
 def forms_of(function):
-    """The integers of a function that depend on dims."""
+    """Return the integers of a function that depend on dims."""
     found = set()
 
     def look(part):
@@ -239,7 +250,7 @@ def forms_of(function):
 
 
 def _run(source, inputs, structure, sizes, target):
-    """What one run at given sizes makes."""
+    """Run the function at given sizes; return the function, weights and notes of the trace."""
     with Tracer(target, {}) as tracer:
         tracer.notes = Notes() if sizes else None
         recorder = Recorder.of(tracer, source.name)
@@ -286,7 +297,7 @@ def _call(function, arguments):
 
 
 def input_tensor(recorder, path, dtype, shape):
-    """A tensor of the trace that is an input of the function."""
+    """Add an input to the function; return its tensor in the trace."""
     tensor, place = recorder.trace.new("input", path, dtype, shape)
     value = recorder.input(place)
     operand = Operand(value, dtype, tuple(shape), forms.row_major(shape))
@@ -295,7 +306,7 @@ def input_tensor(recorder, path, dtype, shape):
 
 
 def _states(source, recorder, arguments):
-    """[(name, place, tensor)] of the states, which go to the arguments as a tree."""
+    """Return [(name, place, tensor)] of the states; add their tree to the arguments."""
     found = []
     if arguments is None:
         return found
@@ -321,7 +332,7 @@ def _check_states(source, states, arguments):
 
 
 def finish(recorder, result):
-    """Make the tensors of a result the outputs; `copy_outputs` makes them whole temporaries."""
+    """Make the tensors of a result outputs; `copy_outputs` makes them whole temporaries later."""
     function = recorder.function
     inside = recorder.trace.tracer.inside
     leaves, structure = tree.flatten(result, lambda part: isinstance(part, Tensor), "")
@@ -335,7 +346,7 @@ def finish(recorder, result):
 
 
 def copy_outputs(functions):
-    """Copy outputs that are no whole temporaries of their own at some of the sizes."""
+    """Copy outputs that are not distinct whole temporaries at all sizes."""
     rows = zip(*[function.is_own for function in functions], strict=False)
     for place, column in enumerate(rows):
         for function in () if all(column) else functions:
@@ -347,7 +358,7 @@ def copy_outputs(functions):
 
 
 def operand_of(recorder, tensor):
-    """The operand of a call that reads a tensor of the trace."""
+    """Return the operand of a call that reads a tensor of the trace."""
     itemsize, dtype = tensor.itemsize, dtype_name(tensor.dtype)
     strides = tuple(stride // itemsize for stride in tensor.strides)
     if not tensor.size:
@@ -377,7 +388,7 @@ def _is_own(recorder, operand, taken):
 
 
 def _copied(function, operand):
-    """A row-major copy of an operand in a value of its own."""
+    """Add a row-major copy of an operand to a new value; return the copy's operand."""
     source = Number(0, operand.dtype) if 0 in operand.shape else operand
     itemsize = DTYPES[dtype_code(operand.dtype)].itemsize
     number = len(function.values)

@@ -1,8 +1,8 @@
-"""Nested dicts, lists, tuples, named tuples and dataclasses of leaves: taken apart and rebuilt.
+"""Trees: nested dicts, lists, tuples, named tuples and dataclasses of leaves.
 
-A structure says how the leaves of a tree make the tree. It is plain data and can be kept in a
-file. From a file no class is looked up: named tuples and dataclasses of another process come back
-as named tuples of the same name and fields, made here, which have the attributes of both.
+Trees are flattened to leaves and a structure, and rebuilt from these. A structure is plain data and
+can be stored in a file. No class is looked up for a file: named tuples and dataclasses of another
+process become named tuples with the same name and fields, which have the attributes of both.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gputensor.programs.sampling.extents import Extent
 __all__ = ["Structure", "flatten", "from_json", "matched", "paths", "to_json", "unflatten"]
 
 MAX_DEPTH = 64
-#: What a tree may hold beside leaves; a structure keeps it.
+#: Types of values that a tree may contain in addition to leaves; the structure stores them.
 _PLAIN = (type(None), bool, int, float, str)
 _KEYS = "at most 1024 printable characters or an int within ±2**62"
 _SEQUENCES = ("list", "tuple")
@@ -31,15 +31,16 @@ _RECORDS = ("namedtuple", "dataclass")
 class Structure(NamedTuple):
     """One node of a tree.
 
-    `kind` is "leaf", "plain" (a Python value, kept here), "dict", "list", "tuple", "namedtuple" or
-    "dataclass". Equal structures have equal kinds, keys in the same order, names and plain values.
+    `kind` is "leaf", "plain" (a Python value, stored here), "dict", "list", "tuple", "namedtuple"
+    or "dataclass". Equal structures have equal kinds, keys in the same order, names and plain
+    values.
     """
 
     kind: str
     keys: tuple = ()  # of a dict; the field names of a named tuple or dataclass
     parts: tuple = ()
     name: str = ""  # of the class
-    value: Any = None  # what a plain node holds
+    value: Any = None  # of a plain node
     make: Any = None  # the class, in the process that flattened the tree
 
     def __eq__(self, other):
@@ -65,9 +66,9 @@ def flatten(tree, is_leaf, path=""):
     ----------
     tree : object
         Leaves, dicts with keys of str or int, lists, tuples, named tuples, dataclasses, and None,
-        bool, int, float and str, which the structure keeps.
+        bool, int, float and str, which the structure stores.
     is_leaf : callable
-        Whether an object is a leaf.
+        Tells whether an object is a leaf.
     path : str
         The path of the tree itself.
 
@@ -82,7 +83,7 @@ def flatten(tree, is_leaf, path=""):
     if len(set(paths)) != len(paths):
         twice = next(path for path in paths if paths.count(path) > 1)
         got = Described(f"two leaves {twice!r}")
-        raise argument_error(ValueError, path or "tree", got, "keys that keep paths apart")
+        raise argument_error(ValueError, path or "tree", got, "keys that give distinct paths")
     return leaves, structure
 
 
@@ -95,7 +96,7 @@ def _flatten(tree, is_leaf, path, leaves, depth):
     if type(tree) is Extent:
         return Structure("plain", value=int(tree))
     if depth == MAX_DEPTH:
-        got = Described("a tree that is nested deeper")
+        got = Described("more nested levels")
         raise argument_error(ValueError, path or "tree", got, f"at most {MAX_DEPTH} levels")
     kind, items = _items(tree, path)
     parts = tuple(
@@ -110,7 +111,7 @@ def _flatten(tree, is_leaf, path, leaves, depth):
 
 
 def _items(tree, path):
-    """(kind, [(key, part), ...]) of a container."""
+    """Return (kind, [(key, part), ...]) of a container."""
     if isinstance(tree, Mapping):
         for key in tree:
             if type(key) not in (str, int):
@@ -134,7 +135,7 @@ def _items(tree, path):
 
 
 def joined(path, key):
-    """The path of a part.
+    """Return the path of a part.
 
     >>> joined("layers.0", "q")
     'layers.0.q'
@@ -148,7 +149,7 @@ def unflatten(structure, leaves):
     tree = _unflatten(structure, leaves)
     if next(leaves, leaves) is not leaves:
         got = Described("more leaves than the structure has")
-        raise argument_error(ValueError, "leaves", got, "one for each")
+        raise argument_error(ValueError, "leaves", got, "one for each leaf of the structure")
     return tree
 
 
@@ -158,7 +159,7 @@ def _unflatten(structure, leaves):
         leaf = next(leaves, leaves)
         if leaf is leaves:
             got = Described("fewer leaves than the structure has")
-            raise argument_error(ValueError, "leaves", got, "one for each")
+            raise argument_error(ValueError, "leaves", got, "one for each leaf of the structure")
         return leaf
     if kind == "plain":
         return structure.value
@@ -179,10 +180,10 @@ def _unflatten(structure, leaves):
 
 
 def matched(structure, tree, is_leaf, path=""):
-    """Return the leaves of a tree in the order of a structure that was made from another one.
+    """Return the leaves of a tree in the order of a structure that was made from another tree.
 
-    Lists and tuples serve for each other, as do named tuples and dataclasses with the same fields;
-    keys of dicts may be in any order; plain values have to be equal.
+    Lists match tuples, and named tuples match dataclasses with the same fields; keys of dicts may
+    be in any order; plain values must be equal.
     """
     leaves = []
     _match(structure, tree, is_leaf, path, leaves)
@@ -217,7 +218,7 @@ def _match(structure, tree, is_leaf, path, leaves):
 
 
 def shown(keys):
-    """The first few of some keys, for a message."""
+    """Return the first few keys as text, for a message."""
     keys = [str(key) for key in keys]
     return ", ".join(keys[:8]) + (", …" if len(keys) > 8 else "")
 
@@ -250,9 +251,9 @@ def to_json(structure):
 
 
 def from_json(data, path="tree"):
-    """Return the structure of plain JSON, which may come from a stranger's file.
+    """Return the structure of plain JSON, which may come from an untrusted file.
 
-    Raises `ValueError` with the path of what is wrong.
+    Raises `ValueError` with the path of a fault.
     """
     return _read(data, path, 0)
 
@@ -261,7 +262,7 @@ def _read(data, path, depth):
     if data == "leaf":
         return LEAF
     if depth > MAX_DEPTH:
-        got = Described("a tree that is nested deeper")
+        got = Described("more nested levels")
         raise argument_error(ValueError, path, got, f"at most {MAX_DEPTH} levels")
     kinds = ("plain", "float", *_SEQUENCES, "dict", *_RECORDS)
     kind = next((kind for kind in kinds if type(data) is dict and kind in data), None)
@@ -320,5 +321,5 @@ def _is_name(word):
 
 @functools.lru_cache(maxsize=256)
 def _stand_in(name, fields):
-    """A named tuple in the place of a class that this process need not have."""
+    """Return a named tuple in place of a class that this process may not have."""
     return namedtuple(name, fields, module=__name__)

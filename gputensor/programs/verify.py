@@ -1,9 +1,9 @@
-"""What must hold of every function: run after each pass, and on all that comes from a file.
+"""The rules of every function, checked after each pass and for functions from files.
 
-`verify` checks what does not depend on sizes, once: forms of integers, one writer for each value
-before its readers, no reader of an older version, regions, trees, names. What does depend on sizes
-(verify_sizes.py) it checks at the corners of the dims' ranges and at the samples of tracing; a
-session checks the sizes that it binds, which is exact. The message names the call and its line.
+`verify` checks rules that do not depend on sizes once: forms of integers, one writer for each value
+before its readers, no reader of an older version, regions, trees, names. It checks rules that
+depend on sizes (verify_sizes.py) at the corners of the dims' ranges and at the samples of tracing;
+a session checks the sizes that it binds, which is exact. The message names the call and its line.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ __all__ = ["check_sizes", "verify", "verify_program"]
 MAX_CALLS = 10**6
 MAX_RANK = 16
 MAX_DIMS = 16
-MAX_REGIONS = 16  # how deep regions nest
+MAX_REGIONS = 16  # nested levels
 _MAX_CORNERS = 4  # dims whose corners are all checked
 _NAMED = ("input", "weight", "constant", "state")
 
 
 def verify(function):
-    """Raise `ProgramError` unless a function keeps every rule of DESIGN.md.
+    """Raise `ProgramError` unless a function obeys every rule of DESIGN.md.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def verify(function):
 
 
 def verify_program(program):
-    """Raise `ProgramError` unless all functions, weights and states of a ProgramData fit."""
+    """Raise `ProgramError` unless functions, weights and states of a ProgramData are valid."""
     for name, weight in program.weights.items():
         _check_array(f"weights.{name}", weight.name == name, weight.dtype, weight.shape)
         if weight.sha256 and not re.fullmatch("[0-9a-f]{64}", weight.sha256):
@@ -54,9 +54,9 @@ def verify_program(program):
         first = program.weights.get(f"state.{name}")
         if first is not None and (first.dtype, tuple(first.shape)) != (dtype, tuple(shape)):
             got = Described(f"{first.dtype} {first.shape}")
-            refuse(f"weights.state.{name}", got, f"{dtype} {shape}, those of the state")
+            refuse(f"weights.state.{name}", got, f"{dtype} {shape}, as the state")
     if program.state_tree is not None:
-        is_leaf = program.state_tree == tree.LEAF  # a state that is one tensor has that name
+        is_leaf = program.state_tree == tree.LEAF  # a state of one tensor has the name "state"
         names = [""] if is_leaf and list(program.states) == ["state"] else list(program.states)
         _check_paths("state_tree", program.state_tree, names)
     firsts = {}
@@ -72,7 +72,7 @@ def verify_program(program):
 
 def _check_array(path, is_named, dtype, shape):
     if not is_named:
-        refuse(path, Described("another name"), "its own name")
+        refuse(path, Described("another name"), "the name that it is stored under")
     if dtype not in ITEMSIZES:
         refuse(f"{path}.dtype", dtype, "the name of a dtype")
     whole = all(type(extent) is int and extent >= 0 for extent in shape)
@@ -81,7 +81,7 @@ def _check_array(path, is_named, dtype, shape):
 
 
 def _check_memory(function, program, path):
-    """Weights, constants and states are as large as those of the program, regions included."""
+    """Compare sizes of weights, constants and states with the program's, also in regions."""
     known = {"weight": program.weights, "constant": program.weights, "state": program.states}
     for index, value in enumerate(function.values):
         if value.kind not in known or value.base is not None:
@@ -93,14 +93,14 @@ def _check_memory(function, program, path):
         dtype, shape = found if value.kind == "state" else (found.dtype, found.shape)
         if value.nbytes != prod(shape) * ITEMSIZES[dtype]:
             got = Described(forms.text(value.nbytes)[:80])
-            refuse(f"{place}.nbytes", got, f"{prod(shape) * ITEMSIZES[dtype]}, those of its array")
+            refuse(f"{place}.nbytes", got, f"{prod(shape) * ITEMSIZES[dtype]}, as its array")
     for index, call in enumerate(function.calls):
         for at, region in enumerate(call.regions):
             _check_memory(region, program, f"{path}.calls[{index}].regions[{at}]")
 
 
 def _sizes(dims):
-    """The sizes to check at: corners of the ranges, and the samples."""
+    """Return the sizes to check at: corners of the ranges, and the samples."""
     if len(dims) <= _MAX_CORNERS:
         ends = [sorted({dim.low, dim.high}) for dim in dims]
         found = [
@@ -123,7 +123,7 @@ def _check_paths(path, structure, wanted):
 
 
 class _Structure:
-    """One function or region; `latest` maps the first version of memory to the one that holds."""
+    """One function or region; `latest` maps the first version of memory to the current one."""
 
     def __init__(self, function, dims, path, depth):
         self.function, self.dims, self.path, self.depth = function, dims, path, depth
@@ -139,14 +139,14 @@ class _Structure:
     def check(self):
         function = self.function
         if self.depth > MAX_REGIONS:
-            self.fail("regions", Described("deeper ones"), f"at most {MAX_REGIONS} levels")
+            self.fail("regions", Described("more nested levels"), f"at most {MAX_REGIONS} levels")
         if len(function.calls) > MAX_CALLS:
             self.fail("calls", len(function.calls), f"at most {MAX_CALLS}")
         if len(function.dims) > MAX_DIMS:
             self.fail("dims", len(function.dims), f"at most {MAX_DIMS}")
         for name, dim in function.dims.items():
             if not isinstance(dim, forms.Dim) or dim.name != name or self.depth:
-                self.fail(f"dims.{name}", dim, "a Dim of this name, none in a region")
+                self.fail(f"dims.{name}", dim, "a Dim with this name, and no dims in a region")
         for index, value in enumerate(function.values):
             self.value(value, index)
         self.inputs()
@@ -162,7 +162,7 @@ class _Structure:
     def value(self, value, index):
         place = f"values[{index}]"
         if value.kind not in KINDS or (self.depth and value.kind == "state"):
-            self.fail(f"{place}.kind", value.kind, "a kind of value; in a region no state")
+            self.fail(f"{place}.kind", value.kind, "a kind of value, but no state in a region")
         self.integer(value.nbytes, f"{place}.nbytes")
         if value.base is None:
             self.first.append(index)
@@ -176,7 +176,7 @@ class _Structure:
         if value.kind not in ("temporary", "state"):
             self.fail(f"{place}.base", value.base, f"None for a {value.kind}")
         if self.function.values[value.base].kind != value.kind:
-            self.fail(f"{place}.kind", value.kind, "that of its base")
+            self.fail(f"{place}.kind", value.kind, "the kind of its base")
         self.first.append(self.first[value.base])
 
     def inputs(self):
@@ -206,7 +206,7 @@ class _Structure:
                 kind = self.function.values[first].kind
                 self.fail(place, Described(f"memory of the kind {kind!r}"), "a temporary")
             if first in found:
-                self.fail(place, Described("memory of another output"), "memory of its own")
+                self.fail(place, Described("memory of another output"), "separate memory")
             found.add(first)
         if self.function.result is not None:
             paths = [item.path for item in self.function.outputs]
@@ -230,7 +230,7 @@ class _Structure:
                 self.fail(f"values[{index}]", Described("another state"), "a state of the function")
 
     def integer(self, integer, place, call=None):
-        """The form of an integer; its magnitude is checked at sizes."""
+        """Check the form of an integer; its magnitude is checked at sizes."""
         if type(integer) is int:
             if not -forms.LIMIT <= integer <= forms.LIMIT:
                 self.fail(place, integer, "an int within ±2**62", call)
@@ -264,19 +264,20 @@ class _Structure:
         rank = len(operand.shape)
         if rank > MAX_RANK or rank != len(operand.strides):
             got = Described(f"{rank} extents and {len(operand.strides)} strides")
-            self.fail(f"{place}.shape", got, f"as many, at most {MAX_RANK}", call)
+            self.fail(f"{place}.shape", got, f"equal numbers, at most {MAX_RANK}", call)
         for integer in (*operand.shape, *operand.strides, operand.offset):
             self.integer(integer, place, call)
 
     def read(self, number, place, call=None):
-        """A value is read: it has been written, and no later version has."""
+        """Check a read: the value has been written, and no later version has."""
         latest = self.latest.get(self.first[number])
         if latest == number:
             return
         got = f"value {number}"
         if latest is None or number > latest:
-            self.fail(place, Described(f"{got}, which no earlier call writes"), "one", call)
-        rule = f"value {latest}, the version that holds"
+            got = Described(f"{got}, which no earlier call writes")
+            self.fail(place, got, "a value that has been written", call)
+        rule = f"value {latest}, the current version"
         self.fail(place, Described(f"{got}, an older version"), rule, call)
 
     def call(self, call, index):
@@ -294,7 +295,7 @@ class _Structure:
         for name, value in call.attributes.items():
             self.attribute(value, f"{place}.attributes.{name}", call)
         if type(call.stream) is not int or call.stream < 0:
-            self.fail(f"{place}.stream", call.stream, "0 or more", call)
+            self.fail(f"{place}.stream", call.stream, "an int of at least 0", call)
         for at, operand in enumerate(call.reads):
             where = f"{place}.reads[{at}]"
             if isinstance(operand, Operand):
@@ -328,8 +329,8 @@ class _Structure:
             number = operand.value
             value, first = values[number], self.first[number]
             if number in self.written or (value.kind != "temporary" and value.base is None):
-                got = f"value {number}, which is written already or must not be"
-                self.fail(where, Described(got), "a value of its own", call)
+                got = f"value {number}, which has a writer or must not have one"
+                self.fail(where, Described(got), "a value without a writer", call)
             if value.base != into:
                 self.fail(f"{place}.into[{at}]", into, f"{value.base}, the base", call)
             if into is not None:
@@ -341,12 +342,13 @@ class _Structure:
         self.latest.update(made)
 
     def control(self, call, place):
-        """Regions, and the counts among the attributes; shapes are checked at sizes."""
+        """Check regions, and the counts in attributes; shapes are checked at sizes."""
         attributes = call.attributes
         if any(into is not None for into in call.into):
             self.fail(f"{place}.into", call.into, "new values", call)
         if call.name in ("while_loop", "fori_loop") and len(call.reads) < len(call.writes):
-            self.fail(f"{place}.reads", len(call.reads), f"{len(call.writes)} to carry", call)
+            rule = f"at least the {len(call.writes)} carried values"
+            self.fail(f"{place}.reads", len(call.reads), rule, call)
         for name in ("lower", "upper", "length"):
             if name in attributes:
                 self.integer(attributes[name], f"{place}.attributes.{name}", call)

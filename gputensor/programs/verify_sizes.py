@@ -1,8 +1,8 @@
-"""What must hold of a function at given sizes of its dims: memory, shapes, attributes.
+"""The rules of a function at given sizes of its dims: memory, shapes, attributes.
 
-Exact at these sizes, and all that keeps the calls of a function inside their memory: a session
-checks the sizes that it binds. Nothing is multiplied out, so the time is linear in the function
-whatever a file holds. verify.py checks the rest.
+The checks are exact at these sizes, and are the only ones that keep the calls of a function inside
+their memory: a session checks the sizes that it binds. Integers are not expanded, so the time is
+linear in the size of the function for any file. verify.py checks the other rules.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ CONTROL = {
 
 
 def refuse(path, got, rule):
-    """Raise the error for what is wrong at a path."""
+    """Raise the error for a fault at a path."""
     raise argument_error(ProgramError, path, got, rule)
 
 
 def check_sizes(function, sizes, path=""):
-    """Raise `ProgramError` unless every operand and call of a function holds at these sizes.
+    """Raise `ProgramError` unless every operand and call of a function is valid at these sizes.
 
     Parameters
     ----------
     function : Function
     sizes : dict
-        From the name of each dim to its size, which `Dim.check` takes.
+        Maps the name of each dim to its size, which `Dim.check` accepts.
     path : str
         The name of the function in messages.
     """
@@ -61,9 +61,9 @@ class _Sizes:
         ]
         for index, value in enumerate(function.values):
             if self.nbytes[index] < 0:
-                self.fail(f"values[{index}].nbytes", self.nbytes[index], "0 or more")
+                self.fail(f"values[{index}].nbytes", self.nbytes[index], "at least 0")
             if value.base is not None and self.nbytes[index] != self.nbytes[value.base]:
-                rule = f"{self.nbytes[value.base]}, those of its base"
+                rule = f"{self.nbytes[value.base]}, as its base"
                 self.fail(f"values[{index}].nbytes", self.nbytes[index], rule)
         for name in ("inputs", "outputs"):
             for index, item in enumerate(getattr(function, name)):
@@ -72,7 +72,7 @@ class _Sizes:
             self.call(call, index)
 
     def fail(self, place, got, rule, call=None):
-        """Raise the error; a call's line stands beside its place."""
+        """Raise the error; the name and line of a call follow its place."""
         made = f" ({', '.join(filter(None, (call.name, call.line)))})" if call else ""
         refuse(f"{self.path}.{place}{made}", Described(f"{got}{self.at}"), rule)
 
@@ -85,7 +85,7 @@ class _Sizes:
             self.fail(place, forms.text(integer)[:80], "a result within ±2**62", call)
 
     def view(self, operand, place, call=None):
-        """(dtype, shape, strides) of an operand, which lies inside of its value."""
+        """Return (dtype, shape, strides) of an operand, which must be inside its value."""
         shape = tuple(self.integer(extent, f"{place}.shape", call) for extent in operand.shape)
         strides = tuple(self.integer(step, f"{place}.strides", call) for step in operand.strides)
         first = self.integer(operand.offset, f"{place}.offset", call)
@@ -109,7 +109,7 @@ class _Sizes:
         return operand.dtype, shape, strides
 
     def whole(self, operand, place, call=None):
-        """(dtype, shape) of an operand that is its whole value in row-major order."""
+        """Return (dtype, shape) of an operand, which must be its whole value in row-major order."""
         dtype, shape, strides = self.view(operand, place, call)
         nbytes = prod(shape) * ITEMSIZES[dtype]
         if nbytes != self.nbytes[operand.value]:
@@ -144,7 +144,7 @@ class _Sizes:
         for at, operand in enumerate(call.writes):
             dtype, shape, strides = self.view(operand, f"{place}.writes[{at}]", call)
             if _overlaps(shape, strides):
-                rule = "one element for each index"
+                rule = "strides that give each index its own element"
                 self.fail(f"{place}.writes[{at}].strides", strides, rule, call)
             writes.append((dtype, shape))
         for at, operand in enumerate(call.reads):
@@ -163,7 +163,7 @@ class _Sizes:
             raise ProgramError(f"{self.path}.{place}{line}: {error}{self.at}") from None
 
     def control(self, call, place, attributes):
-        """The rules of control flow: what regions take and give."""
+        """Check control flow: the inputs and outputs of regions."""
         reads = []
         for at, operand in enumerate(call.reads):
             dtype, shape, strides = self.view(operand, f"{place}.reads[{at}]", call)
@@ -179,7 +179,7 @@ class _Sizes:
         takes, gives = list(reads), [writes, writes]
         if call.name == "cond":
             if reads[:1] != [("bool", ())]:
-                self.fail(f"{place}.reads[0]", reads[:1], "one bool of no axes", call)
+                self.fail(f"{place}.reads[0]", reads[:1], "one bool without axes", call)
             takes = takes[1:]
         else:
             if reads[:carry] != writes[:carry]:
@@ -214,7 +214,7 @@ class _Sizes:
 
 
 def _overlaps(shape, strides):
-    """Whether indices may share an element; every view of an array has nested strides."""
+    """Whether indices may share an element; strides of views of arrays are nested."""
     if 0 in shape:
         return False
     reach = 0

@@ -1,11 +1,11 @@
 """Weights on devices: loaded once, and shared by all programs whose weights have the same content.
 
-Tables of the process find the tensor that is there already: under the place in a file that it was
-copied from, and under its content, (device, SHA-256, dtype, shape). They do not keep it alive: a
-weight is freed with the last program that holds it. Elements of a file are hashed when another
-file, or memory, declares the same hash, or at a request; otherwise no call waits for a hash.
-Until then a hash is a claim, and a claim gives no other program a tensor: so no file can put other
-elements under the hash of another program's weight. The lock is held while weights load, and never
+Tables of the process find a tensor that is already loaded: by the place in a file that it was
+copied from, and by its content, (device, SHA-256, dtype, shape). They do not keep it alive: a
+weight is freed with the last program that uses it. Elements of a file are hashed when another
+file, or memory, declares the same hash, or on request; otherwise no call waits for a hash. Until
+then a hash is only a claim, and no other program gets a tensor by a claim. So no file can put other
+elements under the hash of another program's weight. The lock is held while weights load, but never
 inside a destructor.
 """
 
@@ -34,9 +34,9 @@ __all__ = ["check_content", "check_memory", "host_bytes", "load", "with_hashes"]
 _NUMPY = {row.name: row.numpy for row in DTYPES}
 _lock = threading.Lock()
 _Table: TypeAlias = "weakref.WeakValueDictionary[tuple, Tensor]"
-_checked: _Table = weakref.WeakValueDictionary()  # by content that was hashed in this process
-_claimed: _Table = weakref.WeakValueDictionary()  # by the hash that a file declares
-_copied: _Table = weakref.WeakValueDictionary()  # by the place in a file
+_checked: _Table = weakref.WeakValueDictionary()  # keyed by content hashed in this process
+_claimed: _Table = weakref.WeakValueDictionary()  # keyed by the hash that a file declares
+_copied: _Table = weakref.WeakValueDictionary()  # keyed by the place in a file
 
 
 def host_bytes(weight):
@@ -48,7 +48,7 @@ def host_bytes(weight):
 
 
 def check_source(weight):
-    """Raise when a weight's file has become shorter since it was mapped."""
+    """Raise ProgramFileError if a weight's file has become shorter since it was mapped."""
     mapping = mapping_of(weight.source)
     if mapping is not None:
         try:
@@ -62,7 +62,7 @@ def content_hash(weight):
 
 
 def threads(work):
-    """Threads on processor cores of their own: one neither hashes nor copies as fast as a bus."""
+    """Return a pool of threads: a single core hashes and copies more slowly than the bus."""
     return ThreadPoolExecutor(min(8, os.cpu_count() or 1), f"gputensor-{work}")
 
 
@@ -76,9 +76,9 @@ def with_hashes(weights):
 
 
 def load(weights, device, verify=False):
-    """Return the weights on a device, name -> Tensor, as soon as their elements are there.
+    """Return the weights on a device, name -> Tensor, after their elements have been copied.
 
-    A source that is a Tensor of the device is taken as it is. Others are copied, or shared with the
+    A source that is a Tensor of the device is used directly. Others are copied, or shared with
     programs that have loaded the same content before.
 
     Parameters
@@ -87,15 +87,14 @@ def load(weights, device, verify=False):
         Name -> Weight.
     device : str, int or Device
     verify : bool
-        Compare all elements with the hashes that are declared, also those that no other program
-        could share.
+        Compare all elements with their declared hashes, also of weights that are not shared.
 
     Raises
     ------
     ProgramFileError
-        A file has other elements than its hashes say.
+        If the elements in a file do not have its declared hashes.
     OutOfMemoryError
-        The device has not enough memory; nothing of the weights stays there.
+        If the device has not enough memory; weights loaded so far are freed.
     """
     device = Device(device)
     stream = current_stream(device)
@@ -119,7 +118,7 @@ def load(weights, device, verify=False):
 
 
 def sharing(device, weights):
-    """The names of weights that may get one tensor, in lists: each is placed by one thread."""
+    """Return lists of names of weights that may share a tensor; one thread places each list."""
     found = {}
     for name, weight in weights.items():
         key = content_key(device, weight) or file_key(device, weight) or name
@@ -128,14 +127,14 @@ def sharing(device, weights):
 
 
 def is_hashed(device, weight, verify):
-    """Whether a weight's elements are hashed before they are looked for, or copied."""
+    """Whether a weight's elements are hashed before its tensor is looked up or copied."""
     if not verify and mapping_of(weight.source) is not None:
         return False
     return verify or not weight.sha256 or known(_checked, content_key(device, weight)) is None
 
 
 def placed(device, weight, future, verify):
-    """Return the tensor of a weight: one that is there, or a new one."""
+    """Return the tensor of a weight: one that is already loaded, or a new one."""
     if isinstance(weight.source, Tensor):
         return ascontiguous(weight.source.to_device(device))
     sha256 = weight.sha256 if future is None else as_declared(weight, future.result())
@@ -156,7 +155,7 @@ def placed(device, weight, future, verify):
 
 
 def as_declared(weight, sha256):
-    """Return the hash that was found; ProgramFileError if the weight declares another one."""
+    """Return the computed hash; ProgramFileError if the weight declares another one."""
     if weight.sha256 and sha256 != weight.sha256:
         got = Described(f"SHA-256 {sha256}")
         raise argument_error(ProgramFileError, f"weights.{weight.name}", got, weight.sha256)
@@ -164,12 +163,7 @@ def as_declared(weight, sha256):
 
 
 def check_content(weights):
-    """Raise unless weights, name -> Weight, have the elements that their hashes declare.
-
-    Raises
-    ------
-    ProgramFileError
-    """
+    """Raise ProgramFileError unless weights, name -> Weight, have their declared hashes."""
     with threads("hash") as pool:
         for weight, found in zip(
             weights.values(), pool.map(content_hash, weights.values()), strict=True
@@ -178,13 +172,13 @@ def check_content(weights):
 
 
 def content_key(device, weight, sha256=None):
-    """What stands for the elements of a weight; None without a hash."""
+    """Return the key for the content of a weight, or None without a hash."""
     sha256 = sha256 or weight.sha256
     return (device.number, sha256, weight.dtype, tuple(weight.shape)) if sha256 else None
 
 
 def file_key(device, weight):
-    """Where a weight lies in a file, and when that was last changed; None for memory."""
+    """Return the key for a weight's place in a file and the file's state; None for memory."""
     mapping = mapping_of(weight.source)
     if mapping is None:
         return None
@@ -194,7 +188,7 @@ def file_key(device, weight):
 
 
 def confirmed(key):
-    """Return the tensor that is claimed to have a content, once it was hashed as it lies there."""
+    """Return the tensor with a claimed content if hashing the tensor confirms it, or None."""
     tensor = known(_claimed, key)
     if tensor is None:
         return None
@@ -206,7 +200,7 @@ def confirmed(key):
 
 
 def known(table, key):
-    """Return the tensor of a key, or None; one of a device that was closed counts for nothing."""
+    """Return the tensor of a key, or None; a tensor of a closed device does not count."""
     tensor = None if key is None else table.get(key)
     try:
         if tensor is not None:
@@ -217,13 +211,9 @@ def known(table, key):
 
 
 def check_memory(data, device):
-    """Raise unless weights, states and each value of a program fit into the device's memory.
+    """Raise ProgramFileError unless weights, states and each value fit into the device's memory.
 
-    It is checked before any allocation. Sizes of values are those at the least dims.
-
-    Raises
-    ------
-    ProgramFileError
+    The check precedes any allocation. Sizes of values are those at the least dims.
     """
     _free, total = device_memory(Device(device).number)
     kept = sum(nbytes_of(weight.dtype, weight.shape) for weight in data.weights.values())

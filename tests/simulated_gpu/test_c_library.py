@@ -96,7 +96,7 @@ def test_mistakes_have_one_line(example, rng, tmp_path):
     name = "main"
     for text, arguments in {
         "gone.gtp: cannot be opened: No such file": ("gone.gtp", name, [x], [x]),
-        "has other bytes than it says": ("cut.gtp", name, [x], [x]),
+        "has another size than it declares": ("cut.gtp", name, [x], [x]),
         "plain.gtp: has no launches for GPUs; compile it with": ("plain.gtp", name, [x], [x]),
         "newer.gtp: was compiled for sm_100 with 148": ("newer.gtp", name, [x], [x]),
         "function: got 'no'; expected main": ("one.gtp", "no", [x], [x]),

@@ -123,8 +123,12 @@ def test_mistakes_have_a_status_and_one_line(rng, tmp_path):
         "1: ValueError: inputs of wide: got 2": (name, [x, x], outputs),
         "1: ValueError: x.dtype: got float64": (name, [gt.astype(x, "float64")], outputs),
         r"1: ValueError: x.shape\[1\]: got 3001": (name, [rows], outputs),
-        "1: inputs: got another address": (name, [gt.reshape(whole[1:6001], (2, 3000))], outputs),
-        "1: outputs: got others": (name, [x], outputs[1:]),
+        "1: inputs: got an unaligned": (
+            name,
+            [gt.reshape(whole[1:6001], (2, 3000))],
+            outputs,
+        ),
+        "1: outputs: got other tensors": (name, [x], outputs[1:]),
     }.items():
         with pytest.raises(RuntimeError, match=text):
             session.run(*call)

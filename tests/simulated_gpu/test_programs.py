@@ -73,7 +73,7 @@ def test_a_graph_whose_nodes_are_not_understood_is_captured_again(rng):
             np.testing.assert_allclose(
                 program(kept[-1]).numpy(), reference(x), rtol=1e-3, atol=1e-3
             )
-        assert "new addresses take another capture" in graph_of(program, "mlp")
+        assert "new addresses need another capture" in graph_of(program, "mlp")
 
 
 def test_operands_of_a_product_are_apart_in_every_capture(rng):

@@ -1,1 +1,1 @@
-"""Attention as exporters write it, found among the calls of a function and made one call."""
+"""Recognises attention, as exporters write it, among the calls of a function."""

@@ -1,8 +1,8 @@
-"""The pass: product, softmax of scaled and masked scores, product become one attention call.
+"""The pass that replaces a product, a softmax of scores and a product by one attention call.
 
-From Function to Function. What the calls computed on the way is rounded otherwise, so the pass is
-left out where programs have to equal eager work bit for bit. A change is kept where the products
-and the softmax of it go: where weights of attention are a result, too, they would be made twice.
+From Function to Function. Intermediate results are rounded in another way, so the pass is skipped
+if programs must equal eager execution bit for bit. A change is made only if the products and the
+softmax then become unused: if attention weights are also a result, they would be computed twice.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from gputensor.programs.passes.clean import clean
 __all__ = ["recognize_attention"]
 
 _ITEMSIZE = {row.name: row.itemsize for row in DTYPES}
-#: Scores that are no greater count for nothing beside others, whatever these are.
+#: Scores of at most this have no weight next to others.
 LEAST_FILL = -1e4
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
 def recognize_attention(function, weights):
-    """Return a function with attention calls in the place of what computes the same.
+    """Return a function with attention calls in place of equivalent calls.
 
     Parameters
     ----------
@@ -65,14 +65,14 @@ def recognize_attention(function, weights):
 
 
 def _with_flags(graph, call):
-    """An attention call without its mask, where that is a constant which flags stand for."""
+    """Return an attention call with flags in place of a mask that is a suitable constant."""
     mask, length = call.reads[3:]
     attributes = call.attributes
     if mask is None or length is not None or attributes["is_causal"]:
         return call
     is_bool = mask.dtype == "bool"
-    told = Mask(mask, -np.inf if is_bool else None)
-    window = known_window(graph, told, mask, mask.shape[-2:])
+    given = Mask(mask, -np.inf if is_bool else None)
+    window = known_window(graph, given, mask, mask.shape[-2:])
     if window is None:
         return call
     attributes = {**attributes, "is_causal": True, "window": window}
@@ -80,12 +80,12 @@ def _with_flags(graph, call):
 
 
 def _flat(calls, instead):
-    """Calls in order, those that are replaced by others."""
+    """Return the calls in order, with replacements."""
     return [one for i, call in enumerate(calls) for one in instead.get(i, (call,))]
 
 
 def _needed(function, calls):
-    """The values that calls with an effect read or write."""
+    """Return the values that calls with an effect read or write."""
     needed = {one.operand.value for one in function.outputs}
     for versions in function.states.values():
         needed.update(versions)
@@ -98,14 +98,14 @@ def _needed(function, calls):
 
 
 class _Match:
-    """Attention that ends with one product.
+    """A candidate for attention that ends with a given product.
 
     Attributes
     ----------
     values : list
-        New ones, which are numbered from `first` on.
+        New values, numbered from `first`.
     spared : set
-        The values of the scores and their softmax, which nothing should need afterwards.
+        The values of the scores and their softmax, which should become unused.
     """
 
     def __init__(self, graph, call, index, first):
@@ -113,7 +113,7 @@ class _Match:
         self.values, self.made, self.spared = [], [], set()
 
     def calls(self):
-        """The calls in the place of the last product, or None."""
+        """Return the calls in place of the last product, or None."""
         call, graph = self.call, self.graph
         rest = any(operand is not None for operand in call.reads[2:])
         if rest or call.attributes["activation"] or call.attributes["alpha"] != 1:
@@ -153,13 +153,13 @@ class _Match:
         return self.made
 
     def is_alike(self, product):
-        """Whether both products have one stream and the same flags of precision."""
+        """Whether both products have the same stream and precision flags."""
         flags = [one.attributes["precision"] for one in (self.call, product)]
         return product.stream == self.call.stream and flags[0] == flags[1]
 
     @staticmethod
     def lead(shapes):
-        """(batch, heads) of shapes that are the same but for axes in one."""
+        """Return the common (batch, heads) of shapes of equal or merged leading axes, or None."""
         four = {shape[:-2] for shape in shapes if len(shape) == 4}
         if len(four) == 1:
             return four.pop()
@@ -169,9 +169,9 @@ class _Match:
         return (1, 1) if ranks == {2} else None
 
     def operands(self, query, key, value, lead):
-        """((query, key, value), factor of the scores), from before copies where that is the same.
+        """Return ((query, key, value), factor of the scores), before copies if that is equivalent.
 
-        Keys come as the product reads them, (size, keys), and go as (keys, size).
+        The given key is (size, keys), as the product reads it; the returned one is (keys, size).
         """
         graph = self.graph
         query, key, value = (four_axes(one, lead) for one in (query, key, value))
@@ -190,7 +190,7 @@ class _Match:
     # ---- masks
 
     def masked(self, mask, lead, last):
-        """(mask operand or None, is causal, window); False as the operand: it does not fit."""
+        """Return (mask operand or None, is causal, window); the operand is False if none fits."""
         if mask is None:
             return None, False, 0
         operand = four_axes(mask.operand, lead) if len(mask.operand.shape) > 1 else None
@@ -211,13 +211,13 @@ class _Match:
             if mask.is_seen:
                 return operand, False, 0
             return self.small("logical_not", "bool", (operand,)), False, 0
-        # Added to a score it gives itself: where all are masked, keys count alike, as they did.
+        # A score plus -1e30 is -1e30, so a row that is all masked weighs keys equally, as before.
         zero, fill = Number(0.0, "float32"), Number(-1e30, "float32")
         choice = (zero, fill) if mask.is_seen else (fill, zero)
         return self.small("where", "float32", (operand, *choice)), False, 0
 
     def before_not(self, operand):
-        """The mask whose opposite an operand is, or None where nothing made it so."""
+        """Return the mask whose negation an operand is, or None."""
         call = self.graph.maker(operand, "elementwise")
         if call is None or call.attributes["op"] not in ("not", "logical_not"):
             return None
@@ -234,7 +234,7 @@ class _Match:
         return read._replace(shape=operand.shape, strides=tuple(strides))
 
     def small(self, op, dtype, reads):
-        """The result of an element-wise call on a mask without its repeated axes."""
+        """Add an element-wise call on a mask without its broadcast axes; return its result."""
         operand = reads[0]
         steps = list(zip(operand.shape, operand.strides, strict=True))
         shape = tuple(1 if stride == 0 else extent for extent, stride in steps)
@@ -255,7 +255,7 @@ class _Match:
 
 
 def known_window(graph, mask, operand, last):
-    """The window (0: none) of a constant mask that is causal; None for any other."""
+    """Return the window (0: none) of a constant causal mask; None for any other mask."""
     array = constant(graph, operand)
     if array is None or 0 in array.shape or not (array == array[:1, :1]).all():
         return None

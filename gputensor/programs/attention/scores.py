@@ -1,4 +1,4 @@
-"""From a softmax back to the product of its scores: scale, soft cap and mask on the way."""
+"""Finds the product of a softmax's scores, with the scale, soft cap and mask in between."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ SOFTMAX = tuple(
 
 
 class Mask(NamedTuple):
-    """`operand` is added to the scores; or, of bool, says where they are `fill`.
+    """A mask: `operand` is added to the scores, or is a bool that selects scores to be `fill`.
 
-    `is_seen`: whether true elements keep their score, or false ones do.
+    `is_seen` tells whether true elements keep their score, or false ones do.
     """
 
     operand: Operand
@@ -33,7 +33,7 @@ class Mask(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """``scale * product``, capped, then masked. `shapes`: all that the scores had on the way."""
+    """``scale * product``, capped, then masked. `shapes` lists all intermediate shapes."""
 
     product: Call
     scale: float
@@ -43,9 +43,9 @@ class Scores(NamedTuple):
 
 
 def softmax_of(graph, operand):
-    """(scores, weights) of the softmax along the last axis that made an operand, or None.
+    """Return (scores, weights) of the softmax along the last axis that made an operand, or None.
 
-    Casts behind it are passed, and a choice that gives rows of -inf alone zeros, as attention does.
+    Skips later casts, and a choice that replaces rows of only -inf by zeros, as attention does.
     """
     while True:
         call = graph.maker(operand)
@@ -71,7 +71,7 @@ def softmax_of(graph, operand):
 
 
 def _written_out(graph, call):
-    """A softmax as exponentials over their sum."""
+    """Return the same for a softmax written as exponentials divided by their sum."""
     if call.name != "elementwise" or call.attributes["op"] != "div":
         return None
     powers, total = call.reads
@@ -111,7 +111,7 @@ def _is_zero(graph, operand):
 
 
 def _all_masked(graph, operand, scores):
-    """Whether an operand is: not any(not (scores == -inf)) along the last axis."""
+    """Whether an operand is ``not any(not (scores == -inf))`` along the last axis."""
     for op in ("logical_not", None, "logical_not"):
         call = graph.maker(operand)
         if call is None:
@@ -131,14 +131,14 @@ def _all_masked(graph, operand, scores):
 
 
 def _is_nan(graph, operand, weights):
-    """Whether an operand says where weights are NaN, as softmax is where all is masked."""
+    """Whether an operand is ``isnan(weights)``; a softmax is NaN if all scores are masked."""
     call = graph.maker(operand, "elementwise")
     is_nan = call is not None and call.attributes["op"] == "isnan"
     return is_nan and is_same_memory(call.reads[0], weights)
 
 
 def scores_of(graph, operand):
-    """The Scores of an operand, or None where something else is on the way to a product."""
+    """Return the Scores of an operand, or None if other calls precede it."""
     scale, cap, mask, shapes = 1.0, 0.0, None, [operand.shape]
     while True:
         call = graph.maker(operand)
@@ -176,14 +176,14 @@ def scores_of(graph, operand):
 
 
 def _is_plain(call):
-    """Whether a product does nothing besides multiplying by a number."""
+    """Whether a product has no epilogue except multiplication by a number."""
     attributes = call.attributes
     rest = any(operand is not None for operand in call.reads[2:])
     return not rest and not attributes["activation"] and type(attributes["alpha"]) in (int, float)
 
 
 def _added(graph, call):
-    """(scores, mask) of a sum: the scores are what a product leads to."""
+    """Return (scores, mask) of a sum: the scores come from a product."""
     for operand, other in (call.reads, call.reads[::-1]):
         if isinstance(other, Operand) and isinstance(operand, Operand):
             if _leads_to_product(graph, operand):
@@ -205,7 +205,7 @@ def _leads_to_product(graph, operand):
 
 
 def _chosen(graph, call):
-    """(scores, mask) of a choice between scores and one number."""
+    """Return (scores, mask) of a choice between scores and one number."""
     condition, one, other = call.reads
     for operand, fill, is_seen in ((one, other, True), (other, one, False)):
         value = number(graph, fill)
@@ -215,7 +215,7 @@ def _chosen(graph, call):
 
 
 def number(graph, operand):
-    """The number that an operand is everywhere, or None."""
+    """Return the number that all elements of an operand have, or None."""
     if isinstance(operand, Number):
         return operand.value if type(operand.value) in (int, float) else None
     if any(
@@ -227,9 +227,9 @@ def number(graph, operand):
 
 
 def constant(graph, operand):
-    """The elements of an operand of known extents, without repeated axes.
+    """Return the elements of an operand with fixed extents, without broadcast axes, or None.
 
-    Of a constant, or of a weight of bool: a mask that a model keeps among its weights.
+    The operand must be a constant, or a bool weight (models store masks among their weights).
     """
     if not isinstance(operand, Operand):
         return None

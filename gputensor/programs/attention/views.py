@@ -1,4 +1,4 @@
-"""Operands as four axes (batch, heads, rows, columns), and what a copy was made of."""
+"""Operands as four axes (batch, heads, rows, columns), and the sources of copies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Graph", "four_axes", "is_same_memory", "is_whole", "swapped"]
 
 
 class Graph:
-    """Who writes, reads and continues the values of a function: calls, by their index."""
+    """The indices of the calls that write, read and continue the values of a function."""
 
     def __init__(self, function, weights):
         self.values, self.calls, self.weights = function.values, function.calls, weights
@@ -24,7 +24,7 @@ class Graph:
                     self.continued[into] = index
 
     def maker(self, operand, name=None):
-        """The call that wrote an operand's value as a whole; None if there is no such call."""
+        """Return the call that wrote an operand's whole value, or None."""
         if not isinstance(operand, Operand) or operand.value not in self.writer:
             return None
         call = self.calls[self.writer[operand.value]]
@@ -39,10 +39,10 @@ class Graph:
         return operand is None or self.continued.get(operand.value, index) >= index
 
     def source(self, operand):
-        """(operand, factor): what a copy, or a product with a number, was made of.
+        """Return (operand, factor): the source of a copy or of a multiplication by a number.
 
-        The dtype stays, and it is read as it was written. A copy that repeats each head gives the
-        heads before it: fewer, with the same rows.
+        The source has the same dtype. The source of a copy that repeats each head has fewer heads,
+        with the same rows.
         """
         factor = 1.0
         while True:
@@ -65,7 +65,7 @@ class Graph:
 
     @staticmethod
     def before_repeats(operand, read, written):
-        """Of (batch, kept, groups, rows, size), the same for each group: (batch, kept, ...)."""
+        """Return (batch, kept, rows, size) for a copy that repeats each kept head, or None."""
         if len(written.shape) != 5 or read.strides[2] != 0:
             return None
         batch, kept, groups, rows, size = written.shape
@@ -76,7 +76,7 @@ class Graph:
 
 
 def is_whole(operand):
-    """Whether an operand is row-major and begins where its value begins."""
+    """Whether an operand is row-major and begins at the start of its value."""
     if operand.offset != 0:
         return False
     wanted = forms.row_major(operand.shape)
@@ -85,7 +85,7 @@ def is_whole(operand):
 
 
 def is_same_memory(one, other):
-    """Whether two operands are all of the same value, in the same order, whatever their axes."""
+    """Whether two operands are the same whole value, in the same order, with any axes."""
     return (
         isinstance(one, Operand)
         and one.value == other.value
@@ -97,9 +97,9 @@ def is_same_memory(one, other):
 
 
 def four_axes(operand, lead):
-    """An operand of matrices as (batch, heads, rows, columns), for `lead`: (batch, heads).
+    """Return an operand of matrices as (batch, heads, rows, columns), for `lead`: (batch, heads).
 
-    None where its axes do not come apart so.
+    Returns None if its axes cannot be split in this way.
     """
     before, last = operand.shape[:-2], operand.shape[-2:]
     strides = operand.strides
@@ -117,7 +117,7 @@ def four_axes(operand, lead):
 
 
 def swapped(operand):
-    """An operand with its last two axes exchanged."""
+    """Return an operand with its last two axes exchanged."""
     shape, strides = operand.shape, operand.strides
     return operand._replace(
         shape=(*shape[:-2], shape[-1], shape[-2]), strides=(*strides[:-2], strides[-1], strides[-2])

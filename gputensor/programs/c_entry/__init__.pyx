@@ -1,4 +1,4 @@
-# Programs for C callers (gputensor_program.h has the contract).
+# Programs for C callers in a Python process (gputensor_program.h has the contract).
 
 import os
 

@@ -25,8 +25,8 @@ cdef class OpenProgram:
     cdef bytes text
 
 
-cdef int told(error):
-    """Keep the text of an exception, and return its number."""
+cdef int reported(error):
+    """Keep the text of an exception for the caller, and return its status."""
     text = f"{type(error).__name__}: {error}".encode()
     gt_program_set_error(text)
     if isinstance(error, OutOfMemoryError):
@@ -55,7 +55,7 @@ cdef int program_open(void** out, const char* path, const char* weights,
         made.program.bind_launches()
         made.text = described(made.program.data).encode()
     except BaseException as error:
-        return told(error)
+        return reported(error)
     Py_INCREF(made)
     out[0] = <void*>made
     return OK
@@ -64,7 +64,7 @@ cdef int program_open(void** out, const char* path, const char* weights,
 cdef int program_close(void* program) noexcept with gil:
     if program is NULL:
         return OK
-    Py_DECREF(<OpenProgram>program)     # its sessions keep what they need
+    Py_DECREF(<OpenProgram>program)     # its sessions keep the program alive
     return OK
 
 
@@ -82,7 +82,7 @@ cdef int session_open(void** out, void* program) noexcept with gil:
     try:
         made = CSession((<OpenProgram>program).program)
     except BaseException as error:
-        return told(error)
+        return reported(error)
     Py_INCREF(made)
     out[0] = <void*>made
     return OK
@@ -93,17 +93,17 @@ cdef int session_bind(void* session, const char* function, int32_t count,
     try:
         (<CSession>session).bind(function, count, inputs)
     except BaseException as error:
-        return told(error)
+        return reported(error)
     return OK
 
 
 cdef int tell_status(status_t status) noexcept with gil:
     if status == PRODUCT_FAILED:
-        return told(product_problem())
+        return reported(product_problem())
     try:
         raise_for_status(status, "launch", "of a program")
     except BaseException as error:
-        return told(error)
+        return reported(error)
     return FAILED
 
 
@@ -123,13 +123,13 @@ cdef int session_run(void* session, const char* function, int32_t input_count,
             return status
         bound = (<CSession>session).find(function, input_count, inputs)
         if bound is NULL:
-            return refuse(b"inputs: got other strides; expected row-major tensors")
+            return refuse(b"inputs: got other strides; expected row-major strides")
     if not all_fit((<Bound>bound).outputs, output_count, outputs, (<CSession>session).device):
-        return refuse(b"outputs: got others; expected the function's, row-major, on its GPU")
+        return refuse(b"outputs: got other tensors; expected the function's, row-major, on its GPU")
     if not are_aligned(input_count, inputs, INPUT_ALIGNMENT):
-        return refuse(b"inputs: got another address; expected multiples of 16")
+        return refuse(b"inputs: got an unaligned address; expected multiples of 16")
     if not are_aligned(output_count, outputs, OUTPUT_ALIGNMENT):
-        return refuse(b"outputs: got another address; expected multiples of 256")
+        return refuse(b"outputs: got an unaligned address; expected multiples of 256")
     (<CSession>session).last_stream = <uint64_t>stream
     queued = (<CSession>session).run(bound, inputs, outputs, <uint64_t>stream)
     return OK if queued == STATUS_OK else tell_status(queued)
@@ -141,7 +141,7 @@ cdef int session_close(void* session) noexcept with gil:
     try:
         synchronize((<CSession>session).device)
     except BaseException as error:
-        return told(error)
+        return reported(error)
     Py_DECREF(<CSession>session)
     return OK
 

@@ -1,4 +1,4 @@
-// The functions of gputensor_program.h, through pointers that the module sets when it is imported.
+// The functions of gputensor_program.h. They call pointers that the module sets on import.
 #pragma once
 
 #include <cstdio>

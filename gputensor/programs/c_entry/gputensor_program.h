@@ -6,27 +6,28 @@
  *   gputensor_session_open(&session, program);
  *   gputensor_session_run(session, "mlp", 1, &x, 1, &y, stream);
  *
- * Each function returns 0 or a number below; gputensor_program_last_error() is the text of this
+ * Each function returns 0 or a status below; gputensor_program_last_error() is the text of this
  * thread's last failure. Tensors are DLPack's DLTensor, on the program's GPU, row-major, with the
- * dtypes and shapes of the function (gputensor_program_describe). Data of inputs lies at multiples
- * of 16 bytes, of outputs at multiples of 256, and outputs share no memory with other tensors.
+ * dtypes and shapes of the function (gputensor_program_describe). The data of inputs must be at a
+ * multiple of 16 bytes, that of outputs at a multiple of 256. Outputs must not share memory with
+ * other tensors.
  *
  * gputensor_session_run queues the work on `stream` (a CUDA stream; NULL is the default stream) and
- * returns; the memory of inputs and outputs is the caller's until that work is done. A session has
- * state and scratch memory: one thread runs it at a time, and on another stream than before only
- * behind an event of the caller. The first run for shapes that are new binds them. Two sessions are
- * independent.
+ * returns. The caller must keep the memory of inputs and outputs until that work is done. A session
+ * has state and scratch memory: only one thread may run it at a time, and a run on another stream
+ * than before must follow an event of the caller. The first run for new shapes binds them. Sessions
+ * are independent of each other.
  *
- * There are two libraries with these functions:
+ * Two libraries have these functions:
  * - libgputensor_program.so needs no Python. It runs files that were compiled for a GPU (gputensor
- *   compile --target), at the sizes that were compiled: powers of two and both ends of each free
- *   extent, or those of --at. A run is one launch of a CUDA graph, which the first run for its shapes
- *   makes; without one (an older driver, a stream that the caller captures) it launches call by call,
- *   and waits for the stream at each condition. `gputensor c_library` says how to link it.
- * - The extension module gputensor.programs.c_entry, for processes that run Python and have imported
- *   it; its library_path() names the file. It binds any size, and has no gputensor_memory_*. Its
- *   runs launch call by call, wait for the stream at conditions, and take no lock of Python, except
- *   to bind, for products of cuBLAS and for conditions. */
+ *   compile --target), at the compiled sizes: powers of two and both ends of each free extent, or
+ *   those of --at. A run is one launch of a CUDA graph, which the first run for its shapes makes.
+ *   Without a graph (an older driver, a stream that the caller captures) it launches call by call
+ *   and waits for the stream at each condition. `gputensor c_library` shows how to link it.
+ * - The extension module gputensor.programs.c_entry is for processes that run Python and have
+ *   imported it; its library_path() is the file. It binds any size, and has no gputensor_memory_*.
+ *   Its runs launch call by call, wait for the stream at conditions, and take the GIL only to bind,
+ *   for products of cuBLAS and for conditions. */
 #ifndef GPUTENSOR_PROGRAM_H
 #define GPUTENSOR_PROGRAM_H
 
@@ -68,24 +69,24 @@ enum {
     GPUTENSOR_PROGRAM_FAILED = 3 /* the file, the driver or a library */
 };
 
-/* `weights`: the file of weights that are not in the program, or NULL. */
+/* `weights` is the file of weights that are not in the program, or NULL. */
 int gputensor_program_open(gputensor_program** program, const char* path, const char* weights,
                            int32_t device);
 int gputensor_program_close(gputensor_program* program);
-/* JSON, which lives as long as the program: {"functions": {NAME: {"inputs": [{"name", "dtype",
+/* JSON, valid until the program is closed: {"functions": {NAME: {"inputs": [{"name", "dtype",
  * "shape"}], "outputs": [...]}}}; an extent is a number or the name of a dim. */
 const char* gputensor_program_describe(gputensor_program* program);
 int gputensor_session_open(gputensor_session** session, gputensor_program* program);
 int gputensor_session_run(gputensor_session* session, const char* function, int32_t input_count,
                           const gputensor_tensor* inputs, int32_t output_count,
                           gputensor_tensor* outputs, void* stream);
-/* Waits for the work of its last run first. */
+/* First waits for the work of the session's last run. */
 int gputensor_session_close(gputensor_session* session);
 const char* gputensor_program_last_error(void);
 
-/* Memory of a GPU, for callers without the CUDA toolkit: any other memory of the device's primary
- * context does as well. New memory lies at a multiple of 256. A copy goes either way between host
- * and GPU, behind the work of the stream, and is over when the call returns. */
+/* Memory of a GPU, for callers without the CUDA toolkit; any other memory of the device's primary
+ * context may be used instead. New memory is at a multiple of 256. A copy works in both directions
+ * between host and GPU, follows the work of the stream, and is done when the call returns. */
 int gputensor_memory_new(void** data, uint64_t nbytes, int32_t device);
 int gputensor_memory_free(void* data, int32_t device);
 int gputensor_memory_copy(void* target, const void* source, uint64_t nbytes, int32_t device,

@@ -1,4 +1,4 @@
-"""A session of C: its tensors, and for each function and shapes that ran a list of all launches."""
+"""A C session: its tensors, and the launches of each function at the shapes that have run."""
 
 cdef extern from "gputensor/programs/c_entry/exported.h" nogil:
     ctypedef struct TensorDevice "gputensor_device":
@@ -23,7 +23,7 @@ cdef enum:
     INPUT_ALIGNMENT = 16
     OUTPUT_ALIGNMENT = 256
 
-# Of a dtype of the library: code and bits of DLPack (dlpack.h).
+# Dtype of the library -> code and bits of DLPack (dlpack.h).
 DL_TYPES = {
     "bool": (6, 8), "float8_e4m3": (10, 8), "float8_e5m2": (12, 8), "bfloat16": (4, 16),
     **{f"int{bits}": (0, bits) for bits in (8, 16, 32, 64)},
@@ -50,7 +50,7 @@ cdef class Bound:
     cdef StepLaunches launches
     cdef vector[Wanted] inputs
     cdef vector[Wanted] outputs
-    cdef vector[uint64_t] fixed         # addresses of the pieces behind arena, inputs and outputs
+    cdef vector[uint64_t] fixed         # addresses of the pieces after arena, inputs and outputs
     cdef uint64_t arena_nbytes
 
 
@@ -65,7 +65,7 @@ cdef Wanted wanted_of(str dtype, tuple shape) except *:
 
 
 cdef bint fits(const Wanted* wanted, const CTensor* given, int device) noexcept nogil:
-    """Whether a tensor is on the device, of these extents, and row-major."""
+    """Whether a tensor is on the device, has this dtype and these extents, and is row-major."""
     cdef int axis
     cdef int64_t step = 1
     if (given.device.type != DL_CUDA or given.device.id != device or given.ndim != wanted.ndim
@@ -124,11 +124,11 @@ cdef class CSession:
         self.device = program.device_number
         self.states = {name: program.first_state(name, None) for name in program.data.states}
         self.kept = []
-        # The callers' streams know nothing of the copies of weights and states.
+        # The caller's streams are not ordered after the copies of weights and states.
         synchronize(self.device)
 
     cdef void* find(self, const char* name, int32_t count, const CTensor* inputs) noexcept nogil:
-        """What was bound for these inputs, a Bound; NULL: nothing."""
+        """Return the Bound for these inputs, or NULL."""
         cdef size_t i
         cdef void* one
         for i in range(self.bound.size()):
@@ -164,8 +164,8 @@ cdef class CSession:
         for kind, name_of in fixed_of(binding):
             tensor = self.states[name_of] if kind == "state" else self.program.weights[name_of]
             if tensor.ptr % OUTPUT_ALIGNMENT:
-                raise argument_error(ValueError, name_of, Described("memory that is not aligned"),
-                                     f"multiples of {OUTPUT_ALIGNMENT} bytes")
+                raise argument_error(ValueError, name_of, Described("unaligned memory"),
+                                     f"a multiple of {OUTPUT_ALIGNMENT} bytes")
             made.fixed.push_back(tensor.ptr)
         self.take_arena(made.arena_nbytes)
         self.kept.append(made)
@@ -173,7 +173,7 @@ cdef class CSession:
         return 0
 
     cdef int take_arena(self, uint64_t nbytes) except -1:
-        """Have at least so many bytes of arena; what the last run has queued ends first."""
+        """Grow the arena to at least this size, after the work of the last run is done."""
         cdef int64_t size = nbytes
         if self.arena is not None and self.arena_nbytes >= nbytes:
             return 0
@@ -198,11 +198,11 @@ cdef class CSession:
 
 
 cdef tuple check_input(wanted, const CTensor* given, int device):
-    """The shape of an input, whose dtype and device are the function's."""
+    """Return the shape of an input after a check of its dtype and device."""
     cdef int axis
     if given.device.type != DL_CUDA or given.device.id != device:
         raise argument_error(ValueError, wanted.path, Described("a tensor of another device"),
-                             f"one on GPU {device}")
+                             f"a tensor on GPU {device}")
     name = NAMES.get((given.dtype.code, given.dtype.bits), "another dtype")
     if name != wanted.operand.dtype or given.dtype.lanes != 1:
         raise argument_error(ValueError, f"{wanted.path}.dtype", Described(name),

@@ -1,4 +1,4 @@
-// Failures as the statuses of gputensor_program.h with one line of text, and memory of a GPU.
+// Failures as statuses of gputensor_program.h with one line of text, a GPU, and its memory.
 #pragma once
 
 #include <stdexcept>
@@ -19,7 +19,7 @@ struct ProgramFault : std::runtime_error {
     throw ProgramFault(GPUTENSOR_PROGRAM_INVALID, what + ": got " + got + "; expected " + rule);
 }
 
-// A GPU, with the facts that targets are compared by.
+// A GPU with the facts by which targets are compared.
 struct Gpu {
     OpenCuda cuda;
     int ordinal = 0, capability = 0, multiprocessors = 0, shared_nbytes = 0;
@@ -56,7 +56,7 @@ private:
     }
 };
 
-// Memory of a GPU, given back at the end.
+// Memory of a GPU, freed by the destructor.
 class GpuMemory {
 public:
     GpuMemory() = default;
@@ -65,7 +65,7 @@ public:
     GpuMemory(const GpuMemory&) = delete;
     GpuMemory& operator=(const GpuMemory&) = delete;
 
-    // In the place of what it had.
+    // Replaces the previous memory.
     void take(const Gpu& gpu, uint64_t nbytes, const char* what) {
         give_back();
         if (!nbytes) return;

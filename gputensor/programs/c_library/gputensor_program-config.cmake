@@ -1,5 +1,5 @@
-# find_package(gputensor_program) defines the target gputensor::program. The folder of this file is
-# what `gputensor c_library` prints.
+# find_package(gputensor_program) defines the target gputensor::program. `gputensor c_library` prints
+# the folder of this file.
 get_filename_component(_folder "${CMAKE_CURRENT_LIST_DIR}" ABSOLUTE)
 if(NOT TARGET gputensor::program)
   add_library(gputensor::program SHARED IMPORTED)

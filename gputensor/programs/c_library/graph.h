@@ -1,11 +1,11 @@
 // A function at one size as a CUDA graph: its steps, captured once and replayed.
 //
-// The steps are captured twice, with inputs and outputs elsewhere, each moved by another distance; what
-// differs between the captures is where their addresses stand (streams/capture/node_patches.h), and a
-// run at new addresses sets the nodes that have them. Conditions are nodes with bodies, whose flags the
-// GPU reads. Nothing runs during a capture, so the memory of the two places is given back afterwards.
-// Whatever the driver refuses, or no address explains, leaves no graph: the session launches the steps
-// one by one then.
+// The steps are captured twice, with inputs and outputs at other addresses, each moved by another
+// distance. Words that differ between the captures contain these addresses
+// (streams/capture/node_patches.h), and a run at new addresses sets their nodes. Conditions are nodes
+// with bodies, whose flags the GPU reads. A capture runs no work, so the memory for the two sets of
+// addresses is freed afterwards. If the driver refuses a call, or a difference is not an address, there
+// is no graph, and the session launches the steps one by one.
 #pragma once
 
 #include "gputensor/programs/c_library/machine.h"
@@ -13,7 +13,7 @@
 
 namespace gputensor {
 
-// Streams that capture: of the function, then of bodies, by their depth. They go with the session.
+// Streams for captures: of the function, then of bodies by depth. The session destroys them.
 struct CaptureStreams {
     explicit CaptureStreams(const Gpu& gpu) : gpu(gpu) {}
     ~CaptureStreams() {
@@ -36,16 +36,16 @@ struct CaptureStreams {
     std::vector<uint64_t> all;
 };
 
-// The machine of a capture: work goes to the stream of the body that is open.
+// The machine of a capture: work goes to the stream of the open body.
 struct NativeCapture : NativeMachine {
     static constexpr bool CAPTURES = true;
     static constexpr int RELAXED = 2, TOO_LARGE = -2;
-    static constexpr size_t MOST_LAUNCHES = 1 << 16;  // loops of more turns are launched
+    static constexpr size_t MOST_LAUNCHES = 1 << 16;  // functions with more are not captured
 
     NativeCapture(NativeTools& tools, CaptureStreams& streams)
         : NativeMachine{tools, 0}, streams(streams) {}
 
-    // The graph of a whole function; nothing is left of one that fails.
+    // Captures a whole function; a capture that fails leaves no graph.
     int run(const Steps& steps, const uint64_t* addresses) {
         int status = streams.at(0, &stream);
         if (!status) status = gpu()->capture_begin(stream, RELAXED);
@@ -136,7 +136,7 @@ public:
     }
     NativeGraph(const NativeGraph&) = delete;
 
-    // Captures a function; `addresses` are those of its pieces, of which inputs and outputs will move.
+    // Captures a function; `addresses` are those of its pieces, and inputs and outputs are replaced.
     void make(NativeTools& tools, CaptureStreams& streams, const NativeBinding& binding,
               std::vector<uint64_t> addresses) {
         size_t count = binding.inputs.size() + binding.outputs.size();
@@ -163,7 +163,7 @@ public:
 
     bool is_made() const { return executable && !is_refused; }
 
-    // Queues a run with inputs and outputs at these addresses. False: the driver refuses to set a node.
+    // Queues a run with inputs and outputs at these addresses. False if the driver refuses to set a node.
     bool launch(const uint64_t* moving, uint64_t stream) {
         int status = patches.apply(&driver, executable, moving);
         if (status == NOT_SUPPORTED || status == INVALID_VALUE || status == GRAPH_UPDATE_FAILED) {
@@ -175,10 +175,10 @@ public:
         return true;
     }
 
-    const uint64_t arena;  // that it was captured with
+    const uint64_t arena;  // address at the capture
 
 private:
-    // Inputs are not aligned better than any input has to be: what the library chooses may depend on it.
+    // Inputs have only the guaranteed alignment, because the library's choices may depend on it.
     static constexpr uint64_t ALIGNMENT = 16, PLACE = 512;
 
     // The driver as NodePatches calls it.

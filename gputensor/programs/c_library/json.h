@@ -1,8 +1,8 @@
-// JSON of a stranger, read into nodes that point into its text.
+// Untrusted JSON, read into nodes that point into its text.
 //
-// The text stays where it is. Depth and the number of values are limited before memory is spent. A
-// node that is missing, or of another kind than expected, reads as empty: the callers check
-// what they need. Escapes are kept until `text` is called.
+// The text must outlive the nodes. Depth and the number of values are limited before memory is
+// allocated. A missing node, or one of another kind than expected, reads as empty; callers check the
+// values that they need. Escapes are decoded by `text`.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +26,14 @@ public:
         : at(data), end(data + nbytes), most_values(most_values), most_nested(most_nested) {
         value(0);
         space();
-        if (at != end) fault("more behind the value");
+        if (at != end) fault("text after the value");
     }
 
     struct Node {
         char kind;  // one of "{[s0-tfn": object, list, string, integer, other number, true ...
-        uint32_t next;       // the node behind this one and all that is in it
+        uint32_t next;       // the node after this one and its contents
         const char* text;    // of a string or number
-        uint32_t size;       // bytes of it; of an object or list, how many values
+        uint32_t size;       // bytes of the text, or the number of values in an object or list
     };
 
     // A value, or nothing.
@@ -75,17 +75,17 @@ public:
             items([&](Value one) { found.push_back(one); });
             return found;
         }
-        // The values of an object by their names, of which none may come twice.
+        // The values of an object by name; FileFault for a repeated name.
         std::map<std::string, Value> table() const {
             std::map<std::string, Value> found;
             each([&](const std::string& key, Value one) {
-                if (!found.emplace(key, one).second) throw FileFault("a name comes twice");
+                if (!found.emplace(key, one).second) throw FileFault("a name is repeated");
             });
             return found;
         }
         std::string text() const { return is('s') ? unescaped() : ""; }
         bool is_true() const { return is('t'); }
-        // An integer from `least` to `most`; FileFault for anything else.
+        // An integer from `least` to `most`; FileFault for any other value.
         int64_t integer(const char* where, int64_t least, int64_t most) const {
             if (is('0') && node->size <= 20) {
                 bool minus = *node->text == '-';

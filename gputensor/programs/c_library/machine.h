@@ -1,17 +1,17 @@
-// What steps are run by (ahead/launches/steps.h): work on a stream of a GPU.
+// The machine that runs steps (ahead/launches/steps.h): it queues work on a stream of a GPU.
 #pragma once
 
 #include "gputensor/programs/c_library/program.h"
 
 namespace gputensor {
 
-// What the work of one session needs: the library's plans, their workspace, and room for parameters.
+// Resources of one session: the library's plans, their workspace, and a buffer for parameters.
 struct NativeTools {
     explicit NativeTools(NativeProgram& given)
         : program(given), products(std::make_unique<NativeProducts>(given.gpu.capability)) {}
 
-    // Memory for parameters of so many words, with zeros behind them: a launch may read more of it than
-    // its record has, as the kernel's own parameters may be longer.
+    // A buffer for `count` words of parameters, with zeros after them: a launch may read more words than
+    // its record has, because the kernel's own parameters may be longer.
     uint64_t* parameters(size_t count) {
         if (count < filled) memset(words.data() + count, 0, (filled - count) * 8);
         filled = count;

@@ -1,6 +1,6 @@
-// Entries of a file that are zlib streams (ahead/packed.py), made plain by the machine's zlib.
+// Entries of a file that are zlib streams (ahead/packed.py), decompressed by the machine's zlib.
 //
-// zlib is found when the first one is read, as the driver is: the library links to neither.
+// zlib is loaded when the first stream is read. The library links neither to it nor to the driver.
 #pragma once
 
 #include <dlfcn.h>
@@ -11,18 +11,18 @@
 
 namespace gputensor {
 
-// The bytes of an entry: those of the file, or what its stream holds.
+// The bytes of an entry, decompressed if it is a stream.
 struct PlainEntry {
     static constexpr int64_t MOST_NBYTES = 1 << 28;
 
     PlainEntry() = default;
     PlainEntry(const std::string& name, const FileEntry& entry, Json::Value size)
         : PlainEntry(name, entry, size ? size.integer("packed", 1, MOST_NBYTES) : 0) {}
-    // `size`: what the file declares of a stream, of which no more is made; 0: it is no stream.
+    // `size` is the decompressed size that the file declares, which limits the memory; 0: no stream.
     PlainEntry(const std::string& name, const FileEntry& entry, int64_t size)
         : bytes(entry.data, entry.nbytes) {
         if (!size) return;
-        // No stream makes more than 1,032 bytes of one.
+        // A zlib stream expands each byte to at most 1,032.
         unsigned long wanted = (unsigned long)size, nbytes = wanted;
         if (nbytes / 1032 > entry.nbytes) throw FileFault(name + ": got too few bytes for its size");
         made = std::make_unique<char[]>(nbytes);

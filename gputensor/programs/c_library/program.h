@@ -1,6 +1,6 @@
-// A program of a file on a GPU: the target that fits, weights, kernels, and functions at the sizes
-// that they were compiled for. Sessions share it; it is changed under its mutex alone, when a function
-// is run the first time.
+// A program of a file on a GPU: its target for this GPU, weights, kernels, and functions at the
+// compiled sizes. Sessions share it. It is changed only under its mutex, at the first run of a
+// function.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace gputensor {
 
-// A tensor that a function takes or gives.
+// The dtype and shape of an input or output of a function.
 struct NativeSpec {
     std::string dtype;
     std::vector<int64_t> shape;
@@ -95,7 +95,7 @@ public:
         for (uint64_t module : modules) gpu->module_unload(module);
     }
 
-    // What a session runs, ready to be launched.
+    // Makes a binding ready to be launched.
     void prepare(NativeBinding& binding) {
         if (binding.is_ready.load(std::memory_order_acquire)) return;
         std::lock_guard<std::mutex> guard(mutex);
@@ -112,7 +112,7 @@ public:
                         steps.check([&](size_t list, const Reach& reach) {
                             return is_inside(list, reach);
                         });
-        if (!is_sound) throw FileFault(binding.function + ": launches outside of their memory");
+        if (!is_sound) throw FileFault(binding.function + ": launches outside their memory");
         steps.lists([&](size_t list) { load(list); });
         if (steps.has_conditions() && condition >= 0 && !setter) load_setter();
         binding.steps = std::move(steps);
@@ -167,7 +167,7 @@ private:
     // ---- reading
 
     static void need(bool is_right, const char* where) {
-        if (!is_right) throw FileFault(std::string(where) + ": expected what a program file has");
+        if (!is_right) throw FileFault(std::string(where) + ": expected the form of a program file");
     }
 
     std::unique_ptr<Json> read_json() {
@@ -192,14 +192,14 @@ private:
             throw FileFault(name + ": got other bytes; expected those of its SHA-256");
     }
 
-    // An entry as it was before it was packed, if it was; its bytes are those of the hash.
+    // An entry, decompressed if necessary, after a check of its hash.
     PlainEntry plain(const std::string& name, const std::string& sha256) const {
         PlainEntry made(name, file.entry(name), packed[name.c_str()]);
         check_hash(name, made.bytes, sha256);
         return made;
     }
 
-    // The target with the facts of this GPU, else the newest one whose kernels it runs.
+    // Selects the target with the facts of this GPU, otherwise the newest one whose kernels it runs.
     void read_target(Json::Value root, Json::Value ahead) {
         std::string names;
         int64_t best = -1;
@@ -210,7 +210,7 @@ private:
             int64_t shared = one["shared_nbytes"].integer("shared_nbytes", 1, 1 << 24);
             bool is_same = capability == gpu.capability && count == gpu.multiprocessors &&
                            shared == gpu.shared_nbytes;
-            // Kernels count on the multiprocessors and the memory that they were chosen for.
+            // Kernels rely on the multiprocessors and the shared memory that they were selected for.
             bool runs = capability <= gpu.capability && count <= gpu.multiprocessors &&
                         shared <= gpu.shared_nbytes &&
                         (capability / 10 == gpu.capability / 10 || one["has_ptx"].is_true());
@@ -227,7 +227,7 @@ private:
             has_facts |= function["facts"].size() > 0;
         });
         if (has_facts && best != MOST)
-            throw FileFault("asked what GPU it is for, which was " + names + "; this GPU is " + gpu.name());
+            throw FileFault("depends on facts of its GPU, " + names + "; this GPU is " + gpu.name());
         suffix = std::to_string(chosen);
         launches = plain("launches." + suffix, target["sha256"].text());
         Json::Value places = target["lists"];
@@ -286,7 +286,7 @@ private:
     }
 
     void read_bindings(Json::Value given) {
-        if (!given) throw FileFault("has no steps; write it again with this version");
+        if (!given) throw FileFault("has no steps; compile it again with this version");
         steps = plain("steps." + suffix, given["sha256"].text());
         given["fixed"].items([&](Json::Value list) {
             fixed.emplace_back(new std::vector<NativeFixed>);
@@ -328,17 +328,17 @@ private:
             for (auto& [name, entry] : table.table()) names[name] = entry.text();
         }
         if (weights && tables.empty())
-            throw FileFault("holds its weights itself; give no other file of weights");
+            throw FileFault("contains its weights; give no other file of weights");
         for (auto& [name, one] : arrays) {
             auto beside = names.find(name);
             bool is_constant = name.compare(0, 9, "constant.") == 0;
             one.entry = beside != names.end() ? &apart->entry(beside->second)
                                               : &file.entry(is_constant ? name : "weight." + name);
             if (int64_t(one.entry->nbytes) != nbytes_of(one.spec))
-                throw FileFault(MappedFile::shown(name) + " has other bytes than it says");
+                throw FileFault(MappedFile::shown(name) + " has another size than it declares");
             auto state = name.compare(0, 6, "state.") ? states.end() : states.find(name.substr(6));
             if (state != states.end() && nbytes_of(state->second) != nbytes_of(one.spec))
-                throw FileFault(MappedFile::shown(name) + " has other bytes than its state");
+                throw FileFault(MappedFile::shown(name) + " has another size than its state");
         }
         for (auto& list : fixed)
             for (const NativeFixed& one : *list)
@@ -395,7 +395,7 @@ private:
         return &one;
     }
 
-    // Whether a list stays inside the memory that a launch gives it, whose last part is scratch.
+    // Whether a list stays inside the memory of a launch; the last part of that memory is scratch.
     bool is_inside(size_t number, const Reach& reach) {
         const NativeList* one = list_at(number);
         if (!one || reach.empty() || one->scratch_nbytes > uint64_t(MOST) ||
@@ -407,7 +407,7 @@ private:
         return true;
     }
 
-    // A product's numbers are sound, and its patches are of its addresses.
+    // Whether a product's numbers are valid, and its patches are those of its addresses.
     static bool is_sound(const LaunchList& list, const LaunchRecord& record) {
         gt_product product;
         memcpy(&product, &list.words[record.first_word], sizeof(product));
@@ -443,7 +443,7 @@ private:
         return kernel.function;
     }
 
-    // Without it, or where the driver knows no conditions, the host reads flags.
+    // Without this kernel, or if the driver does not support conditions, the host reads flags.
     void load_setter() {
         Kernel& kernel = kernels[size_t(condition)];
         if (!best_image(kernel)) return;
@@ -453,7 +453,7 @@ private:
         }
     }
 
-    // A cubin runs on its capability and later minor ones of its generation; PTX on all later ones.
+    // A cubin runs on its capability and later minor versions of its generation; PTX on all later ones.
     const Image* best_image(const Kernel& kernel) const {
         const Image* best = nullptr;
         for (const Image& one : kernel.images) {
@@ -483,12 +483,12 @@ private:
     std::unique_ptr<MappedFile> apart;
     Json::Value target;
     std::string suffix;
-    Json::Value packed;  // sizes of what is, by the names of entries
+    Json::Value packed;  // decompressed sizes by the names of entries
     PlainEntry launches, steps;
     std::vector<std::pair<uint64_t, uint64_t>> list_places;
     std::vector<std::unique_ptr<std::vector<NativeFixed>>> fixed;
     std::vector<Kernel> kernels;
-    int64_t condition = -1;  // which of them sets conditions
+    int64_t condition = -1;  // number of the kernel that sets conditions, or -1
     std::vector<uint64_t> modules;
     GpuMemory memory;
     std::mutex mutex;

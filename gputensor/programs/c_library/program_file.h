@@ -1,7 +1,7 @@
-// A safetensors file, mapped: its metadata and entries, after a check of both.
+// A mapped safetensors file: its metadata and entries, after a check of both.
 //
-// Nothing in the header is believed: entries lie inside the file, one behind the other, and have as
-// many bytes as their types say.
+// The header is untrusted: entries must be inside the file, contiguous, and of the size that their
+// types and shapes require.
 #pragma once
 
 #include <fcntl.h>
@@ -29,7 +29,7 @@ struct FileEntry {
 class MappedFile {
 public:
     explicit MappedFile(const std::string& path) {
-        // Without O_NONBLOCK a pipe would wait for a writer here.
+        // Without O_NONBLOCK, opening a pipe would wait for a writer.
         int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         if (file < 0) throw FileFault(std::string("cannot be opened: ") + strerror(errno));
         struct stat facts;
@@ -86,7 +86,8 @@ private:
         uint64_t length;
         memcpy(&length, data, 8);
         if (length < 2 || length > MOST_HEADER || length > size - 8)
-            throw FileFault("got a header of " + std::to_string(length) + " bytes");
+            throw FileFault("header: got " + std::to_string(length) + " bytes; expected 2 to " +
+                            std::to_string(std::min<uint64_t>(MOST_HEADER, size - 8)));
         Json header(data + 8, length, 32 * MOST_ENTRIES, 8);
         if (!header.root().is('{')) throw FileFault("the header is not a JSON object");
         for (auto& [name, value] : header.root().table())
@@ -111,12 +112,12 @@ private:
             made.shape.push_back(found);
         });
         std::vector<Json::Value> ends = fields["data_offsets"].items();
-        if (ends.size() != 2) throw FileFault(shown(name) + " has no two data_offsets");
+        if (ends.size() != 2) throw FileFault(shown(name) + " does not have two data_offsets");
         int64_t first = ends[0].integer("data_offsets", 0, MOST);
         int64_t last = ends[1].integer("data_offsets", first, MOST);
         int64_t wanted = itemsize(made.type);
         if (uint64_t(last) > size - start || (wanted && (count > MOST / 8 || last - first != count * wanted)))
-            throw FileFault(shown(name) + " has other bytes than it says");
+            throw FileFault(shown(name) + " has another size than it declares");
         made.data = data + start + first;
         made.nbytes = uint64_t(last - first);
         entries.emplace(name, made);
@@ -131,7 +132,7 @@ private:
         });
         const char* place = data + start;
         for (const FileEntry* one : sorted) {
-            if (one->data != place) throw FileFault("has entries that overlap or leave a hole");
+            if (one->data != place) throw FileFault("has entries that overlap or leave a gap");
             place += one->nbytes;
         }
         if (place != data + size) throw FileFault("has bytes that belong to no entry");
@@ -141,7 +142,7 @@ private:
     size_t size;
 };
 
-// The path of a file beside another one, inside its folder with links resolved.
+// The path of a file inside the folder of another file, with links resolved.
 inline std::string path_beside(const std::string& path, const std::string& name) {
     auto resolved = [](const std::string& text) {
         std::unique_ptr<char, decltype(&free)> found(realpath(text.c_str(), nullptr), free);
@@ -152,9 +153,9 @@ inline std::string path_beside(const std::string& path, const std::string& name)
     std::string found = resolved(folder + "/" + name);
     std::string inside = folder == "/" ? folder : folder + "/";
     if (name.empty() || name[0] == '/' || name.find('\0') != std::string::npos)
-        throw FileFault("names weights outside of its folder");
+        throw FileFault("names weights outside its folder");
     if (found.empty()) throw FileFault("needs its weights, " + MappedFile::shown(name) + ", which cannot be found");
-    if (found.compare(0, inside.size(), inside)) throw FileFault("names weights outside of its folder");
+    if (found.compare(0, inside.size(), inside)) throw FileFault("names weights outside its folder");
     return found;
 }
 

@@ -1,5 +1,5 @@
-// A session: the states, the arena, the library's plans and the graphs of one caller, and how a function
-// runs: as a graph (graph.h), or launch by launch where there can be none.
+// A session: the states, the arena, the library's plans and the graphs of one caller. It runs a function
+// as a graph (graph.h), or launch by launch if there is none.
 #pragma once
 
 #include "gputensor/programs/c_library/graph.h"
@@ -31,7 +31,7 @@ public:
     ~NativeSession() {
         uint64_t before = 0;
         gpu->synchronize();
-        // The libraries' handles go with the context that they were made in.
+        // The libraries' handles must be destroyed in the context that they were made in.
         bool is_inside = !gpu->context_enter(&before);
         graphs.clear();
         tools.products.reset();
@@ -81,7 +81,7 @@ private:
     void queue(const NativeBinding& binding, uint64_t stream) {
         int is_capturing = 0;
         uint64_t id = 0;
-        gpu.check(gpu->capture_info(stream, &is_capturing, &id), "asking about the stream");
+        gpu.check(gpu->capture_info(stream, &is_capturing, &id), "querying the stream");
         if (!is_capturing) {
             NativeGraph& graph = graph_of(binding);
             if (graph.is_made() && graph.launch(addresses.data() + 1, stream)) return;
@@ -92,7 +92,7 @@ private:
         gpu.check(status, "running " + binding.function);
     }
 
-    // Made for the arena at hand, at the first run; where that fails it stays empty.
+    // The graph for the current arena, made at the first run; empty if that fails.
     NativeGraph& graph_of(const NativeBinding& binding) {
         std::unique_ptr<NativeGraph>& graph = graphs[&binding];
         if (graph && graph->arena == arena.ptr) return *graph;
@@ -110,7 +110,7 @@ private:
         return reinterpret_cast<uint64_t>(one.data) + one.byte_offset;
     }
 
-    // Whether a tensor is on the GPU, of these extents, and row-major.
+    // Whether a tensor is on the GPU, has this dtype and these extents, and is row-major.
     bool fits(const NativeSpec& wanted, const gputensor_tensor& given) const {
         const NativeType* type = native_type(wanted.dtype);
         if (given.device.type != DL_CUDA || given.device.id != gpu.ordinal ||
@@ -145,7 +145,7 @@ private:
                               uint64_t alignment) {
         for (size_t i = 0; i < count; i++)
             if (address_of(all[i]) % alignment)
-                refuse(what + (" " + std::to_string(i)), "another address",
+                refuse(what + (" " + std::to_string(i)), "an unaligned address",
                        "a multiple of " + std::to_string(alignment));
     }
 
@@ -164,14 +164,14 @@ private:
             if (does_fit) return *one;
             sizes += (sizes.empty() ? "(" : "; (") + text_of(one->inputs) + ")";
         }
-        if (known.empty()) known = "one whose calls all have launches";
+        if (known.empty()) known = "a function whose calls all have launches";
         if (!same) refuse("function", MappedFile::shown(function), known);
         std::string what = std::string("inputs of ") + function;
         if (same->inputs.size() != count)
             refuse(what, std::to_string(count), std::to_string(same->inputs.size()));
         std::string got;
         for (size_t i = 0; i < count; i++) got += (i ? ", " : "") + text_of(inputs[i]);
-        refuse(what, "(" + got + ")", "row-major tensors of a size that it was compiled for: " + sizes);
+        refuse(what, "(" + got + ")", "row-major tensors of a compiled size: " + sizes);
     }
 
     static std::string text_of(const std::vector<NativeSpec>& specs) {

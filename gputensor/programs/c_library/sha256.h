@@ -15,7 +15,7 @@ public:
         const auto* at = static_cast<const uint8_t*>(data);
         size_t whole = nbytes / 64 * 64;
         for (size_t i = 0; i < whole; i += 64) sum.block(at + i);
-        // What is left, a one, zeros, and the length in bits.
+        // The rest of the data, a one bit, zeros, and the length in bits.
         uint8_t last[128] = {};
         size_t rest = nbytes - whole, padded = rest < 56 ? 64 : 128;
         if (rest) memcpy(last, at + whole, rest);

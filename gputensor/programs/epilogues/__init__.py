@@ -1,1 +1,1 @@
-"""What follows a convolution or a product, done by it; images with their channels as neighbours."""
+"""Passes that move later steps into convolutions and products, and make channels adjacent."""

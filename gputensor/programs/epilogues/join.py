@@ -1,4 +1,4 @@
-"""The pass that lets a convolution or a product do what follows it: from Function to Function."""
+"""The pass that moves steps after a convolution or product into it: from Function to Function."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["join_epilogues"]
 
 
 def join_epilogues(function, prepared):
-    """Return a function whose convolutions and products do what is done to their results alone.
+    """Return a function whose convolutions and products do the steps that only their results need.
 
     Parameters
     ----------
     function : Function
-        It is not changed.
+        Not modified.
     prepared : PreparedWeights
         The weights of the program; scaled ones are added.
     """
@@ -51,7 +51,7 @@ class _Join:
         return [call for call in self.calls if call is not None]
 
     def step(self, index, call):
-        """Join what follows one call; return its new place and itself, or None twice."""
+        """Join one call with the step after it; return its new index and call, or (None, None)."""
         if call.name not in ("convolution", "product") or not _is_new(call):
             return None, None
         value = call.writes[0].value
@@ -86,12 +86,12 @@ def _reads(read, value):
 
 
 def _is_new(call):
-    """Whether a call writes the whole of one new value."""
+    """Whether a call writes all of one new value."""
     is_new = len(call.writes) == 1 and all(into is None for into in call.into)
     return is_new and is_whole(call.writes[0])
 
 
 def _is_alike(call, following):
-    """Whether the results have one shape and element type."""
+    """Whether the results have the same shape and dtype."""
     one, other = call.writes[0], following.writes[0]
     return (one.dtype, one.shape) == (other.dtype, other.shape)

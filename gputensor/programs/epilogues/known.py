@@ -1,4 +1,4 @@
-"""Vectors that follow from weights alone, computed by NumPy, and weights that are made of them."""
+"""Vectors that depend only on weights, computed by NumPy, and weights that are made from them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _STEPS = {
 
 
 class Known:
-    """Values of a function that follow from weights alone, in float32; None for any other."""
+    """Values of a function that depend only on weights, in float32; None for all others."""
 
     def __init__(self, graph):
         self.graph, self.found = graph, {}
 
     def vector(self, operand, axis):
-        """The elements of an operand along an axis, all it has but repetitions; or None."""
+        """Return the elements of an operand along an axis, or None if they are not known."""
         size = _NUMPY[operand.dtype].itemsize
         extent, step = operand.shape[axis], operand.strides[axis]
         elements = self.elements(operand.value)
@@ -46,7 +46,7 @@ class Known:
         return self.graph.calls[self.graph.writer[number]].writes[0].dtype
 
     def elements(self, number):
-        """All elements of a value, flat."""
+        """Return all elements of a value as a flat array, or None."""
         if number not in self.found:
             self.found[number] = None
             self.found[number] = self.computed(number)
@@ -72,7 +72,7 @@ class Known:
             return np.asarray(step(*reads), np.float32).reshape(-1)
 
     def read(self, operand):
-        """What a call reads, with its shape."""
+        """Return the array or number that a call reads, or None."""
         if not isinstance(operand, Operand):
             return np.float32(operand.value) if type(operand.value) in (int, float) else None
         elements = self.elements(operand.value)
@@ -87,19 +87,19 @@ class Known:
 
 
 class PreparedWeights:
-    """Weights that a program has in the place of others, one for each content.
+    """Weights that replace other weights of a program, one for each content.
 
     Parameters
     ----------
     weights : dict
-        Those of the program by name; new ones are added.
+        The weights of the program by name; new ones are added.
     """
 
     def __init__(self, weights):
         self.weights, self.names = weights, {}
 
     def made(self, name, suffix, key, make):
-        """The Weight `NAME.SUFFIX`: `make` of the array of `name`; once for equal keys."""
+        """Return the Weight `NAME.SUFFIX`, `make` of the array of `name`; one for each key."""
         key = (name, suffix, key)
         if key not in self.names:
             array = np.ascontiguousarray(make(array_of(self.weights[name])))

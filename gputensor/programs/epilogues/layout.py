@@ -1,8 +1,8 @@
-"""The pass that gives images of 16-bit floats their channels as neighbours: Function to Function.
+"""The pass that makes the channels of 16-bit images adjacent: from Function to Function.
 
-On tensor cores a convolution reads and writes eight channels of a pixel at once; an image that lies
-otherwise is copied by each convolution. All calls take operands of any strides, so an image may lie
-as it will where every call sees it as an image.
+On tensor cores a convolution reads and writes eight channels of a pixel at once, and copies an
+image with another layout. All calls accept operands of any strides, so an image may have any layout
+if every call uses it as an image.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _WITH_IMAGES = ("convolution", "window", "elementwise", "formula", "reduce")
 
 
 def channels_last(function, prepared):
-    """Return a function whose convolutions pass images on with their channels as neighbours.
+    """Return a function whose convolutions read and write images with adjacent channels.
 
     Parameters
     ----------
     function : Function
-        It is not changed.
+        Not modified.
     prepared : PreparedWeights
-        The weights of the program; those that convolutions read so are added.
+        The weights of the program; weights with adjacent channels are added.
     """
     calls = [
         replace(call, regions=tuple(channels_last(one, prepared) for one in call.regions))
@@ -52,13 +52,13 @@ def channels_last(function, prepared):
 
 
 def _strides(shape):
-    """Row-major strides with the channels, axis 1, as the last one."""
+    """Return row-major strides for channels, axis 1, as the last axis."""
     steps = forms.row_major((shape[0], *shape[2:], shape[1]))
     return (steps[0], steps[-1], *steps[1:-1])
 
 
 def _images(function):
-    """The values that can lie so, of all that are joined by calls with a convolution among them."""
+    """Return the values that can have this layout and are connected to a convolution."""
     uses, joined = {}, {}
     for call in function.calls:
         for operand in (*call.writes, *call.reads):
@@ -96,7 +96,7 @@ def _operands(call):
 
 
 def _is_image(uses):
-    """Whether all calls see a value as one image, and take it however it lies."""
+    """Whether all calls use a value as one image, and accept any layout."""
     first = uses[0][1]
     return (
         len(first.shape) in (4, 5)
@@ -112,7 +112,7 @@ def _is_image(uses):
 
 
 def _weight(operand, values, prepared):
-    """The operand of a weight, (outputs, channels, kernel), whose channels are neighbours."""
+    """Return the operand of a weight (outputs, channels, kernel) with adjacent channels."""
     value = values[operand.value]
     stored = prepared.weights.get(value.name) if value.kind == "weight" else None
     is_deep = operand.shape[1] != 1 and operand.dtype in _HALVES

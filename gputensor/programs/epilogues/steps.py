@@ -1,4 +1,4 @@
-"""What a call behind a convolution or a product does, and that call with it inside.
+"""Joins the call after a convolution or product with it, as its epilogue.
 
 A convolution is ``activation(sums + bias + addend)``; a product
 ``activation(alpha * scale * sums + beta * addend + bias) + residual``.
@@ -24,12 +24,14 @@ _FORMULAS = {(("clip", _X, _ZERO, _SIX),): "relu6", (("mul", _X, _GATE),): "hard
 
 
 def joined(join, call, following, at):
-    """Return a call with what `following` does, which reads its result at `at`; None: it cannot.
+    """Return a call that also does the step of `following`, or None if it cannot.
+
+    `following` reads the call's result as its operand number `at`.
 
     Parameters
     ----------
     join : object
-        With `known`, `prepared` and `values`, to which new weights are appended.
+        Has `known`, `prepared`, and `values`, to which new weights are appended.
     """
     if call.writes[0].dtype not in _FLOATS:
         return None
@@ -39,7 +41,7 @@ def joined(join, call, following, at):
 
 
 def _copied(join, call, following, at):
-    """As in-place operators of exporters end: the result goes where the copy would put it."""
+    """Write the result to the target of a copy; exporters' in-place operators end with a copy."""
     is_copy = following.name == "elementwise" and following.attributes["op"] == "copy"
     return call if is_copy else None
 
@@ -58,7 +60,7 @@ def _activated(join, call, following, at):
 
 
 def _activation(following, at, before):
-    """The activation that a call behind one makes of it; None: another thing."""
+    """Return the activation that a call with activation `before` gets by the next call, or None."""
     if following.name == "formula":
         return _FORMULAS.get(following.attributes["trees"]) if before is None else None
     if following.name != "elementwise":
@@ -93,7 +95,7 @@ def _added(join, call, following, at):
 
 
 def _shifted(join, call, following, at):
-    """A bias of weights alone: the vector that is added, or its sum with the one that is there."""
+    """Add a vector that depends only on weights to the bias, or use it as the bias."""
     is_sum = following.name == "elementwise" and following.attributes["op"] == "add"
     if call.name != "convolution" or not is_sum or call.attributes["activation"] is not None:
         return None
@@ -117,7 +119,7 @@ def _shifted(join, call, following, at):
 
 
 def _along(operand, axis):
-    """The vector along an axis that an operand repeats, as an operand; or None."""
+    """Return the vector along an axis that an operand broadcasts, as an operand; or None."""
     steps = enumerate(zip(operand.shape, operand.strides, strict=True))
     if any(step != 0 and n != 1 for i, (n, step) in steps if i != axis):
         return None
@@ -139,7 +141,7 @@ def _with_addend(call, other):
     return replace(call, reads=(*reads[:5], other))
 
 
-# ---- factors of channels, as those of a normalisation with known statistics
+# ---- factors of channels, such as those of a normalisation with known statistics
 
 
 def _scaled(join, call, following, at):
@@ -177,7 +179,7 @@ def _scaled(join, call, following, at):
 
 
 def _of_new_weight(join, name, suffix, factors, make, operand):
-    """An operand with the elements that `make` makes of a weight."""
+    """Return an operand of a new weight, which `make` makes from a weight."""
     weight = join.prepared.made(name, suffix, factors.tobytes(), make)
     join.values.append(Value("weight", weight.source.nbytes, weight.name))
     return operand._replace(value=len(join.values) - 1)

@@ -1,1 +1,1 @@
-"""Element-wise steps that follow each other become one formula: one kernel, one read, one write."""
+"""Fuses consecutive element-wise steps into one formula: one kernel, one read, one write."""

@@ -1,8 +1,8 @@
-"""The pass that makes one formula of element-wise steps that follow each other: `join_formulas`.
+"""The pass that fuses consecutive element-wise steps into one formula: `join_formulas`.
 
-A consumer takes its producers in. One with a single reader always goes; one that others read too
-only where its consumer is the first of them and can give its result as well; a cast to a wider type
-goes into each of its readers. Rounding in between goes with the memory.
+A consumer absorbs its producers: a producer with a single reader always; one with several readers
+only if the consumer is the first of them and can return its result too; a cast to a wider type is
+absorbed by each of its readers. Intermediate results are neither stored nor rounded.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ __all__ = ["join_formulas"]
 
 
 def join_formulas(function, weights):
-    """Return a function whose element-wise steps are as few calls as they can be.
+    """Return a function whose element-wise steps are fused into as few calls as possible.
 
     Parameters
     ----------
     function : Function
-        It is not changed.
+        Not modified.
     weights : dict
         The weights of the program by name.
     """
@@ -42,13 +42,13 @@ class _Join:
     def __init__(self, function, weights):
         self.function, self.graph = function, Graph(function, weights)
         self.kept = {one.operand.value for one in function.outputs}
-        self.readers = self.graph.readers  # changed as calls go
+        self.readers = self.graph.readers  # updated when calls are absorbed
         self.steps = {}  # place -> Steps
         self.writer = {}  # value -> place of the Steps that write it
         self.gone = set()
 
     def run(self):
-        """Join what fits; whether anything did."""
+        """Fuse steps; return whether any were fused."""
         for index, call in enumerate(self.function.calls):
             steps = steps_of(call, index)
             if steps is None:
@@ -60,7 +60,7 @@ class _Join:
         return any(one.parts > 1 for one in self.steps.values())
 
     def calls(self):
-        """What is left, in order."""
+        """Yield the remaining calls in order."""
         for index, call in enumerate(self.function.calls):
             if index in self.steps:
                 yield self.steps[index].made()
@@ -68,7 +68,7 @@ class _Join:
                 yield call
 
     def absorbed(self, steps):
-        """The Steps of a call with all producers that fit inside."""
+        """Return the Steps of a call after it has absorbed all producers that it can."""
         found = steps
         while found is not None:
             steps = found
@@ -78,7 +78,7 @@ class _Join:
         return steps
 
     def with_producer(self, steps, value):
-        """A call's Steps with the producer of one value inside, or None."""
+        """Return a call's Steps with the producer of one value absorbed, or None."""
         producer = self.steps.get(self.writer.get(value))
         if producer is None or not self.may_move(producer, steps):
             return None
@@ -101,7 +101,7 @@ class _Join:
         return found
 
     def may_move(self, producer, steps):
-        """Whether a producer may be done at its consumer's place, and should be."""
+        """Whether a producer can be computed at its consumer's place, and should be."""
         call = producer.call
         written = call.writes[0]
         is_new = len(call.writes) == 1 and all(into is None for into in call.into)
@@ -111,7 +111,7 @@ class _Join:
         if value.kind != "temporary" or not is_complete(value, written):
             return False
         if call.name == "elementwise" and call.attributes["op"] == "copy":
-            # A copy that turns axes round reads and writes along both; its readers would not.
+            # A transposing copy reads and writes along both axes; its readers would not.
             if not _is_along(producer.loads[0]):
                 return False
         later = self.graph.continued
@@ -119,6 +119,6 @@ class _Join:
 
 
 def _is_along(load):
-    """Whether elements along the last axis that has any are neighbours, or one."""
+    """Whether elements along the last axis with more than one are adjacent or broadcast."""
     steps = [step for n, step in zip(load.shape, load.strides, strict=True) if n != 1]
     return not steps or steps[-1] in (0, 1)

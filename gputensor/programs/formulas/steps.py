@@ -1,7 +1,7 @@
-"""A call of element-wise steps as trees over what it loads, and one such call inside another.
+"""Element-wise calls as trees over their loads, and the fusion of two of them.
 
-All that a formula loads has its shape; broadcasting is strides of 0. So a producer goes into its
-consumer by giving each of its loads the strides that follow from how the consumer reads it.
+All loads of a formula have its shape; broadcasting is a stride of 0. So a consumer absorbs a
+producer by giving each of the producer's loads the strides with which the consumer reads it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _ITEMSIZE = {row.name: row.itemsize for row in DTYPES}
 
 @dataclass
 class Steps:
-    """What a call does: a formula of its results, with `parts` calls in it.
+    """The formula of a call's results, which contains `parts` calls.
 
-    `place` is the call's place in its function; `row_ndim` is None where no step needs a row.
+    `place` is the call's index in its function; `row_ndim` is None if no step needs a row.
     """
 
     call: Call
@@ -33,7 +33,7 @@ class Steps:
     trees: tuple
     loads: tuple
     row_ndim: int | None
-    is_cast: bool = False  # to a type that holds all values, and nothing else
+    is_cast: bool = False  # only a cast to a type that represents all values
     parts: int = 1
 
     @property
@@ -41,7 +41,7 @@ class Steps:
         return self.loads[0].shape
 
     def made(self):
-        """The call."""
+        """Return the call."""
         if self.parts == 1:
             return self.call
         row_ndim = len(self.shape) if self.row_ndim is None else self.row_ndim
@@ -53,7 +53,7 @@ class Steps:
 
 
 def steps_of(call, place):
-    """The Steps of a call; None for one of another kind or of other element types."""
+    """Return the Steps of a call; None for a call of another kind or other dtypes."""
     if call.name not in ("elementwise", "formula"):
         return None
     operands = [one for one in (*call.reads, *call.writes) if isinstance(one, Operand)]
@@ -86,7 +86,7 @@ def steps_of(call, place):
 
 
 def _number(one):
-    """The tree of a number; None where it is none or depends on sizes."""
+    """Return the tree of a number; None if it is not a number or depends on sizes."""
     value = one.value if isinstance(one, Number) else None
     if type(value) is bool:
         return ("number", value)
@@ -96,7 +96,7 @@ def _number(one):
 
 
 def _tree(call, parts):
-    """The step of an element-wise call on some parts, or None."""
+    """Return the tree of an element-wise call on the trees of its operands, or None."""
     op, compute = call.attributes["op"], call.attributes["compute"]
     target = call.writes[0].dtype
     if op == "copy":
@@ -114,9 +114,9 @@ def _tree(call, parts):
 
 
 def joined(producer, consumer, has_result):
-    """The Steps of a consumer with its producer inside; None: they are two kernels.
+    """Return the Steps of a consumer that absorbs its producer, or None if they stay two kernels.
 
-    With `has_result` it gives the producer's result as well.
+    With `has_result` it also returns the producer's result.
     """
     written = producer.call.writes[0]
     if len(producer.trees) != 1 or formula(producer.trees).row_results()[0]:
@@ -164,9 +164,9 @@ def joined(producer, consumer, has_result):
 
 
 def _axes(read, written, is_free):
-    """The axis of what was written for each axis of how it is read (None: repeated); or None.
+    """Return the written axis for each axis that is read (None: broadcast); or None if none fits.
 
-    Repeated work is not free: only casts may be repeated.
+    With a broadcast axis work would be repeated, which is allowed only for casts (`is_free`).
     """
     if read.offset != 0 or read.dtype != written.dtype:
         return None
@@ -195,13 +195,13 @@ def _axes(read, written, is_free):
 
 
 def _turned(load, shape, axes):
-    """A producer's load along the axes of its consumer."""
+    """Return a producer's load along the axes of its consumer."""
     strides = tuple(0 if axis is None else load.strides[axis] for axis in axes)
     return load._replace(shape=shape, strides=strides)
 
 
 def _replaced(tree, parts):
-    """A tree with others in the place of its loads."""
+    """Return a tree with other trees in place of its loads."""
     if tree[0] == "load":
         return parts[tree[1]]
     return tuple(_replaced(one, parts) if isinstance(one, tuple) else one for one in tree)

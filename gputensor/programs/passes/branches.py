@@ -1,8 +1,8 @@
-"""Branches: which calls of other streams a call has to wait for.
+"""Branches: the calls of other streams that a call must wait for.
 
-The order is that of the data, as the plan has it (plan.py): a call follows, in its stream, the
-calls before it, and between streams the writers of what it reads, and the writers and readers of
-what it writes another version of.
+The order is the data dependency that the plan relies on (plan.py): a call follows the earlier calls
+of its stream; of other streams, it follows the writers of the values that it reads, and the writers
+and readers of values that it writes a version of.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ __all__ = ["waits_of"]
 
 
 def waits_of(function):
-    """For each call the calls of other streams that it waits for; none that others imply."""
+    """Return for each call the calls of other streams to wait for, without implied ones."""
     if len({call.stream for call in function.calls}) <= 1:
         return [()] * len(function.calls)
     roots, writer, readers = [], {}, {}
     for number, value in enumerate(function.values):
         roots.append(number if value.base is None else roots[value.base])
-    after = []  # of each call: for each stream the last call that is done when it is
-    newest = {}  # of each stream: the same for its last call
+    after = []  # for each call: {stream: last call that is done when this call is done}
+    newest = {}  # stream -> the same for its last call
     found = []
     for index, call in enumerate(function.calls):
         reads = {roots[one.value] for one in call.reads if isinstance(one, Operand)}

@@ -1,8 +1,8 @@
-"""The first pass: calls of constants alone are made now, equal calls merge, the unread goes.
+"""The first pass: folds calls of constants, merges equal calls, and removes unread ones.
 
-From Function to Function; the argument is not changed. What stays keeps its order. A call that
-writes part of a value is never merged or made now, and every write to a state stays, as does a
-call that writes nothing: it is there to raise.
+From Function to Function; the argument is not modified. Remaining calls keep their order. A call
+that writes part of a value is never merged or folded. Every write to a state remains, and so does a
+call that writes nothing, because it may raise.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gputensor.programs.function import Argument, Function, Number, Operand, Val
 
 __all__ = ["clean", "drop_unread_constants"]
 
-#: Results larger than this and than what they are computed from are computed at each run.
+#: Results larger than this and larger than their operands are computed at each run.
 MAX_FOLDED_BYTES = 1 << 16
 _NUMPY = {row.name: row.numpy for row in DTYPES}
 
@@ -33,10 +33,10 @@ def clean(function, weights, compute=None):
     weights : dict
         The weights and constants of the program by name; new constants are added.
     compute : callable, optional
-        ``compute(call, arrays)`` makes a call on the host device and returns a list of what it
-        writes, or None where it does not. `arrays` holds a NumPy array for each operand that it
-        reads, a Number for a number and None for one that is absent. Without it nothing is
-        computed now.
+        ``compute(call, arrays)`` computes a call and returns the list of its results, or None to
+        leave the call as it is. `arrays` contains a NumPy array for each operand that the call
+        reads, a Number for a number and None for an absent operand. Without `compute`, no calls are
+        folded.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def clean(function, weights, compute=None):
 
 
 def drop_unread_constants(program):
-    """Remove the constants of a ProgramData that no function has any more."""
+    """Remove the constants of a ProgramData that no function reads any more."""
     read = set()
     todo = list(program.functions.values())
     while todo:
@@ -64,7 +64,7 @@ class _Clean:
         self.function, self.weights, self.compute = function, weights, compute
         self.values = list(function.values)
         self.now = {}  # value -> the equal value that its readers read instead
-        self.folded = {}  # (dtype, bytes) -> the constant that was made of them
+        self.folded = {}  # (dtype, bytes) -> the constant with these elements
         self.continued = {value.base for value in function.values}  # values with versions
         self.outputs = {item.operand.value for item in function.outputs}
 
@@ -89,7 +89,7 @@ class _Clean:
         return read
 
     def is_plain(self, call):
-        """Whether a call makes new values only, which nothing continues."""
+        """Whether a call makes only new values, which have no further versions."""
         return (
             bool(call.writes)
             and not call.regions
@@ -102,13 +102,13 @@ class _Clean:
 
     # Merging.
     def key(self, call):
-        """Equal for calls that compute the same: of a value that is read it has the version."""
+        """Return a key that is equal for equal calls; it contains the versions that they read."""
         written = [(operand[1:], self.values[operand.value].nbytes) for operand in call.writes]
         return repr((call.name, sorted(call.attributes.items()), written, call.reads))
 
     def merges(self, call, earlier):
         pairs = list(zip(call.writes, earlier.writes, strict=True))
-        # Every output has memory of its own.
+        # Outputs need separate memory.
         if any(a.value in self.outputs and b.value in self.outputs for a, b in pairs):
             return False
         for operand, kept in pairs:
@@ -119,7 +119,7 @@ class _Clean:
 
     # Folding.
     def folds(self, call):
-        """Make a call of constants alone now; whether that was done."""
+        """Fold a call whose operands are all constants; return whether it was folded."""
         if self.compute is None or not self.is_constant(call):
             return False
         arrays = [self.elements(read) for read in call.reads]
@@ -161,7 +161,7 @@ class _Clean:
         return True
 
     def elements(self, read):
-        """The array that an operand of constants is."""
+        """Return the array of a constant operand."""
         if not isinstance(read, Operand):
             return read
         source = self.weights[self.values[read.value].name].source

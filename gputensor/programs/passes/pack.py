@@ -1,7 +1,7 @@
-"""Offsets for memory with lifetimes: greedy in several orders, the smallest arena kept.
+"""Offsets for memory with lifetimes: greedy packing in several orders; the smallest arena wins.
 
-Two pieces may share bytes when the last calls of the one, on every stream, are known to come
-before the first call of the other. plan.py says what lives when.
+Two pieces may share bytes if the last calls of one, on every stream, are known to precede the first
+call of the other. plan.py computes the lifetimes.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 
 __all__ = ["packed"]
 
-_MAX_STREAMS = 32  # with more of them nothing is shared
-_MAX_SEARCHED = 4096  # more temporaries are packed once, or on several streams one behind the other
-_ROUNDS, _MAX_IDLE = 24, 5  # of a search from one order; rounds in a row without a gain
+_MAX_STREAMS = 32  # with more streams, no memory is shared
+_MAX_SEARCHED = 4096  # more temporaries are packed once; with several streams, they do not share
+_ROUNDS, _MAX_IDLE = 24, 5  # of a search from one order; successive rounds without a gain
 
 
 class Places:
@@ -42,7 +42,7 @@ class Places:
         self.offsets, self.top = None, 0
 
     def conflicts(self, one):
-        """Which values live at once with `one`, as far as the order of calls says."""
+        """Return a mask of the values that may be alive at the same time as `one`."""
         before = (self.last <= self.clocks[one]).all(axis=1)
         after = (self.last[one] <= self.clocks).all(axis=1)
         return ~(before | after)
@@ -68,7 +68,7 @@ def packed(lives):
 
 
 def _pack_in_order(places):
-    """One stream, in order of birth: those that still live are few."""
+    """Pack values of one stream in order of birth; few of them are alive at any time."""
     births, deaths = places.births.tolist(), places.deaths.tolist()
     places.offsets, ends, taken = [0] * len(births), [], []
     for one in sorted(range(len(births)), key=births.__getitem__):
@@ -82,7 +82,7 @@ def _pack_in_order(places):
 
 
 def _orders(places):
-    """By birth; by size; by size and time; by how much lives beside a value at most."""
+    """Return orders: by birth; by size; by size times lifetime; by the most bytes alive with it."""
     count, nbytes = len(places.names), places.nbytes
     births, deaths = places.births.tolist(), places.deaths.tolist()
     areas = [n * (d - b + 1) for n, b, d in zip(nbytes, births, deaths, strict=True)]
@@ -104,7 +104,7 @@ class _Packing:
         self.known = {}
 
     def try_order(self, order):
-        """Keep what this order gives if it is smaller."""
+        """Keep the result of this order if its arena is smaller."""
         places = self.places
         if places.offsets is None or places.top != places.lower_bound:
             offsets, top = self.placed(order)
@@ -112,7 +112,7 @@ class _Packing:
                 places.offsets, places.top = offsets, top
 
     def placed(self, order):
-        """(offsets, top) of values placed in this order, each at the smallest gap that it fits."""
+        """Return (offsets, top) of values placed in this order, each in the smallest gap."""
         offsets, done = [-1] * len(order), np.zeros(len(order), bool)
         nbytes, top = self.places.nbytes, 0
         for one in order:
@@ -130,7 +130,7 @@ class _Packing:
         return found
 
     def search(self, order, rounds):
-        """Move what stands at the top of the arena to the front of an order, again and again."""
+        """Repeatedly move the values at the top of the arena to the front of the order."""
         places = self.places
         seen, best, idle = set(), None, 0
         for _round in range(rounds):
@@ -149,7 +149,7 @@ class _Packing:
 
 
 def _gap(taken, size):
-    """The offset of the smallest gap between ranges that holds `size` bytes, else their end."""
+    """Return the offset of the smallest gap of at least `size` bytes, or the end of the ranges."""
     best, where, top = None, None, 0
     for start, end in taken:
         room = start - top

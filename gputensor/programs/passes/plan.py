@@ -1,11 +1,11 @@
-"""Places of temporaries in one arena, so that what lives at once does not overlap.
+"""Places of temporaries in one arena, such that values that are alive together do not overlap.
 
-A value lives from the call that writes its first version to the last call that touches any version;
-all versions are in one place. Two values may share memory when every call that touches the one
-comes before the call that writes the other: in the same stream by the order of calls, between
-streams where data orders them. Outputs are not in the arena: the caller gives their memory, and a
-call of control flow that of its regions' outputs. The arenas of its regions, and the scratch that
-it needs itself, are parts of the arena around it, for the time of the call.
+A value is alive from the call that writes its first version to the last call that accesses any
+version; all versions have the same place. Two values may share memory if every call that accesses
+one precedes the call that writes the other: by the order of calls within a stream, and by data
+dependencies between streams. Outputs are not in the arena: the caller provides their memory, and a
+call of control flow that of its regions' outputs. The arenas of its regions, and its own scratch,
+are parts of the enclosing arena for the duration of the call.
 
 pack.py packs the arena, plan_check.py checks every plan.
 """
@@ -33,19 +33,19 @@ class Plan:
     nbytes : int
         The size of the arena.
     offsets : dict
-        From the first version of each temporary that is no output to its offset in the arena.
+        First version of each temporary that is not an output -> its offset in the arena.
     results : tuple
         The first versions of the outputs, in memory of the caller.
     regions : dict
-        From the index of a call to an (offset, Plan) for each of its regions. Regions of one
-        call begin at the same offset: they never run at once.
+        Index of a call -> (offset, Plan) for each of its regions. Regions of one call begin at the
+        same offset, because they never run at the same time.
     scratch : dict
-        From the index of a loop to offsets: of a second copy of each carried value, in order,
-        then of the flag of `while_loop` or the index of `fori_loop`.
+        Index of a loop -> offsets of a second copy of each carried value, in order, then of the
+        flag of `while_loop` or the index of `fori_loop`.
     lower_bound : int
-        The most bytes that live during one call, each value rounded up to 256 bytes.
+        The most bytes that are alive during one call, with each value rounded up to 256 bytes.
     total : int
-        The sum over all temporaries, as it would be without sharing.
+        The sum over all temporaries, the size of an arena without sharing.
     """
 
     nbytes: int = 0
@@ -88,7 +88,7 @@ def plan(function, sizes):
 
 
 def _scratch(function, call, sizes):
-    """The sizes of what a loop needs beside its regions."""
+    """Return the sizes of the scratch of a loop."""
     if call.name == "cond":
         return []
     carried = call.attributes["carry"] if call.name == "scan" else len(call.writes)
@@ -99,7 +99,7 @@ def _scratch(function, call, sizes):
 
 
 class Lifetimes:
-    """For each value its size, the call of its birth, and its last call on each stream."""
+    """The size, first call, and last call on each stream, for each value."""
 
     def __init__(self, function):
         self.names, self.nbytes, self.births, self.last = [], [], [], []
@@ -109,7 +109,7 @@ class Lifetimes:
             self.root.append(number if value.base is None else self.root[value.base])
         numbers = sorted({call.stream for call in function.calls} | {0})
         self.streams = {number: index for index, number in enumerate(numbers)}
-        self.clocks = []  # of each call: for each stream its last call that comes before
+        self.clocks = []  # for each call: the last preceding call of each stream
         self.calls = function.calls
 
     def add(self, name, birth, nbytes):
@@ -134,7 +134,7 @@ def _lifetimes(function, sizes):
     lives = Lifetimes(function)
     width = len(lives.streams)
     written, touched = {}, {}  # root -> clock after its last write; after its last calls
-    newest = [[-1] * width for _stream in range(width)]  # of each stream: the clock of its end
+    newest = [[-1] * width for _stream in range(width)]  # for each stream: the clock after it
     for index, call in enumerate(function.calls):
         stream = lives.streams[call.stream]
         clock = list(newest[stream])

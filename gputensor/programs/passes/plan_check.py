@@ -1,8 +1,8 @@
-"""Checks a plan: no two values that may live at once overlap, and each lies in its arena.
+"""Checks a plan: values that may be alive together do not overlap, and each is in its arena.
 
-Shares no code with plan.py: it sweeps over addresses, not over time, and asks of each pair that
-overlaps whether every call that touches the one comes before the call that makes the other. What
-comes before is kept as one set of calls (a range, or the bits of an int) for each call.
+Shares no code with plan.py: it sweeps over addresses, not over time, and checks for each pair that
+overlaps that every call that accesses one precedes the call that makes the other. The calls that
+precede a call are kept as a set (a range, or the bits of an int).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["check_plan"]
 
 
 def check_plan(function, sizes, plan):
-    """Raise `ProgramError` unless a plan is right for a function at these sizes.
+    """Raise `ProgramError` unless a plan is valid for a function at these sizes.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def check_plan(function, sizes, plan):
                 _refuse(path, f"output {number} in the arena", "memory of the caller")
             continue
         if offset is None:
-            _refuse(path, f"no place for value {number}", "one for each temporary")
+            _refuse(path, f"no place for value {number}", "a place for each temporary")
         nbytes = evaluate(function.values[number].nbytes, sizes)
         blocks.append(_block(plan, path, f"value {number}", (offset, nbytes), calls))
     if len(plan.offsets) != len(blocks):
@@ -50,7 +50,7 @@ def check_plan(function, sizes, plan):
             _refuse(path, f"{len(inner)} regions of call {index}", f"{len(call.regions)}")
         for region, (_offset, part) in zip(call.regions, inner, strict=True):
             check_plan(region, sizes, part)
-        if inner:  # never at once: they may share a place
+        if inner:  # regions never run at the same time, so they share a place
             nbytes = max(part.nbytes for _offset, part in inner)
             offsets = {offset for offset, _part in inner}
             if len(offsets) != 1:
@@ -67,7 +67,7 @@ def check_plan(function, sizes, plan):
 
 
 def _loop_memory(function, call, sizes):
-    """Bytes of the second copies of what a loop carries, and of its flag or index."""
+    """Return the bytes of second copies of carried values, and of the flag or index."""
     values = [evaluate(function.values[o.value].nbytes, sizes) for o in call.writes]
     if call.name == "scan":
         return values[: call.attributes["carry"]]
@@ -79,7 +79,7 @@ def _refuse(path, got, rule):
 
 
 def _first_versions(function):
-    """From each value to the first version of its memory."""
+    """Return {value: first version of its memory}."""
     first = {}
     for number, value in enumerate(function.values):
         first[number] = number if value.base is None else first[value.base]
@@ -87,7 +87,7 @@ def _first_versions(function):
 
 
 def _users(function, first):
-    """From the first version of each value to the calls that touch one of its versions."""
+    """Return {first version: calls that access any version}."""
     users = {}
     for index, call in enumerate(function.calls):
         for operand in (*call.writes, *call.reads):
@@ -101,16 +101,16 @@ def _users(function, first):
 def _block(plan, path, what, place, calls):
     offset, nbytes = place
     if type(offset) is not int or offset % 256 or not 0 <= offset <= plan.nbytes - nbytes:
-        rule = f"a multiple of 256 inside of {plan.nbytes} bytes"
+        rule = f"a multiple of 256 inside {plan.nbytes} bytes"
         _refuse(path, f"{what}, {nbytes} bytes at {offset}", rule)
     return offset, offset + nbytes, what, calls
 
 
 def _sweep(path, function, blocks):
-    """From low to high addresses; `active` holds the blocks there by the call that makes them.
+    """Sweep from low to high addresses; `active` has the current blocks by their first call.
 
-    When each of them is done before the next begins, so is it before all later ones: a new block
-    is compared with its neighbours.
+    If each block is done before the next one begins, it is done before all later ones. So a new
+    block is compared only with its neighbours.
     """
     earlier = None
     active, ends = [], []
@@ -128,7 +128,7 @@ def _sweep(path, function, blocks):
             one, two = sorted((block, other), key=lambda part: part[3])
             if one[3][0] == two[3][0] or not _all_before(one[3], earlier[two[3][0]]):
                 got = f"{block[2]} and {other[2]} at bytes {start} to {min(end, other[1])}"
-                _refuse(path, got, "different places for values that live at once")
+                _refuse(path, got, "separate places for values that are alive together")
         active.insert(place, entry)
         heapq.heappush(ends, (end, entry))
 
@@ -140,7 +140,7 @@ def _all_before(calls, before):
 
 
 def _calls_before(function):
-    """For each call the set of calls that are certainly done before it begins."""
+    """Return for each call the set of calls that are certainly done before it begins."""
     if len({call.stream for call in function.calls}) == 1:
         return [range(index) for index in range(len(function.calls))]
     before, on_stream, writers, readers = [], {}, {}, {}

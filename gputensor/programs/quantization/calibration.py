@@ -1,4 +1,4 @@
-"""Calls of a program on given arguments, in one session."""
+"""Calibration: calls a program with given arguments, in one session."""
 
 from __future__ import annotations
 
@@ -14,26 +14,27 @@ __all__ = ["results_of_calls"]
 
 
 def results_of_calls(data, calls, target, add):
-    """Make calls of the functions of a ProgramData, and hand on what they give.
+    """Call functions of a ProgramData, and pass their results to `add`.
 
     Parameters
     ----------
     data : ProgramData
     calls : dict
-        Name of a function -> a tuple or dict of arguments, which get the types of its inputs, or a
-        list of such, for several calls. Functions are called in this order.
+        Name of a function -> a tuple or dict of arguments, which are converted to the dtypes of its
+        inputs; or a list of these, for several calls. Functions are called in this order.
     target : int
-        The number of the device that the calls are made on.
+        The number of the device for the calls.
     add : callable
-        Takes the name of a function and a list of NumPy arrays, after each call.
+        Receives the name of a function and a list of NumPy arrays, after each call.
 
     Raises
     ------
     TypeError, ValueError
-        `calls` are none of these functions, or their arguments do not fit.
+        If `calls` names other functions, or the arguments do not fit.
     """
     if not isinstance(calls, dict):
-        raise argument_error(TypeError, "calibrate", calls, "{name of a function: arguments}")
+        rule = "a dict {name of a function: arguments}"
+        raise argument_error(TypeError, "calibrate", calls, rule)
     with Program(data, target) as program, program.session() as session:
         for name, given in calls.items():
             if name not in program.functions:
@@ -45,11 +46,11 @@ def results_of_calls(data, calls, target, add):
 
 
 def _each(name, given):
-    """The arguments of each call."""
+    """Return a list with the arguments of each call."""
     if isinstance(given, list) and given and all(isinstance(x, (tuple, dict)) for x in given):
         return given
     if not isinstance(given, (tuple, list, dict)):
-        rule = "a tuple of arguments, a dict by their names, or a list of these"
+        rule = "a tuple of arguments, a dict of arguments by name, or a list of these"
         raise argument_error(TypeError, f"calibrate[{name!r}]", given, rule)
     return [given]
 

@@ -1,7 +1,7 @@
-"""A function with quantized weights: the calls in the place of its products.
+"""Functions with quantized weights: the calls that replace products.
 
-What a product does besides multiplying (a factor, an activation, a residual) is done by one
-formula behind the quantized product; with offsets, by the product that adds them, since
+A formula after the quantized product computes the epilogue of the replaced product (a factor, an
+activation, a residual). With offsets, the product that adds them does so if it can:
 ``x @ (q * scales + offsets).T`` is the quantized product plus ``(sums of groups of x) @ offsets``.
 """
 
@@ -21,16 +21,16 @@ _ITEMSIZE = {row.name: row.itemsize for row in DTYPES}
 
 
 class Rewrite:
-    """One function, or region, with quantized products.
+    """Rewrites one function, or region, with quantized products.
 
     Parameters
     ----------
     function : Function
-        It is not changed.
+        Not modified.
     weights : dict
-        Name -> Weight, quantized ones in the place of the plain ones.
+        Name -> Weight, with quantized weights in place of plain ones.
     names : container
-        Of the weights that are quantized.
+        The names of the quantized weights.
     """
 
     def __init__(self, function, weights, names):
@@ -52,7 +52,7 @@ class Rewrite:
         return replace(self.function, values=self.values, calls=self.calls)
 
     def name_of(self, call):
-        """The quantized weight that a call reads, or None."""
+        """Return the name of the quantized weight that a call reads, or None."""
         if call.name != "product":
             return None
         value = self.values[call.reads[1].value]
@@ -63,7 +63,7 @@ class Rewrite:
         return prod(weight.shape) * _ITEMSIZE[weight.dtype]
 
     def whole(self, name):
-        """The operand of a whole weight."""
+        """Return the operand of a whole weight."""
         weight = self.weights[name]
         if name not in self.numbers:
             self.values.append(Value("weight", self.nbytes_of(name), name))
@@ -72,7 +72,7 @@ class Rewrite:
         return Operand(self.numbers[name], weight.dtype, weight.shape, strides)
 
     def quantized(self, call, name):
-        """The calls in the place of a product with a weight."""
+        """Add the calls that replace a product with a weight."""
         call = _with_residual(call)
         a, b, addend, bias, scale, residual = call.reads
         out, attributes = call.writes[0], call.attributes
@@ -105,7 +105,7 @@ class Rewrite:
         self.finish(call, goal, (addend, left, scale, residual))
 
     def with_offsets(self, call, name, x, product, is_plain):
-        """Add the offsets to a product; None when that makes the whole result."""
+        """Add the offsets to a product; return the sum, or None if it is the final result."""
         _addend, bias, _scale, residual = call.reads[2:]
         offsets = self.whole(part_name(name, "offsets"))
         groups, n = offsets.shape
@@ -125,7 +125,7 @@ class Rewrite:
         lead = out.shape[:-1]
 
         def spread(one, last):
-            """A matrix with the axes that the result has before its last one."""
+            """Return a matrix with the leading axes of the result."""
             return one._replace(shape=(*lead, last), strides=forms.row_major((*lead, last)))
 
         ones = (0,) * (len(lead) - 1)
@@ -137,7 +137,7 @@ class Rewrite:
         return None
 
     def finish(self, call, product, others):
-        """activation(alpha * scale * product + beta * addend + bias) + residual, as one formula."""
+        """Add the epilogue, activation(alpha*scale*product + beta*addend + bias) + residual."""
         out, attributes = call.writes[0], call.attributes
         loads = [product._replace(shape=out.shape, strides=forms.row_major(out.shape))]
 
@@ -174,7 +174,7 @@ class Rewrite:
     # ---- values
 
     def new(self, like, rows, columns):
-        """A new matrix of the type of `like`."""
+        """Return a new matrix with the dtype of `like`."""
         nbytes = forms.mul(rows, columns * _ITEMSIZE[like.dtype])
         self.values.append(Value("temporary", nbytes))
         return Operand(len(self.values) - 1, like.dtype, (rows, columns), (columns, 1))
@@ -183,7 +183,7 @@ class Rewrite:
         return same_strides(operand.shape, operand.strides, forms.row_major(operand.shape))
 
     def dense(self, operand, call):
-        """A row-major operand with the elements of one that may not be."""
+        """Return a row-major operand with the elements of an operand, copied if necessary."""
         if self.is_dense(operand):
             return operand
         nbytes = forms.mul(*operand.shape, _ITEMSIZE[operand.dtype])
@@ -198,7 +198,7 @@ class Rewrite:
 
 
 def _with_residual(call):
-    """A product whose addend is a residual, where it does not matter which it is."""
+    """Return a product with its addend as the residual, if that is equivalent."""
     a, b, addend, bias, scale, residual = call.reads
     attributes = call.attributes
     if attributes["beta"] != 1 or attributes["activation"] or residual is not None:
@@ -208,10 +208,10 @@ def _with_residual(call):
 
 
 def _from(call):
-    """Stream and line of the calls that stand for one."""
+    """Return the stream and line for calls that replace a call."""
     return call.stream, call.line
 
 
 def same_strides(shape, strides, wanted):
-    """Whether two lots of strides reach the same elements."""
+    """Whether two tuples of strides address the same elements."""
     return all(n == 1 or s == w for n, s, w in zip(shape, strides, wanted, strict=True))

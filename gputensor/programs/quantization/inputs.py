@@ -1,4 +1,4 @@
-"""What products with matrices of weights read, when a program is called on given arguments."""
+"""Statistics of the inputs of products with weights, when a program is called with arguments."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ _ITEMSIZE = {row.name: row.itemsize for row in DTYPES}
 
 
 def products_of_inputs(data, names, calibrate, target):
-    """Return for weights the sums of the products of what is multiplied by them.
+    """Return for weights the sums of ``x.T @ x`` over the inputs x of their products.
 
     Parameters
     ----------
     data : ProgramData
-        It is not changed.
+        Not modified.
     names : container
-        Of weights. Those that products inside loops and conditions read are left out.
+        Names of weights. Weights of products inside loops and conditions are left out.
     calibrate : dict
-        Calls to make, as `compile` takes it.
+        The calls to make, in the form of `compile`.
     target : int
+        The number of the device for the calls.
 
     Returns
     -------
@@ -50,7 +51,7 @@ def products_of_inputs(data, names, calibrate, target):
 
 
 def _with_inputs(function, names):
-    """A function whose results are what its products with some weights read, and these names."""
+    """Return a function whose results are the inputs of products with weights, and their names."""
     values, calls, outputs, found = list(function.values), [], [], []
     for call in function.calls:
         calls.append(call)

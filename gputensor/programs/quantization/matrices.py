@@ -1,7 +1,7 @@
-"""Products with matrices of weights become products with quantized weights: which, and how.
+"""Selects the matrices of weights to quantize, and replaces their products.
 
-A matrix is quantized where products alone read it, whole, as their right operand, and where a
-pattern matches its name. `calls.py` makes the calls, `schemes.py` the integers.
+A matrix is quantized if only products read it, whole and as their right operand, and a pattern
+matches its name. `calls.py` makes the calls, `schemes.py` the integers.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ _FLOATS = ("float16", "bfloat16", "float32")
 
 
 def quantize(data, schemes, products_of=None):
-    """Quantize matrices of a ProgramData, in place; note what it does to each in the metadata.
+    """Quantize matrices of a ProgramData in place, and report each in the metadata.
 
     Parameters
     ----------
     data : ProgramData
     schemes : dict
-        From patterns of names (``layers.*``) to texts such as ``int4:128``; the first that matches
-        a name holds. The last product of a function with results is left alone unless its name is
-        given in full.
+        Pattern of names (``layers.*``) -> a text such as ``int4:128``. The first pattern that
+        matches a name applies. The matrix of the last product of a function with results is not
+        quantized unless a pattern is its full name.
     products_of : callable, optional
-        Takes names of weights, and returns for some of them the sums of products of what they are
-        multiplied with, which rounding then goes by.
+        Takes names of weights, and returns for some of them the sums of products of their inputs,
+        for rounding.
 
     Raises
     ------
     ValueError
-        A pattern matches no matrix that could be quantized, or one does not fit its scheme.
+        If a pattern matches no matrix that can be quantized, or a matrix does not fit its scheme.
     """
     if not isinstance(schemes, dict):
-        raise argument_error(TypeError, "quantize", schemes, "{pattern: scheme}")
+        raise argument_error(TypeError, "quantize", schemes, "a dict {pattern: scheme}")
     parsed = {pattern: scheme_of(text) for pattern, text in schemes.items()}
     found = _Matrices(data)
     chosen = _chosen(found, parsed)
@@ -53,7 +53,7 @@ def quantize(data, schemes, products_of=None):
 
 
 def _chosen(found, schemes):
-    """Name -> Scheme of the matrices that patterns match; each pattern matches one."""
+    """Return {name: Scheme} for the matrices that patterns match; each pattern must match one."""
     chosen, unused = {}, dict.fromkeys(schemes)
     for name in found.fitting:
         for pattern, scheme in schemes.items():
@@ -68,22 +68,22 @@ def _chosen(found, schemes):
             got = Described(f"{pattern!r}, whose matrices an earlier pattern matches")
         elif names:
             got = Described(f"{pattern!r}; {names[0]} {found.reasons[names[0]]}")
-        rule = "patterns of matrices that products alone read, as their right operand"
+        rule = "patterns of matrices that only products read, as their right operand"
         raise argument_error(ValueError, "quantize", got, rule)
     return chosen
 
 
 class _Matrices:
-    """The weights that could be quantized.
+    """The weights that can be quantized.
 
     Attributes
     ----------
     fitting : dict
-        Name -> whether its rows are the terms: the weight is (k, n), else (n, k).
+        Name -> whether the weight is (k, n), with terms as rows; otherwise it is (n, k).
     last : set
-        Names that the last product of a function reads; functions without results have none.
+        Names of weights of the last product of each function with results.
     reasons : dict
-        Why each other weight could not be, and the last ones by a pattern.
+        Name -> why a weight cannot be quantized, or is matched only by its full name.
     """
 
     def __init__(self, data):
@@ -95,10 +95,10 @@ class _Matrices:
         for name in self.reasons:
             self.fitting.pop(name, None)
         for name in self.last:
-            self.reasons.setdefault(name, "is of the last product: name it in full")
+            self.reasons.setdefault(name, "is read by the last product (use its full name)")
 
     def scan(self, function):
-        """Look at all calls; return the name that the last fitting product reads."""
+        """Scan all calls; return the name of the weight that the last fitting product reads."""
         last = None
         for call in function.calls:
             for index, read in enumerate(call.reads):
@@ -116,7 +116,7 @@ class _Matrices:
 
 
 def _terms_first(call, index, weight):
-    """Whether a weight lies as (k, n) in a product with it; None: the product does not fit."""
+    """Whether a weight is (k, n) in a product; None if the product cannot be quantized."""
     if call.name != "product" or index != 1 or len(weight.shape) != 2:
         return None
     a, b, out = call.reads[0], call.reads[1], call.writes[0]

@@ -1,4 +1,4 @@
-"""What a program says of its quantized weights: from the metadata, which may be a stranger's."""
+"""The report on a program's quantized weights, from its metadata, which may be untrusted."""
 
 from gputensor.programs.file import names_of
 
@@ -6,7 +6,7 @@ __all__ = ["matrices_of", "results_of"]
 
 
 def matrices_of(data, function):
-    """What the report says of each matrix that a function of a program reads, by name."""
+    """Return the facts about each matrix that a function of a program reads, by name."""
     report = data.metadata.get("quantization")
     if not isinstance(report, dict):
         return {}
@@ -15,7 +15,7 @@ def matrices_of(data, function):
 
 
 def results_of(data, name):
-    """What the report says of the results of a function, in order."""
+    """Return the facts about the results of a function, in order."""
     report = data.metadata.get("quantized_results")
     found = report.get(name) if isinstance(report, dict) else None
     return list(found) if isinstance(found, (list, tuple)) else []

@@ -1,4 +1,4 @@
-"""Quantized programs: the pass, its check, and the errors of results on calls that are given."""
+"""Quantized programs: the pass, its check, and the errors of the results of given calls."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ __all__ = ["quantized"]
 def quantized(data, schemes, calibrate, target):
     """Return a ProgramData with quantized weights.
 
-    With `calibrate` they are rounded so that they lose little on what the products read in these
-    calls, and the errors of the calls' results are in the report.
+    With `calibrate`, weights are rounded so that products lose little with the inputs of these
+    calls, and the report contains the errors of the calls' results.
 
     Parameters
     ----------
     data : ProgramData
-        It is not changed.
+        Not modified.
     schemes : dict
-        As `compile` takes it.
+        In the form of `compile`.
     calibrate : dict or None
-        Calls as `compile` takes them.
+        Calls in the form of `compile`.
     target : int
-        The number of the device that calibrating calls are made on.
+        The number of the device for the calibrating calls.
     """
     found = replace(
         data,
@@ -55,7 +55,7 @@ def quantized(data, schemes, calibrate, target):
 
 
 def _results(data, calls, target):
-    """Name -> for each result of a function, the arrays that all its calls give, flat."""
+    """Return {name of a function: for each result, the flat arrays of all calls}."""
     found = {}
 
     def add(name, arrays):
@@ -68,7 +68,7 @@ def _results(data, calls, target):
 
 
 def _error(plain, found):
-    """How far a result is from that without quantization."""
+    """Return the errors of a result relative to the result without quantization."""
     whole = float(np.sqrt(np.square(plain).sum()))
     lost = float(np.sqrt(np.square(found - plain).sum()))
     most = float(np.abs(found - plain).max(initial=0))

@@ -1,9 +1,9 @@
-"""Integers that lose least on inputs that were seen, not on the weights alone.
+"""Rounds weights to integers such that results for observed inputs lose little.
 
 Source: Frantar and others, GPTQ: Accurate Post-Training Quantization for Generative Pre-trained
-Transformers, 2022. Terms are rounded one after the other. What a rounding adds to the results on
-the inputs, the terms that are not rounded yet take off again, as far as inputs go together; by how
-much is in the inverse of the matrix of the inputs' products.
+Transformers, 2022. Terms are rounded one after another. The terms that are not rounded yet are
+adjusted to compensate for the error of each rounding, as far as the inputs are correlated; the
+amount follows from the inverse of the matrix of the inputs' products.
 """
 
 import numpy as np
@@ -12,11 +12,11 @@ from gputensor.blas.host.group_scales import Groups, best_scales
 
 __all__ = ["lost_on_inputs", "rounded_on_inputs"]
 
-DAMPING = 0.01  # of the mean square, so that few inputs do not decide alone
+DAMPING = 0.01  # of the mean square, so that a few inputs do not dominate
 
 
 def rounded_on_inputs(values, products, size, scheme):
-    """Return the Groups of a matrix that lose little on inputs.
+    """Return the Groups of a matrix, rounded such that results for inputs lose little.
 
     Parameters
     ----------
@@ -25,10 +25,10 @@ def rounded_on_inputs(values, products, size, scheme):
     products : numpy.ndarray
         float64 (k, k): the sum of ``x[:, None] * x`` over inputs.
     size : int
-        Of a group; it divides k.
+        The size of a group, a divisor of k.
     scheme : tuple
-        The largest integer; NumPy's dtype of scales and offsets; shares of each group's range to
-        try; whether groups have offsets.
+        The largest integer; the NumPy dtype of scales and offsets; the shares of each group's range
+        to try; whether groups have offsets.
     """
     largest, dtype, clipping, has_offsets = scheme
     n, k = values.shape
@@ -56,14 +56,14 @@ def rounded_on_inputs(values, products, size, scheme):
 
 
 def lost_on_inputs(plain, found, products):
-    """The relative error of the results on the inputs that `products` were made of."""
+    """Return the relative error of the results for the inputs of `products`."""
     lost, whole = found.astype(np.float64) - plain, plain.astype(np.float64)
     squares = [float(np.einsum("nk,nk->", one @ products, one)) for one in (lost, whole)]
     return float(np.sqrt(max(squares[0], 0) / squares[1])) if squares[1] > 0 else 0.0
 
 
 def _factor(products):
-    """The upper triangular F with F.T @ F the inverse of the damped products, in float32."""
+    """Return the upper triangular F such that F.T @ F inverts the damped products, in float32."""
     squares = np.diag(products).copy()
     mean = squares.mean()
     damped = products + np.eye(len(products)) * (DAMPING * mean if mean > 0 else 1)

@@ -1,6 +1,6 @@
-"""Schemes of quantized weights, and what one makes of a weight: integers, scales, errors.
+"""Schemes of quantized weights, and their result for a weight: integers, scales, errors.
 
-Nothing here knows calls. The integers are found by `blas/host/group_scales.py`.
+This module does not depend on calls. `blas/host/group_scales.py` computes the integers.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from gputensor.programs.weights import host_bytes
 
 __all__ = ["Scheme", "part_name", "quantize_weight", "scheme_of"]
 
-RULE = "int8, int8:128, int4:32, int4:64, int4:128, those of int4 with :offset behind, or none"
+RULE = "int8, int8:128, int4:32, int4:64, int4:128, one of int4 followed by :offset, or none"
 _NUMPY = {row.name: row.numpy for row in DTYPES}
 
 
 class Scheme(NamedTuple):
-    """How a matrix is stored. `group` is 0 where all terms of a feature share a scale."""
+    """The format of a stored matrix. `group` is 0 if all terms of a feature share a scale."""
 
     text: str
     bits: int
@@ -35,7 +35,7 @@ class Scheme(NamedTuple):
 
 
 def scheme_of(text):
-    """The Scheme of what a pattern stands for; None where matrices stay as they are."""
+    """Return the Scheme of a text, or None for matrices that are not quantized."""
     if text is None or text == "none":
         return None
     if isinstance(text, str) and (text in ("int8", "int8:128")):
@@ -46,9 +46,9 @@ def scheme_of(text):
 
 
 def quantize_weight(weights, name, is_terms, scheme, products=None):
-    """Put a quantized weight in the place of one; return what the report says of it.
+    """Replace a weight by a quantized one; return the facts about it for the report.
 
-    `products` are those of what it is multiplied with, (k, k), where that is known.
+    `products` are the sums of products of its inputs, (k, k), if they are known.
     """
     weight = weights[name]
     plain = host_bytes(weight).view(_NUMPY[weight.dtype]).reshape(weight.shape)
@@ -57,7 +57,7 @@ def quantize_weight(weights, name, is_terms, scheme, products=None):
     size = scheme.group or k
     if k % size or not np.isfinite(values).all():
         got = Described(f"{name} of {k} terms" if k % size else f"{name}, which is not finite")
-        rule = f"a multiple of {size} terms for {scheme.text}, and finite elements"
+        rule = f"a multiple of {size} terms for {scheme.text}, and only finite elements"
         raise argument_error(ValueError, "quantize", got, rule)
     largest = 2 ** (scheme.bits - 1) - 1
     is_signed = scheme.bits == 4 and not scheme.has_offsets
@@ -78,7 +78,7 @@ def quantize_weight(weights, name, is_terms, scheme, products=None):
             array = np.ascontiguousarray(array)
             key = part_name(name, part)
             if key in weights:
-                rule = "names of weights that quantization may add"
+                rule = "no weight with a name that quantization adds"
                 raise argument_error(ValueError, "weights", key, rule)
             weights[key] = Weight(key, weight.dtype, array.shape, array)
     parts = [stored, found.scales, *([] if found.offsets is None else [found.offsets])]
@@ -99,7 +99,7 @@ def part_name(name, part):
 
 
 def _errors(plain, found):
-    """Relative error, that of the worst row with its number, and the ratio to noise in decibels."""
+    """Return the relative error, the worst row and its error, and the signal-to-noise ratio."""
     lost = np.square(found.astype(np.float64) - plain).sum(1)
     whole = np.square(plain.astype(np.float64)).sum(1)
     rows = np.sqrt(np.divide(lost, whole, out=np.zeros_like(lost), where=whole > 0))

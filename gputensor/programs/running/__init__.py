@@ -1,1 +1,1 @@
-"""How bound functions run: on a host device, call by call on a GPU, and control flow on both."""
+"""Runs bound functions: on a host device, call by call on a GPU, and control flow on both."""

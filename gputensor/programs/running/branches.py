@@ -1,4 +1,4 @@
-"""Calls of several streams in a capture: branches of the graph, forked and joined by events."""
+"""Captures calls of several streams as branches of the graph, forked and joined by events."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ MOST_BRANCHES = 8
 
 
 def branch_count(binding):
-    """On how many streams the calls of a binding are captured."""
+    """Return the number of streams on which the calls of a binding are captured."""
     return max(1, min(MOST_BRANCHES, len(set(binding.streams))))
 
 
 def launch_branches(binding, addresses, weights, streams, bodies):
-    """Launch the calls of a binding on streams that capture, or that join the capture here.
+    """Launch the calls of a binding on streams that capture, or that join the capture.
 
     Parameters
     ----------
     binding : Binding
     addresses : tuple of int
-        Of its pieces.
+        The addresses of its pieces.
     weights : dict
-        From names of weights to addresses, for regions.
+        Name of a weight -> address, for regions.
     streams : list of Stream
         The first one captures; the others wait for it first, and it waits for them at the end.
     bodies : list of list
-        For each of them, the streams on which bodies of its conditions are captured.
+        For each stream, the streams on which bodies of its conditions are captured.
     """
     numbers = {
         number: at % len(streams) for at, number in enumerate(dict.fromkeys(binding.streams))
@@ -65,7 +65,7 @@ def launch_branches(binding, addresses, weights, streams, bodies):
 
 
 def recorded(stream):
-    """Return an event behind what a stream holds."""
+    """Return an event after the work that a stream has queued."""
     event = Event()
     event.record(stream)
     return event

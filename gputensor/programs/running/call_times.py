@@ -1,7 +1,7 @@
-"""The time of each call of a function: it is made many times where its operands lie in a run.
+"""Times each call of a function: the call is repeated with the operands of a run.
 
-The calls are made in order, so what a call reads is what it would read; a call that writes what it
-reads goes on from its own results, and the state is one of its own.
+The calls are timed in order, so each reads the same values as in a run. A call that writes its own
+operands continues from its results, and the state is a separate copy.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from gputensor.streams.capture import CUDAGraph, graph
 __all__ = ["CallTime", "call_times"]
 
 ITEMSIZES = {row.name: row.itemsize for row in DTYPES}
-LEAST = 1e-3  # seconds that a call is repeated for
-MOST = 1000  # times
-REPEATS = 20  # in a graph
+LEAST = 1e-3  # least seconds to repeat a call
+MOST = 1000  # most repetitions
+REPEATS = 20  # repetitions in one graph
 
 
 class CallTime(NamedTuple):
-    """One call: its name, where the user made it, the bytes of its operands, and its time."""
+    """One call: its name, its source line, the bytes of its operands, and its time."""
 
     name: str
     line: str
     nbytes: int
-    seconds: float | None  # None: it has conditions, so its time depends on values
+    seconds: float | None  # None for a call with conditions, whose time depends on values
 
 
 def call_times(binding, addresses, weights, stream):
@@ -43,11 +43,11 @@ def call_times(binding, addresses, weights, stream):
     ----------
     binding : Binding
     addresses : tuple of int
-        Of its pieces.
+        The addresses of its pieces.
     weights : dict
-        From names of weights to addresses, for regions.
+        Name of a weight -> address, for regions.
     stream : Stream
-        Not the default stream of a GPU, which captures nothing. Its work is waited for.
+        Not the default stream of a GPU, which cannot capture. The function waits for its work.
     """
     if stream.device_number < 0:
         steps = prepare(binding, addresses, weights)
@@ -71,7 +71,7 @@ def _launch(launches, call, addresses, weights):
 
 
 def _captured(make, stream):
-    """A graph of REPEATS calls, so that the time of launching does not hide that of the GPU."""
+    """Return the replay of a graph of REPEATS calls, so launching is faster than the GPU's work."""
     made = CUDAGraph()
     with graph(made, stream=stream):
         for _ in range(REPEATS):
@@ -80,7 +80,7 @@ def _captured(make, stream):
 
 
 def _seconds(make, stream):
-    """The time of one of many calls that are queued together."""
+    """Return the mean time of a call among many that are queued together."""
     make()
     stream.synchronize()
     repeats = 1
@@ -107,7 +107,7 @@ def _has_conditions(call):
 
 
 def _nbytes(call):
-    """The bytes of the elements that a call reads and writes; what is repeated counts once."""
+    """Return the bytes of the elements that a call reads and writes; broadcast ones count once."""
     total = 0
     for at, _piece, _offset in call.patches:
         operand = call.arguments[at]

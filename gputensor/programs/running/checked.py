@@ -1,7 +1,7 @@
-"""Calls of a checked session: one by one, each waited for and looked at.
+"""Runs the calls of a checked session one by one, and checks the result of each.
 
-The first call that fails, or that makes a NaN, stops the function with the user's line. What a call
-updates in part is looked at before it, too, so that it answers for its own elements only.
+The first call that fails, or that makes a NaN, stops the function with the user's line. Memory that
+a call updates in part is also checked before the call, so earlier NaN are not attributed to it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ OUTSIDE = ("input", "weight", "state")
 
 
 class CheckedLaunches(Launches):
-    """The calls of one call of a function.
+    """The calls of one run of a function.
 
     Parameters
     ----------
     sections : Sections
-        What launches, waits, and reads elements back.
+        Launches calls, waits for them, and reads elements back.
     """
 
     def __init__(self, sections):
@@ -39,10 +39,10 @@ class CheckedLaunches(Launches):
         self.binding = around
 
     def launch(self, call, addresses, weights):
-        if type(call) is BoundControl:  # its regions' calls come here, too
+        if type(call) is BoundControl:  # the calls of its regions are launched here too
             super().launch(call, addresses, weights)
             return
-        row = getattr(call.row, "row", call.row)  # that of a call which was bound ahead
+        row = getattr(call.row, "row", call.row)  # the original row of a call bound ahead
         arguments = list(call.arguments)
         for at, piece, offset in call.patches:
             arguments[at] = arguments[at].at(addresses[piece] + offset)
@@ -58,7 +58,7 @@ class CheckedLaunches(Launches):
             super().launch(call, addresses, weights)
             self.flush()
             self.sections.wait()
-        except Exception as error:  # of a driver, a library, or NumPy
+        except Exception as error:  # from the driver, a library, or NumPy
             raise ProgramRunError(f"{what}: {error}") from error
         for operand, known in zip(writes, before, strict=True):
             found = None if call.is_empty else self.nans(operand)
@@ -66,19 +66,19 @@ class CheckedLaunches(Launches):
                 found &= ~known
             if found is not None and found.any():
                 where = [int(index) for index in np.argwhere(found)[0]]
-                told = f"NaN in {found.sum()} of {found.size} elements, the first at {where}"
-                told += self.origin(call, arguments, len(attributes) + len(writes))
-                raise argument_error(ProgramRunError, what, Described(told), "numbers")
+                got = f"NaN in {found.sum()} of {found.size} elements, the first at {where}"
+                got += self.origin(call, arguments, len(attributes) + len(writes))
+                raise argument_error(ProgramRunError, what, Described(got), "numbers")
 
     def nans(self, operand):
-        """Where the elements of an operand are NaN; None where they cannot be."""
+        """Return a mask of the NaN elements of an operand, or None if it cannot have any."""
         if operand is None or operand.dtype not in WITH_NAN or 0 in operand.shape:
             return None
         array = self.sections.elements(operand)
         return np.asarray(array != array)
 
     def origin(self, call, arguments, first):
-        """Which memory from outside of the function has NaN that the call reads."""
+        """Return a text that names memory from outside the function whose NaN the call reads."""
         pieces = self.binding.pieces
         written = {piece for at, piece, _offset in call.patches if at < first}
         for at, piece, _offset in call.patches:
@@ -92,11 +92,11 @@ class CheckedLaunches(Launches):
 
     def name_of(self, piece):
         if piece.kind == "input":
-            return self.binding.function.inputs[piece.name].path or "what a loop carries"
+            return self.binding.function.inputs[piece.name].path or "a carried value of a loop"
         return piece.name
 
 
 def _label(row, attributes, line):
-    """The user's line and the operation."""
+    """Return the user's line and the name of the operation."""
     name = attributes[0] if row.names[:1] in (("op",), ("what",)) else row.name
     return f"{line}: {name}" if line else name

@@ -1,9 +1,9 @@
-"""Bindings on a GPU, launched like eager work: what is captured, and what is launched call by call.
+"""Launches bindings on a GPU like eager work, both in captures and call by call.
 
 Calls are launched in sections of at most `MOST_PENDING`. In a capture, control flow becomes nodes
-with bodies, and the GPU reads its flags itself. Outside of one the host reads them between two
-sections; the memory of the call is held meanwhile, so that no other thread writes to it before the
-call is over.
+with bodies, and the GPU reads its flags. Outside a capture the host reads them between two
+sections; meanwhile the memory of the call is held, so that no other thread writes to it before the
+call ends.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ MOST_PENDING = 64
 
 
 class Launches:
-    """The calls of one call of a function.
+    """The calls of one run of a function.
 
     Parameters
     ----------
     queue : callable
         Takes a list of (row, arguments) and launches them in one section.
     read_flag : callable, optional
-        Takes an address, waits for the stream, and returns the bool there.
+        Takes an address, waits for the stream, and returns the bool at the address.
     conditions : Conditions, optional
-        Of the graph that the stream captures into. One of the two is there for control flow.
+        Those of the graph that the stream captures. Control flow needs this or `read_flag`.
     alone : callable, optional
-        Takes a row that waits, and its arguments, and makes the call outside of a section.
+        Takes a row that waits, and its arguments, and executes the call outside a section.
     """
 
     def __init__(self, queue, read_flag=None, conditions=None, alone=None):
@@ -50,7 +50,7 @@ class Launches:
             self.flush()
 
     def flush(self):
-        """Launch what is pending."""
+        """Launch the pending calls."""
         pending, self.pending = self.pending, []
         if pending:
             self.queue(pending)
@@ -97,7 +97,7 @@ class _DeviceTurns(Turns):
 
 
 class _CapturedTurns(_DeviceTurns):
-    """Control flow in a capture: conditions that a kernel sets, and bodies."""
+    """Control flow in a capture: a kernel sets conditions, and nodes have bodies."""
 
     def _cond(self):
         create = self.launches.conditions.create
@@ -108,7 +108,8 @@ class _CapturedTurns(_DeviceTurns):
                 self._region(number, self.reads[1:], self.writes)
 
     def _while_loop(self):
-        # The body is two turns: from the results to the spare values, and back unless it is over.
+        # The body is two iterations: from the results to the spare values and, unless the loop
+        # ends, back.
         carried = len(self.writes)
         captures, results, spare = self.reads[carried:], self.writes, self.spare[:carried]
         self._copy(results, self.reads[:carried])

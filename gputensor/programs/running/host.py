@@ -1,10 +1,10 @@
-"""Bindings on a host device: the NumPy functions of their calls, one after the other.
+"""Runs bindings on a host device: the NumPy functions of their calls, one after another.
 
-A whole function is one piece of work of its stream, so that either all of it is queued or nothing.
-What its calls read and write is fixed when it is queued: a deferred device may run it after the
+A whole function is one piece of work of its stream, so either all of it is queued or none.
+The operands of its calls are fixed when it is queued: a deferred device may run it after the
 session's next call was queued. Branches on several streams run in the order of the calls.
 
-Control flow runs here, too: a region is prepared for the addresses that a turn works on.
+For control flow, a region is prepared for the addresses of each iteration.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gputensor.programs.session import host_arguments, read_word, write_word
 __all__ = ["prepare"]
 
 COPY = CALLS["elementwise"]
-MOST_KNOWN = 8  # regions prepared for other addresses than those, in a loop, are not kept
+MOST_KNOWN = 8  # prepared regions that a loop keeps, by addresses
 
 
 def prepare(binding, addresses, weights, before=None):
@@ -28,9 +28,9 @@ def prepare(binding, addresses, weights, before=None):
     ----------
     binding : Binding
     addresses : tuple of int
-        Of its pieces.
+        The addresses of its pieces.
     weights : dict
-        From names of weights to addresses, for regions.
+        Name of a weight -> address, for regions.
     before : (addresses, steps), optional
         Steps of the same binding that were prepared for other addresses.
     """
@@ -61,7 +61,7 @@ def _run_control(call, addresses, weights):
 
 
 class _HostTurns(Turns):
-    """Control flow in the middle of a host function."""
+    """Control flow inside a host function."""
 
     def __init__(self, call, addresses, weights):
         super().__init__(call, addresses, weights)

@@ -1,7 +1,7 @@
-"""Control flow of a bound function, turn by turn, on any device.
+"""Control flow of a bound function, iteration by iteration, on any device.
 
-What a turn works on are addresses: carried values go to and fro between the memory of the results
-and a spare copy of it, so that the last turn writes the results where that can be known.
+An iteration (a turn) works on addresses: carried values alternate between the memory of the results
+and a spare copy. If the number of turns is known, the last one writes the results.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ __all__ = ["Turns"]
 
 
 class Turns(ABC):
-    """One call of control flow. A device says how it runs regions and reads words.
+    """One call of control flow. Subclasses run regions and read words on a device.
 
     Parameters
     ----------
     call : BoundControl
     addresses : tuple of int
-        Of the pieces of the function around it.
+        The addresses of the pieces of the enclosing function.
     weights : dict
-        From names of weights to addresses, for regions.
+        Name of a weight -> address, for regions.
     """
 
     def __init__(self, call, addresses, weights):
@@ -30,11 +30,11 @@ class Turns(ABC):
         self.weights = weights
         self.reads = self._at(call.reads)
         self.writes = self._at(call.writes)
-        # A second copy of the carried values, and behind them the flag or the index of a loop.
+        # A second copy of the carried values, followed by the flag or the index of a loop.
         self.spare = [addresses[0] + offset for offset in call.scratch]
         self.word = self.spare[-1] if self.spare else 0
 
-    # ---- what a device does
+    # ---- the operations of a device
 
     @abstractmethod
     def run_region(self, number, binding, addresses):
@@ -52,7 +52,7 @@ class Turns(ABC):
     def copy_bytes(self, target, source, nbytes):
         """Copy bytes between addresses that do not overlap."""
 
-    # ---- what the calls mean
+    # ---- the calls
 
     def run(self):
         """Run the whole call."""
@@ -111,7 +111,7 @@ class Turns(ABC):
     def _scan(self):
         length, carried = self.attributes["length"], self.attributes["carry"]
         region = self.call.regions[0]
-        # An array is longer than the element that a turn reads; a capture is what it reads.
+        # A turn reads one element of an array, but all of a capture.
         pairs = zip(self.call.reads, region.inputs_nbytes, strict=True)
         steps = [0 if place.nbytes == nbytes else nbytes for place, nbytes in pairs][carried:]
         stacked = region.outputs_nbytes[carried:]

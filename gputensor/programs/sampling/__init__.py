@@ -1,1 +1,1 @@
-"""Sizes to trace at: chosen first, and found by what a traced function compares."""
+"""Sizes to trace at: initial samples, and those found from comparisons in traced functions."""

@@ -1,8 +1,8 @@
-"""Whether a function of merged traces does at further sizes what a trace there does.
+"""Checks that a function of merged traces agrees with a trace at further sizes.
 
-It is for sizes below those that are merged. At an extent of 1 a tensor has strides of its own, the
-library may need no copy, and it makes no call for an extent of 0. So calls are paired, in order,
-and the values that they write with them; nothing is explained.
+It is used for sizes below the merged ones. At an extent of 1 a tensor may have other strides, the
+library may need no copy, and it makes no call for an extent of 0. So calls are paired in order,
+together with the values that they write; integers are not explained.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WAY_OUT = "fix the dim, or list sizes with at"
 
 
 def shown(sizes):
-    """Sizes as messages show them."""
+    """Return sizes as text for messages."""
     return ", ".join(f"{name}={size}" for name, size in sizes.items())
 
 
@@ -29,16 +29,16 @@ def check_at(function, traced, sizes):
     Parameters
     ----------
     function : Function
-        Of several traces.
+        Merged from several traces.
     traced : Function
-        At `sizes`, before its outputs are copied.
+        Traced at `sizes`, before its outputs are copied.
     sizes : dict
     """
     _Agreement(function, traced, sizes).check()
 
 
 class _Agreement:
-    """Of one function or region; `values` maps its values to those of the trace."""
+    """The check of one function or region; `values` maps its values to those of the trace."""
 
     def __init__(self, function, traced, sizes):
         self.function, self.traced, self.sizes = function, traced, sizes
@@ -74,11 +74,11 @@ class _Agreement:
         return TraceError(call.line, problem, WAY_OUT)
 
     def is_some(self, call):
-        """Whether a call writes an element."""
+        """Whether a call writes any elements."""
         return any(all(self.at(operand.shape)) for operand in call.writes)
 
     def leave_out(self, wanted, call):
-        """A copy that the trace did not need: what follows reads what would be copied."""
+        """Skip a copy that the trace did not need: later calls read the source of the copy."""
         if wanted.attributes.get("op") != "copy" or type(wanted.reads[0]) is not Operand:
             raise self.error(call)
         self.values[wanted.writes[0].value] = self.values.get(wanted.reads[0].value), "copied"
@@ -90,7 +90,7 @@ class _Agreement:
             _Agreement(one, other, self.sizes).check()
 
     def is_same(self, wanted, call):
-        """Whether two calls do the same with paired values."""
+        """Whether two calls do the same work on paired values."""
         kinds = wanted.name, len(wanted.reads), len(wanted.writes), len(wanted.regions)
         if kinds != (call.name, len(call.reads), len(call.writes), len(call.regions)):
             return False
@@ -104,7 +104,7 @@ class _Agreement:
         )
 
     def is_same_operand(self, wanted, given, has_place):
-        """Whether two operands that are read are the same elements."""
+        """Whether two read operands have the same elements."""
         if type(wanted) is not type(given):
             return False
         if type(wanted) is Number:

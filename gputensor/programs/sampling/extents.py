@@ -1,9 +1,9 @@
-"""Extents that note what a traced function compares them with.
+"""Extents that record comparisons in a traced function.
 
-While a function with dims is traced, `x.shape` and `x.size` of its tensors are made of `Extent`s:
-ints that remember how they were made. Arithmetic with ints gives more of them. A comparison gives
-the bool that it gives for ints, and is noted, so that `ways.py` can find sizes at which it comes
-out otherwise. Only what the user's function does counts: the library gets plain ints.
+While a function with dims is traced, `x.shape` and `x.size` of its tensors consist of `Extent`s:
+ints that record how they were computed. Arithmetic with ints gives further Extents. A comparison
+has the same result as for ints, and is recorded, so that `ways.py` can find sizes at which it has
+another result. Only the user's code gets Extents; the library's own code gets plain ints.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ __all__ = ["Comparison", "Extent", "Notes"]
 _ARITHMETIC = "add sub mul floordiv mod and or xor lshift rshift".split()
 _COMPARISONS = "lt le eq ne gt ge".split()
 _MOST_NOTES = 10_000  # comparisons of one run
-_MOST_PARTS = 64  # of one expression: a sum over many turns is a plain int in the end
+_MOST_PARTS = 64  # of one expression; larger ones, such as sums in long loops, become plain ints
 
 
 class Comparison(NamedTuple):
-    """One comparison; `left` and `right` are numbers, or tuples of how they were made."""
+    """One comparison; `left` and `right` are numbers, or tuples of how they were computed."""
 
     line: str
     compare: object
@@ -33,14 +33,14 @@ class Comparison(NamedTuple):
 
 
 class Notes:
-    """What one run of a function read of shapes, and compared.
+    """The extents that one run of a function read, and its comparisons.
 
     Attributes
     ----------
     extents : dict
-        From a key, the same in all runs, to an extent that the function read.
+        Key -> an extent that the function read; keys are the same in all runs.
     comparisons : dict
-        The Comparisons in their order, each once.
+        The distinct Comparisons in order.
     """
 
     def __init__(self):
@@ -49,7 +49,7 @@ class Notes:
         self._counts = {}
 
     def read(self, line, values):
-        """Values that the function reads on a line, as Extents."""
+        """Return values that the function reads on a line as Extents."""
         count = self._counts[line] = self._counts.get(line, -1) + 1
         found = []
         for axis, value in enumerate(values):
@@ -59,18 +59,18 @@ class Notes:
         return tuple(found)
 
     def read_length(self, line, value, code):
-        """Note a length, a plain int: it may be compared with any constant of the code."""
+        """Record a length, a plain int that may be compared with any constant of the code."""
         (extent,) = self.read(line, (value,))
         self.may_compare(line, extent, code)
 
     def may_compare(self, line, extent, code):
-        """Note comparisons with the constants of the code, as if there were some."""
+        """Record comparisons with all constants of the code, because any could occur."""
         for constant in sorted(set(_constants(code.co_consts))):
             self.compared(line, operator.lt, extent, constant)
             self.compared(line, operator.gt, extent, constant)
 
     def compared(self, line, compare, left, right):
-        """Note a comparison of two numbers; returns how it comes out."""
+        """Record a comparison of two numbers, and return its result."""
         outcome = bool(compare(_plain(left), _plain(right)))
         if line and len(self.comparisons) < _MOST_NOTES:
             self.comparisons[Comparison(line, compare, _how(left), _how(right), outcome)] = True
@@ -78,14 +78,14 @@ class Notes:
 
 
 class Extent(int):
-    """An int that knows how it was made of extents: `how` is a tuple (operator, operands...)."""
+    """An int that records how it was computed from extents: `how` is (operator, operands...)."""
 
     def __new__(cls, value, how, parts, notes):
         made = super().__new__(cls, value)
         made.how, made.parts, made.notes = how, parts, notes
         return made
 
-    def __hash__(self):  # to be looked up in a set or dict
+    def __hash__(self):  # for a lookup in a set or dict
         line = calling_line(2)
         if line:
             self.notes.may_compare(line, self, sys._getframe(1).f_code)
@@ -111,7 +111,7 @@ class Extent(int):
 
 
 def _constants(given):
-    """Ints above 1 among constants of a function, those in tuples and sets too."""
+    """Yield the ints above 1 among constants of a function, including those in tuples and sets."""
     for one in given:
         if isinstance(one, (tuple, frozenset)):
             yield from _constants(one)

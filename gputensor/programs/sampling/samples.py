@@ -1,7 +1,8 @@
-"""Sizes at which a function with dims is traced, and integers explained by what they are there.
+"""Sizes at which a function with dims is traced, and the explanation of integers by their values.
 
-A trace at one size has plain ints. An `Explainer` is given what one integer is at every sample and
-answers with the simplest integer of the form that is exactly that, or None. Nothing here traces.
+A trace at one size has plain ints. An `Explainer` takes the values of one int at all samples and
+returns the simplest integer of the form with exactly these values, or None. This module does not
+trace.
 """
 
 from __future__ import annotations
@@ -10,17 +11,17 @@ from gputensor.programs import dims as forms
 
 __all__ = ["Explainer", "confirming", "explain", "samples"]
 
-# Divisors of floor divisions that are tried: strides of slices and windows, sizes of tiles.
+# Divisors that are tried in floor divisions: strides of slices and windows, sizes of tiles.
 _DIVISORS = (*range(2, 33), 48, 64, 96, 128, 256, 512, 1024)
-_MAX_TERMS = 40  # products that take part in sums of two terms
+_MAX_TERMS = 40  # products that are tried in sums of two terms
 
 
 def samples(dims):
-    """Return the sizes to trace at: four for one dim, two more for each further one.
+    """Return the sizes to trace at: four for one dim, and two more for each further dim.
 
-    The first has every dim at its low end (not below 2), the last at its high end; between them
-    the dims vary independently, each with an odd size where its multiple allows. A dim with few
-    sizes takes each of them.
+    The first sample has every dim at its low end (but at least 2), the last at its high end.
+    Between them the dims vary independently, each with an odd size if its multiple allows one. A
+    dim with few sizes takes all of them.
 
     Parameters
     ----------
@@ -29,7 +30,7 @@ def samples(dims):
     Returns
     -------
     list of dict
-        From the name of a dim to a size.
+        Each maps the name of a dim to a size.
     """
     dims = list(dims)
     if not dims:
@@ -45,7 +46,7 @@ def samples(dims):
 
 
 def _sizes(dim, count, place):
-    """`count` sizes of one dim from low to high; those between in an order of their own."""
+    """Return `count` sizes of one dim: low, others in an order that depends on `place`, high."""
     step = dim.multiple
     low, high = dim.low // step, dim.high // step
     if low * step < 2 and low < high:
@@ -79,9 +80,9 @@ def explain(values, samples, known=()):
 class Explainer:
     """Explains integers by the samples; `known` are extents that the graph already has.
 
-    What it tries, in this order: a constant; a known extent; a·x + b; (a·x + b)//c; the product of
-    two of dims and known extents, times a, plus b; sums of two such terms; products of a known
-    extent and one of these.
+    It tries in this order: a constant; a known extent; a·x + b; (a·x + b)//c; a·x·y + b, where x
+    and y are dims or known extents; sums of two such terms; products of a known extent and one of
+    these.
     """
 
     def __init__(self, samples, known=()):
@@ -94,7 +95,7 @@ class Explainer:
             self.learn(integer)
 
     def learn(self, integer):
-        """Add an extent that the graph has to what explains others."""
+        """Add an extent of the graph to those that explain others."""
         if type(integer) is int:
             return
         column = self._column(integer)
@@ -103,7 +104,7 @@ class Explainer:
             self._found = {values: found for values, found in self._found.items() if found}
 
     def known_extents(self):
-        """Return the dims and extents that explain others, in the order in which they came."""
+        """Return the dims and extents that explain others, in the order of their addition."""
         return list(self._columns.values())
 
     def explain(self, values):
@@ -132,7 +133,7 @@ class Explainer:
         )
 
     def _products(self):
-        """Columns of the products of two of what is known; fewer where much is known."""
+        """Return columns of the products of two known extents, limited to the first known ones."""
         known = list(self._columns.items())[:_MAX_TERMS]
         found = {}
         for place, (left, x) in enumerate(known):
@@ -143,7 +144,7 @@ class Explainer:
         return found
 
     def _one_term(self, values, columns):
-        """a·x + b"""
+        """Try a·x + b."""
         best = None
         for column, term in columns.items():
             at = next(i for i, x in enumerate(column) if x != column[0])
@@ -158,12 +159,12 @@ class Explainer:
         return best and best[1]
 
     def _quotient(self, values):
-        """(a·x + b)//c, c smallest first; b = 0, else rounding up, else another b."""
+        """Try (a·x + b)//c with increasing c; b is 0, otherwise c - 1, otherwise another offset."""
         for divisor in _DIVISORS:
             for column, term in self._columns.items():
                 low, high = min(column), max(column)
                 rise = values[column.index(high)] - values[column.index(low)]
-                # The ends differ by a/c of the column's difference, give or take one.
+                # The ends differ by a/c of the column's difference, within one.
                 for factor in _between((rise - 1) * divisor, (rise + 1) * divisor, high - low):
                     pairs = list(zip(column, values, strict=True))
                     least = max(divisor * v - factor * x for x, v in pairs)
@@ -175,7 +176,7 @@ class Explainer:
         return None
 
     def _two_terms(self, values):
-        """a·x + b·y + c for dims, known extents and products of two of these."""
+        """Try a·x + b·y + c for dims, known extents and products of two of these."""
         terms = list((self._columns | self._products()).items())[:_MAX_TERMS]
         for place, (left, x) in enumerate(terms):
             for right, y in terms[:place]:
@@ -186,7 +187,7 @@ class Explainer:
         return None
 
     def _factored(self, values):
-        """x·(…), where the quotient is one of the simpler forms."""
+        """Try x·(…), where the second factor is one of the simpler forms."""
         for column, term in self._columns.items():
             if all(x and v % x == 0 for x, v in zip(column, values, strict=True)):
                 rest = tuple(v // x for x, v in zip(column, values, strict=True))
@@ -202,7 +203,7 @@ class Explainer:
 
 
 def _between(low, high, by):
-    """The ints f with low < f·by < high, at most 8 of them, those near 0 first."""
+    """Return the ints f with low < f·by < high, at most 8, ordered by magnitude."""
     first, last = low // by + 1, -(-high // by) - 1
     return sorted(range(first, min(last, first + 7) + 1), key=abs)
 
@@ -211,11 +212,11 @@ def _simplest(least, most, divisor):
     for offset in (0, divisor - 1):
         if least <= offset <= most:
             return offset
-    return (least + most) // 2  # few rounds of `confirming` find it
+    return (least + most) // 2  # a few rounds of `confirming` find the right one
 
 
 def _plane(values, left, right):
-    """Ints (a, b, c), a and b not 0, with a·left + b·right + c == values, or None."""
+    """Return ints (a, b, c), a and b not 0, with a·left + b·right + c == values, or None."""
     x0, y0, v0 = left[0], right[0], values[0]
     rows = [(x - x0, y - y0, v - v0) for x, y, v in zip(left, right, values, strict=True)]
     one = next((row for row in rows if row[0] or row[1]), None)
@@ -235,19 +236,19 @@ def _plane(values, left, right):
 
 
 def confirming(integers, dims, samples):
-    """Return further sizes that pin down the floor divisions in these integers.
+    """Return further sizes that determine the floor divisions in these integers.
 
-    Floor divisions by other divisors, or of other sums, can agree at all samples. What tells them
-    apart is where they jump, and the smallest and largest remainders. Where traces at the sizes
-    returned do not have the values that the integers have there, explain again
-    with these sizes among the samples; a few rounds settle it.
+    Floor divisions with other divisors or sums can agree at all samples. They differ in their
+    jumps, and in their smallest and largest remainders. If the integers have other values than
+    traces at the returned sizes, explain them again with these sizes as further samples; a few
+    rounds are enough.
 
     Parameters
     ----------
     integers : iterable of integers of the form
     dims : iterable of Dim
     samples : list of dict
-        The sizes that were traced.
+        The traced sizes.
 
     Returns
     -------
@@ -273,7 +274,10 @@ def _divisions(integer, found):
 
 
 def _jumps(division, dims, start):
-    """Sizes at both ends of each dim, others as in `start`: beside a jump, and nearest to one."""
+    """Yield sizes near both ends of each dim, next to a jump and with extreme remainders.
+
+    Other dims have their sizes in `start`.
+    """
     _head, over, divisor = division
     for name in sorted(forms.names(division)):
         dim = dims[name]

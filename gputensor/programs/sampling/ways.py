@@ -1,11 +1,10 @@
-"""Sizes at which a traced function would take a way through its code that no run has taken.
+"""Finds sizes at which a traced function would take a path through its code that no run has taken.
 
-A run notes its comparisons of extents in order (extents.py): its way. Extents are integers of the
-form, so each comparison can be made at any size without a run. Where all but the last of the first
-k comparisons of a run come out as they did, and the last one does not, there is another way; a size
-on it is traced, too. The search looks at all sizes of one dim up to 2**16 of them, and at as many
-combinations of several dims or sizes of a larger one, so there a way that few sizes take may be
-missed.
+A run records its comparisons of extents in order (extents.py): its way. Extents are integers of the
+form, so each comparison can be evaluated at any size without a run. If the first k - 1 comparisons
+of a run have the same results at a size, and the k-th has another one, that size has another way
+and is traced too. The search covers all sizes of one dim with up to 2**16 sizes. For a larger dim,
+or several dims, it covers as many sizes or combinations, so it may miss a way of few sizes.
 """
 
 from __future__ import annotations
@@ -18,28 +17,28 @@ from gputensor.programs import dims as forms
 
 __all__ = ["other_ways"]
 
-_MOST = 1 << 16  # combinations of sizes that are looked at
-_MOST_KNOWN = 100  # expressions of which they are kept
+_MOST = 1 << 16  # combinations of sizes that are searched
+_MOST_KNOWN = 100  # expressions whose values are cached
 _HEADS = {"add": operator.add, "mul": operator.mul, "floordiv": operator.floordiv}
 
 
 def other_ways(notes, samples, dims, explainer):
-    """Return sizes on ways that no run took, each near to the size of a run beside it.
+    """Return sizes on ways that no run took, each near the size of a run on a neighbouring way.
 
     Parameters
     ----------
     notes : list of Notes
-        Of the runs at each of `samples`.
+        The notes of the runs at each of `samples`.
     samples : list of dict
-        From the names of dims to sizes.
+        Each maps the names of dims to sizes.
     dims : iterable of Dim
     explainer : Explainer
-        That knows the extents of the function.
+        Has learned the extents of the function.
 
     Returns
     -------
     list of dict
-        A size is below those of the first sample only where every size on its way is.
+        A size is below those of the first sample only if every size on its way is.
     """
     if not any(one.comparisons for one in notes):
         return []
@@ -63,7 +62,7 @@ def other_ways(notes, samples, dims, explainer):
 
 
 def _steps(notes):
-    """The comparisons of a run: (what came before and is compared, how it comes out)."""
+    """Yield (hash of the way so far and the comparison, result) for the comparisons of a run."""
     way = 0
     for line, compare, left, right, outcome in notes.comparisons:
         before = hash((way, line, compare, left, right))
@@ -72,7 +71,7 @@ def _steps(notes):
 
 
 class _Values:
-    """Expressions at all combinations of sizes that are looked at."""
+    """The values of expressions at all combinations of sizes that are searched."""
 
     def __init__(self, notes, samples, dims, explainer):
         constants = {
@@ -88,7 +87,7 @@ class _Values:
         self.known = {}
 
     def outcomes(self, comparison):
-        """How a comparison comes out everywhere; None where no size or nothing known changes it."""
+        """Return the results of a comparison at all sizes; None if constant or not explained."""
         left, right = self.at(comparison.left), self.at(comparison.right)
         if left is None or right is None:
             return None
@@ -96,7 +95,7 @@ class _Values:
         return found if isinstance(found, np.ndarray) else None
 
     def at(self, part):
-        """An expression everywhere: a number or an array; None where it is not explained."""
+        """Return the values of an expression, a number or an array; None if not explained."""
         if type(part) is not tuple:
             return part
         if part not in self.known:
@@ -118,7 +117,7 @@ class _Values:
             return _HEADS.get(head, head)(*given)
 
     def nearest(self, where, sizes):
-        """The combination nearest to `sizes` among some, not below the first sample if one is."""
+        """Return the combination nearest to `sizes`, preferably not below the first sample."""
         columns = self.columns.items()
         large = where & np.all([column >= self.least[name] for name, column in columns], axis=0)
         places = np.flatnonzero(large if large.any() else where)
@@ -128,7 +127,7 @@ class _Values:
 
 
 def _explained(notes, samples, explainer):
-    """From the keys of extents to integers of the form, where all runs that read them agree."""
+    """Return {key of an extent: integer of the form, or None if no integer fits all runs}."""
     found = {}
     for key in {key for one in notes for key in one.extents}:
         rows = [one.extents.get(key) for one in notes]
@@ -157,7 +156,7 @@ def _numbers(part):
 
 
 def _combinations(dims, samples, constants):
-    """From the names of dims to columns of sizes."""
+    """Return {name of a dim: column of sizes}."""
     if len(dims) == 1:
         return {dims[0].name: _sizes(dims[0], _MOST, constants)}
     each = _MOST // (len(dims) * (len(samples) + 1))
@@ -169,7 +168,7 @@ def _combinations(dims, samples, constants):
             for other in dims:
                 fixed = np.full(len(swept), sizes[other.name])
                 parts[other.name].append(swept if other is dim else fixed)
-        for other in dims:  # anything, and the same sizes for both where they can be
+        for other in dims:  # equal sizes if both dims can have them, otherwise random ones
             drawn = rng.choice(_sizes(other, each, constants), len(swept))
             fits = np.isin(swept, _sizes(other, each, constants))
             parts[other.name].append(swept if other is dim else np.where(fits, swept, drawn))
@@ -177,7 +176,7 @@ def _combinations(dims, samples, constants):
 
 
 def _sizes(dim, most, constants):
-    """Sizes of one dim: all, or those near its ends and the constants, and some between."""
+    """Return sizes of one dim: all, or those near its ends and the constants, and some between."""
     step = dim.multiple
     low, high = dim.low // step, dim.high // step
     if high - low < most:

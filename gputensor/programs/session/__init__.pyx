@@ -1,5 +1,5 @@
-# Sessions: the state, arena and bindings of one caller, and the way of a call from its arguments
-# to queued work.
+# Sessions: the state, arena and bindings of one caller; they turn the arguments of a call into
+# queued work.
 
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint64_t

@@ -1,8 +1,8 @@
-"""One function of a session at one set of sizes: where its pieces lie, and what it queues."""
+"""One function of a session at one set of sizes: the addresses of its pieces, and its work."""
 
 
 class HostWork:
-    """A function as a row of the registry, for `host_call`: its steps are its arguments."""
+    """A function as a row of the registry for `host_call`; its arguments are its steps."""
 
     name = "program"
 
@@ -37,18 +37,18 @@ cdef class Bound:
     cdef object prepare             # running.host.prepare
     cdef object run                 # running.device.Launches
     cdef object branches            # running.branches.launch_branches
-    cdef int branch_count           # on how many streams a capture has the calls
+    cdef int branch_count           # number of streams that capture the calls
     cdef bint is_by_calls
-    cdef bint is_checked            # each call is waited for and looked at
+    cdef bint is_checked            # the results of each call are checked
     cdef list bodies                # streams for bodies of conditions in a user's capture
     cdef readonly size_t arena_nbytes
     cdef int input_count
     cdef int output_count
-    cdef list fixed                 # addresses of the pieces behind arena, inputs and outputs
+    cdef list fixed                 # addresses of the pieces after arena, inputs and outputs
     cdef list reads                 # tensors: weights, and states that are only read
     cdef list writes                # tensors: states that are written
     cdef dict weights               # name -> address
-    cdef tuple addresses            # that `steps` were prepared for
+    cdef tuple addresses            # those that `steps` were prepared for
     cdef tuple steps
     cdef vector[Extents] input_extents
     cdef vector[Extents] output_extents
@@ -81,7 +81,7 @@ cdef class Bound:
             self.output_extents.push_back(extents_of(dtype, shape))
 
     cdef bint fits(self, tuple inputs, int device) noexcept:
-        """Whether these are tensors of the bound shapes that can be taken as they are."""
+        """Whether these are tensors of the bound shapes that need no copy."""
         cdef Extents* wanted
         cdef Tensor one
         cdef int i
@@ -100,7 +100,7 @@ cdef class Bound:
         return True
 
     cdef list results(self, int device):
-        """New tensors for the outputs."""
+        """Return new tensors for the outputs."""
         cdef Extents* wanted
         cdef int i
         cdef list made = []
@@ -111,19 +111,19 @@ cdef class Bound:
 
     cdef int queue(self, int device, uint64_t stream, Tensor arena, tuple inputs,
                    list outputs) except -1:
-        """Order and queue the call; what can be prepared comes before its section."""
+        """Order and queue the call; preparation precedes its section as far as possible."""
         cdef Driver* driver = driver_get(device)
         cdef Sections sections
         cdef bint is_capturing = captures_active() and capture_state(device, stream) != 0
         cdef bint is_whole = not (self.is_checked or device >= 0 and is_capturing)
         if self.is_checked and is_capturing:
-            raise RuntimeError("session: got a checked call in a graph capture; expected one of a "
-                               "session without check")
+            raise RuntimeError("session: got a checked call in a graph capture; expected a call of "
+                               "a session without check")
         if device >= 0 and is_whole and not self.is_by_calls:
             self.make_graph(device, arena, inputs, outputs)
         if not is_whole or self.is_by_calls:
             if is_capturing:
-                # The session's may go before the graph: this one is of the capture's pool.
+                # The session's arena may be freed before the graph; this one is from its pool.
                 arena = new_arena(device, self.arena_nbytes)
             sections = Sections.__new__(Sections)
             sections.bound, sections.device, sections.stream = self, device, stream
@@ -147,7 +147,7 @@ cdef class Bound:
         return 0
 
     cdef int make_graph(self, int device, Tensor arena, tuple inputs, list outputs) except -1:
-        """Have a graph for this arena, or launch call by call where there can be none."""
+        """Make a graph for this arena, or switch to call by call if that is not possible."""
         cdef vector[uint64_t] moving
         if self.graph is not None and self.graph.arena == arena.ptr:
             return 0
@@ -176,7 +176,7 @@ cdef class Bound:
                       *[(<Tensor>one).ptr for one in outputs], *self.fixed])
 
     cdef int place(self, Tensor arena, tuple inputs, list outputs) except -1:
-        """Prepare the steps for where everything lies now."""
+        """Prepare the steps for the current addresses."""
         cdef tuple addresses = self.addresses_of(arena, inputs, outputs)
         before = None if self.steps is None else (self.addresses, self.steps)
         if before is None or addresses != self.addresses:

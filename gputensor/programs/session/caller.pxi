@@ -1,4 +1,4 @@
-"""Caller: a Program that is called directly. Each call borrows a free session."""
+"""Caller: direct calls of a Program. Each call borrows a free session."""
 
 
 cdef class Caller:
@@ -7,11 +7,11 @@ cdef class Caller:
     Attributes
     ----------
     only_name : str or None
-        The only function; None: there are several.
+        The name of the only function, or None if there are several.
     has_state : bool
-        The program cannot be called without a session.
+        Whether the program can be called only through a session.
     free : list of Session
-        Sessions that no call uses.
+        Sessions that are not in use.
     is_closed : bool
     """
 
@@ -21,11 +21,11 @@ cdef class Caller:
     cdef public bint is_closed
 
     def call(self, str name, tuple args, dict kwargs):
-        """Call a function by its name, in a session that is free."""
+        """Call a function by its name, in a free session."""
         cdef Session session
         if self.has_state:
             raise argument_error(TypeError, name, Described("a call without a session"),
-                                 "a call of session(), since the program has state")
+                                 "a call of session(), because the program has state")
         session = self.borrow()
         try:
             return session.call(name, args, kwargs)
@@ -39,14 +39,14 @@ cdef class Caller:
         return self.call(self.only(), args, kwargs)
 
     cdef str only(self):
-        """The name of the only function; TypeError where there are several."""
+        """Return the name of the only function; TypeError if there are several."""
         if self.only_name is None:
             raise argument_error(TypeError, "program", Described("a call of the program itself"),
                                  f"one of its functions: {', '.join(self.functions)}")
         return self.only_name
 
     cdef Session borrow(self):
-        """The session that worked last on the current stream, or any, or a new one."""
+        """Return a free session that last ran on the current stream, or any other, or a new one."""
         cdef Session session
         cdef Py_ssize_t i
         for i in range(len(self.free) - 1, -1, -1):

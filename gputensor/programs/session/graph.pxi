@@ -1,10 +1,10 @@
-"""A function on a GPU: its calls captured into a graph once, replayed at other addresses.
+"""A function on a GPU: its calls are captured into a graph once, and replayed at other addresses.
 
-The calls are captured twice, with inputs and outputs elsewhere; what differs between the captures
-is where their addresses stand (streams/capture/node_patches.h). Nothing runs during a capture, so
-this memory is given back afterwards, and inputs lie there so that no kernel is chosen for more than
-the 16 bytes to which they are aligned. Scratch memory of the calls comes from the pool of the
-graph, which an earlier capture has grown: so both captures find it at the same addresses.
+The calls are captured twice, with inputs and outputs at other addresses. Words that differ between
+the captures contain these addresses (streams/capture/node_patches.h). A capture runs no work, so
+the memory for these addresses is freed afterwards. Inputs are aligned to exactly 16 bytes there, so
+no kernel is selected for a better alignment. Scratch memory of the calls comes from the pool of the
+graph, which an earlier capture has grown, so it has the same addresses in both captures.
 """
 
 cdef enum:
@@ -15,30 +15,30 @@ cdef enum:
 @cython.final
 @cython.internal
 cdef class Graph:
-    """The graph of one Bound. `moving` counts the pieces whose addresses change: all but those of
-    the arena, weights and states."""
+    """The graph of one Bound. `moving` has the addresses of the pieces that may change: inputs and
+    outputs."""
 
     cdef int device
-    cdef CUDAGraph captured         # whose nodes the executable has
+    cdef CUDAGraph captured         # the graph with the executable's nodes
     cdef list streams               # of the captures: memory of a pool is reused by stream
-    cdef list bodies                # of each stream: those for bodies of its conditions
-    cdef list former                # graphs whose launches may be under way: they hold scratch
+    cdef list bodies                # for each stream, those for bodies of its conditions
+    cdef list former                # graphs whose launches may still run and use their scratch
     cdef NodePatches patches
     cdef vector[uint64_t] moving
-    cdef bint is_whole              # every change of an address takes another capture
-    cdef str reason                 # why
+    cdef bint is_whole              # every change of an address needs another capture
+    cdef str reason                 # of `is_whole`
     cdef uint64_t last_stream       # of the latest launch
     cdef bint was_launched
-    cdef uint64_t arena             # the address that was captured
+    cdef uint64_t arena             # the captured address
 
     def __dealloc__(self):
-        # The pool outlives the last launch: the graph waits for this event when it goes.
+        # The pool must outlive the last launch: the graph waits for this event when it is freed.
         if self.was_launched and self.captured is not None:
             mark_launch(self.captured, self.device, self.last_stream)
 
     cdef str description(self):
         if self.is_whole:
-            return f"new addresses take another capture: {self.reason}"
+            return f"new addresses need another capture: {self.reason}"
         cdef str text = (f"{self.patches.node_count()} nodes, {self.patches.patched_count()} with "
                          "addresses")
         if self.captured.captured.graphs.size() > 1:
@@ -54,7 +54,7 @@ cdef class Graph:
         return 0
 
     cdef int move(self, Bound bound, Driver* driver) except -1:
-        """Give the executable the addresses in `moving`."""
+        """Set the addresses in `moving` in the executable."""
         cdef status_t status
         if self.patches.is_current(self.moving.data()):
             return 0
@@ -87,14 +87,14 @@ cdef class Graph:
         else:
             raise_for_status(status, "graph_update", f"on {device_text(self.device)}")
         self.patches.follow(self.moving.data())
-        # Two of them may be in use: by the launch before this one, and by the one to come.
+        # Two of them may be in use: by the previous launch, and by the next one.
         if len(self.former) > 4:
             del self.former[0]
         return 0
 
 
 cdef int mark_launch(CUDAGraph graph, int device, uint64_t stream) except -1:
-    """Have a graph wait for what a stream holds before it goes."""
+    """Make a graph wait for the queued work of a stream before it is freed."""
     cdef Driver* driver = driver_get(device)
     cdef status_t status = STATUS_OK
     if driver == NULL or graph.generation != device_generation(device):
@@ -107,7 +107,7 @@ cdef int mark_launch(CUDAGraph graph, int device, uint64_t stream) except -1:
 
 
 cdef CUDAGraph capture_calls(Bound bound, Graph graph, vector[uint64_t]& moving, pool):
-    """A graph of the calls, in the pool of another graph if one is given."""
+    """Return a graph of the calls, in the pool of another graph if one is given."""
     cdef CUDAGraph made = CUDAGraph(True)
     cdef Stream stream = graph.streams[0]
     cdef int device = stream.device_number
@@ -139,15 +139,15 @@ cdef int door_calls(int device, uint64_t stream, list calls) except -1:
 
 
 cdef bint lacks_conditions(error):
-    """Whether a driver is too old for the bodies of conditions, or refuses what is in them."""
+    """Whether a driver is too old for bodies of conditions, or refuses their contents."""
     if error.call in ("condition_create", "condition_add", "capture_begin_body"):
         return error.status == STATUS_NOT_SUPPORTED
     return error.call == "graph_instantiate" and error.status == STATUS_INVALID_VALUE
 
 
 cdef Graph graph_of(Bound bound, int device, uint64_t arena, vector[uint64_t]& moving):
-    """Capture a function and find where the addresses of its inputs and outputs stand; `moving`
-    are those that they have now."""
+    """Capture a function and find the addresses of its inputs and outputs in the nodes; `moving`
+    are their current addresses."""
     cdef Driver* driver = driver_get(device)
     cdef Graph graph = Graph.__new__(Graph)
     cdef CUDAGraph warm, other
@@ -181,18 +181,18 @@ cdef Graph graph_of(Bound bound, int device, uint64_t arena, vector[uint64_t]& m
         status = graph.patches.compare(driver, graph.captured.captured, other.captured, spans)
         if status != STATUS_OK:
             graph.is_whole = True
-            graph.reason = f"the driver does not tell the parameters of nodes (status {status})"
+            graph.reason = f"the driver does not report the parameters of nodes (status {status})"
         elif graph.patches.opaque:
             graph.is_whole = True
-            graph.reason = f"nodes that no address explains: {graph.patches.opaque}"
+            graph.reason = f"nodes with differences that are no addresses: {graph.patches.opaque}"
     bound.binding.graph = graph.description()
     del memory
     return graph
 
 
 cdef Tensor place_spans(Bound bound, int device, vector[Span]& spans):
-    """Two places for each input and output, moved by another distance each, in new memory. In
-    either capture they are apart, as calls need them."""
+    """Reserve two addresses for each input and output, each moved by another distance, in new
+    memory. They are disjoint in each capture, as calls require."""
     cdef int i, count = bound.input_count + bound.output_count
     cdef int64_t offset = 0, size = 0
     cdef Span span
@@ -211,5 +211,5 @@ cdef Tensor place_spans(Bound bound, int device, vector[Span]& spans):
 
 
 cdef int64_t spaced(int64_t nbytes) noexcept:
-    """So many bytes and a gap."""
+    """Return a size rounded up, plus a gap."""
     return (nbytes // PLACE_ALIGNMENT + 2) * PLACE_ALIGNMENT

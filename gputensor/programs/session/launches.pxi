@@ -1,10 +1,10 @@
-"""A function launched call by call on a GPU (running/device.py): sections, and flags read back."""
+"""Launches a function call by call on a GPU (running/device.py): sections, and flags read back."""
 
 
 @cython.final
 @cython.internal
 cdef class Sections:
-    """The sections of one call. The first orders the call; inputs are held until it is over."""
+    """The sections of one call. The first one orders the call; inputs are held until it ends."""
 
     cdef Bound bound
     cdef int device
@@ -29,7 +29,7 @@ cdef class Sections:
             work_end(self.device)
 
     def alone(self, row, tuple arguments):
-        """Make a call that may wait, behind the work so far and outside of a section."""
+        """Execute a call that may wait, after the work so far and outside a section."""
         if self.is_capturing:
             raise RuntimeError(f"program: got the call {row.name} in a graph capture; expected a "
                                "function without calls that other libraries compute and wait for")
@@ -37,7 +37,7 @@ cdef class Sections:
         row.door(self.device, self.stream, arguments)
 
     def wait(self):
-        """Wait for the work so far; raise what some of it raised."""
+        """Wait for the work so far; raise an exception of that work."""
         self.read_bytes(NULL, 0, 0)
 
     def elements(self, CallOperand operand not None):
@@ -66,7 +66,7 @@ cdef class Sections:
         return flag != 0
 
     cdef int read_bytes(self, void* target, uint64_t address, size_t nbytes) except -1:
-        """Wait for the work so far; copy bytes to host memory behind it."""
+        """Copy bytes to host memory after the work so far, and wait for both."""
         cdef Driver* driver = driver_get(self.device)
         cdef status_t status = STATUS_OK
         with nogil:

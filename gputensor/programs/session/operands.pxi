@@ -4,16 +4,16 @@ cdef dict DTYPE_CODES = {row.name: row.code for row in DTYPES}
 
 
 def host_arguments(tuple arguments, tuple patches, tuple addresses):
-    """Return the arguments of a call as its host function takes them: views instead of operands.
+    """Return the arguments of a call for its host function, with views in place of operands.
 
     Parameters
     ----------
     arguments : tuple
         Attributes, and a CallOperand for each operand.
     patches : tuple of (int, int, int)
-        (argument, piece, offset): the operand lies at the piece's address plus the offset.
+        (argument, piece, offset): the operand's address is the piece's plus the offset.
     addresses : tuple of int
-        By piece.
+        The address of each piece.
     """
     cdef list made = list(arguments)
     cdef CallOperand operand
@@ -30,7 +30,7 @@ def host_arguments(tuple arguments, tuple patches, tuple addresses):
 
 
 cdef Tensor new_arena(int device, size_t nbytes):
-    """Memory for the temporaries of a function."""
+    """Return new memory for the temporaries of a function."""
     cdef int64_t size = nbytes
     return empty_tensor(DT_UINT8, 1, &size, device)
 

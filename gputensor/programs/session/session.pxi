@@ -1,15 +1,15 @@
 """Session: the state and arena of one caller of a program.
 
-A session serves one thread at a time; two sessions share nothing but weights. What a call needs is
-allocated before it queues anything, so a call that fails has changed nothing and loses nothing.
+A session serves one thread at a time; sessions share only weights. A call allocates its memory
+before it queues any work, so a call that fails changes nothing.
 """
 
 cdef enum:
-    MOST_BOUND = 32     # sizes of one function that a session keeps ready
+    MOST_BOUND = 32     # sizes of one function for which a session keeps bindings
 
 
 cdef enum:
-    ONE = 0                 # how outputs make a result: the only one itself
+    ONE = 0                 # form of the result: the only output
     TUPLE = 1
     TREE = 2
 
@@ -17,7 +17,7 @@ cdef enum:
 @cython.final
 @cython.internal
 cdef class Run:
-    """One function of a session: what it was bound to, by the shapes of its inputs."""
+    """One function of a session, with its Bounds by the shapes of its inputs."""
 
     cdef object program
     cdef readonly str name
@@ -41,7 +41,7 @@ cdef class Run:
         self.bound = {}
 
     cdef tuple leaves(self, Session session, tuple args, dict kwargs):
-        """The inputs as tensors on the device, in order, contiguous and aligned."""
+        """Return the inputs as tensors on the device, in order, contiguous and aligned."""
         cdef list leaves
         cdef Tensor leaf
         cdef int i
@@ -58,7 +58,7 @@ cdef class Run:
                     current_tracer().refuse("a call of a program", "call the function itself")
                 raise argument_error(ValueError, self.inputs[i].path,
                                      Described(f"a tensor on {leaf.device}"),
-                                     f"one on {device_text(session.device)}")
+                                     f"a tensor on {device_text(session.device)}")
             if leaf.dtype_code != <int>self.codes[i]:
                 raise argument_error(ValueError, f"{self.inputs[i].path}.dtype",
                                      Described(DTYPES[leaf.dtype_code].name),
@@ -72,7 +72,7 @@ cdef class Run:
         return tuple(leaves)
 
     cdef int find(self, Session session, list leaves) except -1:
-        """Make `latest` what the function is bound to for the shapes of the inputs."""
+        """Set `latest` to the Bound for the shapes of the inputs."""
         cdef tuple shapes = tuple([(<Tensor>leaf).shape for leaf in leaves])
         cdef Bound bound = self.bound.pop(shapes, None)
         if bound is None:
@@ -105,14 +105,14 @@ cdef class Run:
 
 @cython.final
 cdef class Session:
-    """State, arena and prepared calls of one caller; made by :meth:`Program.session`.
+    """State, arena and prepared calls of one caller; :meth:`Program.session` makes it.
 
-    The functions of the program are its methods. A context manager: leaving it closes it.
+    The functions of the program are its methods. It is a context manager that closes it on exit.
 
     Attributes
     ----------
     state : tree of tensors
-        The session's own, to be read and written.
+        The session's own state, which may be read and written.
     """
 
     cdef readonly Caller program
@@ -136,7 +136,7 @@ cdef class Session:
         self.arena = new_arena(self.device, 0)
 
     cdef int take_arena(self, size_t nbytes) except -1:
-        """Have at least so many bytes of arena; the former one goes first."""
+        """Grow the arena to at least this size; the former one is freed first."""
         if self.arena is None or <size_t>self.arena.size_ < nbytes:
             self.arena = None
             self.arena = new_arena(self.device, nbytes)
@@ -150,7 +150,7 @@ cdef class Session:
         if self.is_busy:
             raise RuntimeError("session: got a second call during a call; expected one thread at a "
                                "time, or a session for each")
-        self.is_busy = True  # at once: what follows may run Python code, and so other threads
+        self.is_busy = True  # first: later steps may run Python code, and so other threads
         try:
             run = self.runs.get(name)
             if run is None:
@@ -177,13 +177,13 @@ cdef class Session:
         return self.program.state_tree(self.states)
 
     def reset(self):
-        """Give the state its first values: zeros, or those that the program was made with."""
+        """Set the state to its first values: zeros, or those given when the program was made."""
         self.check_open()
         for name, tensor in self.states.items():
             self.program.first_state(name, tensor)
 
     def fork(self):
-        """Return another session with a copy of the state as it is now."""
+        """Return another session with a copy of the current state."""
         self.check_open()
         states = {name: copied(tensor, (<Tensor>tensor).dtype_code)
                   for name, tensor in self.states.items()}
@@ -195,7 +195,7 @@ cdef class Session:
         return 0
 
     def close(self):
-        """Give the state, the arena and all prepared calls back. Queued work still finishes."""
+        """Free the state, the arena and all prepared calls. Queued work still finishes."""
         if self.is_busy:
             raise RuntimeError("session: got close() during a call; expected the call to end first")
         self.is_closed = True
@@ -217,7 +217,7 @@ cdef class Session:
 @cython.final
 @cython.internal
 cdef class Entry:
-    """A function of a session, to be called."""
+    """A callable function of a session."""
 
     cdef Session session
     cdef str name

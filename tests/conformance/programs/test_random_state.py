@@ -94,7 +94,7 @@ def test_draws_that_would_not_be_kept_are_refused(where):
         (lambda x: x + gt.random.uniform(size=2), "draw without a generator"),
         (
             lambda x: x + generator.uniform(size=2),
-            "memory that no tensor of the trace has; .* pass it in state",
+            "memory that is no tensor of the trace; .* pass it in state",
         ),
         (
             lambda x, *, state: gt.fori_loop(

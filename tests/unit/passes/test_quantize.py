@@ -179,7 +179,7 @@ def test_the_first_pattern_that_matches_holds(rng):
 def test_the_last_product_needs_its_full_name(rng):
     assert "head" not in taken(rng, **{"*": "int8"})
     assert taken(rng, **{"head": "int8:128"[:4]}) == {"head": "int8"}
-    with pytest.raises(ValueError, match=r"'h\*'; head is of the last product: name it in full"):
+    with pytest.raises(ValueError, match=r"'h\*'; head is read by the last product"):
         taken(rng, **{"h*": "int8"})
 
 

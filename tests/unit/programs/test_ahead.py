@@ -140,7 +140,7 @@ def test_a_gpu_that_is_not_there_has_no_name():
     def model(x):
         return x * len(gt.get_device_name())
 
-    with pytest.raises(gt.TraceError, match=r"get_device_name\(\) of a GPU that is not there"):
+    with pytest.raises(gt.TraceError, match=r"get_device_name\(\) of a GPU that is not present"):
         gt.compile(model, gt.spec((4,)), target="a100")
 
 

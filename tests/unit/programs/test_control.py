@@ -143,7 +143,7 @@ def test_carries_keep_dtype_and_shape(is_traced):
 
     grown = lambda c: (c[0], gt.concat([c[1], c[1]]))  # noqa: E731
     check(
-        r"body_fun\.1: got float32\[6\]; expected float32\[3\], as it came",
+        r"body_fun\.1: got float32\[6\]; expected float32\[3\] as before",
         lambda x: gt.fori_loop(0, 2, lambda i, c: grown(c), (x, x)),
     )
     check(
@@ -159,7 +159,7 @@ def test_carries_keep_dtype_and_shape(is_traced):
         "xs.1: got 3 slices; expected 2|xs", lambda x: gt.scan(lambda c, y: (c, y), x, (x[:2], x))
     )
     check("length: got None", lambda x: gt.scan(lambda c, y: (c, y), x))
-    check("f: got Tensor; expected a result", lambda x: gt.scan(lambda c, y: c, x, x))
+    check("f: got Tensor; expected a pair", lambda x: gt.scan(lambda c, y: c, x, x))
 
 
 def test_branches_agree():
@@ -196,14 +196,14 @@ def test_regions_write_to_none_of_their_inputs():
 
     for function, trees in ((carried, {}), (captured, {}), (of_state, {"state": gt.spec((3,))})):
         with pytest.raises(
-            TraceError, match="a write in a loop or branch to a tensor that it did not"
+            TraceError, match="a write in a loop or branch to a tensor from outside"
         ):
             traced(function, gt.spec((3,)), **trees)
 
 
 def test_a_tensor_of_a_body_stays_there():
     kept = []
-    with pytest.raises(TraceError, match="a tensor of a loop or branch outside of it; return it"):
+    with pytest.raises(TraceError, match="a tensor of a loop or branch used outside it; return it"):
         traced(
             lambda x: gt.fori_loop(0, 2, lambda i, c: kept.append(c + 1) or c, x) + kept[0],
             gt.spec((3,)),

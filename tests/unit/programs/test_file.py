@@ -316,7 +316,7 @@ def test_program_with_a_fault_is_refused(tmp_path, whole):
     plain, _ = take_apart(whole)
     for path, value, told in [
         (("functions", "f", "values", 0, "nbytes"), 2**63, r"functions.f.values\[0\].nbytes: got"),
-        (("functions", "f", "values", 0, "nbytes"), 63, "64, those of its array"),
+        (("functions", "f", "values", 0, "nbytes"), 63, "64, as its array"),
         (("functions", "f", "values", 0, "name"), "v", "a weight of the program"),
         (("weights", "w", "shape"), [2, 8], "weights.w: got .*expected F32"),
         (("weights", "w", "dtype"), "int32", "weights.w: got .*expected I32"),

@@ -112,13 +112,13 @@ def test_the_file_holds_all_sizes(rng, tmp_path, monkeypatch, capsys):
 
 def test_mistakes_in_at_are_named():
     cases = [
-        ({"k": [1]}, ValueError, "at: got sizes of 'k'; expected a dim of the specs"),
+        ({"k": [1]}, ValueError, "at: got sizes of 'k'; expected names of dims of the specs"),
         ({"n": 4}, TypeError, r"at\['n'\]: got int; expected a list of sizes"),
         ({"n": []}, TypeError, r"at\['n'\]: got list; expected a list of sizes"),
         ({"n": [4, 65]}, ValueError, r"at\['n'\]: got 65; expected n, 1 to 64"),
         ({"m": [3]}, ValueError, r"at\['m'\]: got 3; expected m, 2 to 64, a multiple of 2"),
         ({"n": [4, 4]}, ValueError, r"at\['n'\]: got \[4, 4\]; expected each size once"),
-        ([4], TypeError, r"at: got list; expected \{name of a dim: sizes\}"),
+        ([4], TypeError, r"at: got list; expected a dict \{name of a dim: sizes\}"),
         ({"n": list(range(1, 65)), "m": list(range(2, 65, 2))}, ValueError, "2048 combinations"),
     ]
     for at, kind, message in cases:
@@ -130,7 +130,7 @@ def test_results_have_one_structure_at_all_sizes():
     def pairs(x):
         return x + 1 if x.shape[0] < 3 else (x + 1, x)
 
-    with pytest.raises(ProgramError, match=r"functions.pairs@n=4.outputs: got others; expected"):
+    with pytest.raises(ProgramError, match=r"functions.pairs@n=4.outputs: got different"):
         gt.compile(pairs, gt.spec((N,)), at={"n": [2, 4]}, target="host")
 
 

@@ -89,7 +89,8 @@ def test_a_fact_that_differs_is_refused_when_the_program_is_opened():
     from gputensor.programs import facts
 
     facts.check({"is_available": False, "current_device": -1}, -1, "main")
-    with pytest.raises(ProgramError, match=r"is_available: got False; expected True, which 'main'"):
+    rule = "is_available: got False; expected True, with which 'main' was traced"
+    with pytest.raises(ProgramError, match=rule):
         facts.check({"is_available": True}, -1, "main")
     with pytest.raises(ProgramError, match="no answer"):
         facts.check({"get_device_capability": [9, 0]}, -1, "main")

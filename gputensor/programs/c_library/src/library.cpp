@@ -24,7 +24,7 @@ int failed(int status, const char* text) {
     return status;
 }
 
-// Makes every exception a status with a line of text. `path`: what faults of a file are about.
+// Turns every exception into a status with a line of text. `path` is the file that FileFault is about.
 template <class Call> int guarded(const char* path, Call call) {
     last_error[0] = 0;
     try {
@@ -36,7 +36,7 @@ template <class Call> int guarded(const char* path, Call call) {
         std::string text = path ? std::string(path) + ": " + fault.what() : fault.what();
         return failed(GPUTENSOR_PROGRAM_FAILED, text.c_str());
     } catch (const std::bad_alloc&) {
-        return failed(GPUTENSOR_PROGRAM_MEMORY, "the host has no memory left");
+        return failed(GPUTENSOR_PROGRAM_MEMORY, "the host is out of memory");
     } catch (const std::exception& error) {
         return failed(GPUTENSOR_PROGRAM_FAILED, error.what());
     }
