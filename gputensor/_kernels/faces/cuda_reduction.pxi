@@ -57,7 +57,7 @@ def _load_sizes():
 _load_sizes()
 
 
-cdef inline int64_t ceiling(int64_t a, int64_t b) noexcept nogil:
+cdef inline int64_t ceil_divide(int64_t a, int64_t b) noexcept nogil:
     return (a + b - 1) // b
 
 
@@ -71,19 +71,19 @@ cdef inline int power_of_two(int64_t at_least, int most) noexcept nogil:
 cdef void divide_rows(Division* division, int64_t kept, int64_t units) noexcept nogil:
     # Four loads for each thread when outputs are many; with fewer outputs, more threads for each,
     # and then more parts.
-    division.x = power_of_two(ceiling(units, 4), THREADS)
+    division.x = power_of_two(ceil_divide(units, 4), THREADS)
     while division.x > 32 and kept * division.x > 2 * FULL * THREADS:
         division.x //= 2
     division.y = THREADS // division.x
-    division.blocks = ceiling(kept, division.y)
+    division.blocks = ceil_divide(kept, division.y)
     divide_parts(division, units, 4 * division.x)
 
 
 cdef void divide_columns(Division* division, int64_t kept, int64_t units) noexcept nogil:
     division.x = power_of_two(kept, 32)
-    division.y = power_of_two(ceiling(units, 4), THREADS // division.x)
+    division.y = power_of_two(ceil_divide(units, 4), THREADS // division.x)
     division.x = power_of_two(kept, THREADS // division.y)
-    division.blocks = ceiling(kept, division.x)
+    division.blocks = ceil_divide(kept, division.x)
     divide_parts(division, units, 4 * division.y)
 
 
@@ -92,14 +92,14 @@ cdef void divide_parts(Division* division, int64_t units, int64_t least) noexcep
     cdef int64_t parts = 1
     if division.blocks < FULL // 2:
         parts = FULL // division.blocks
-        if parts > ceiling(units, 2 * least):
-            parts = ceiling(units, 2 * least)
+        if parts > ceil_divide(units, 2 * least):
+            parts = ceil_divide(units, 2 * least)
         if parts > MOST_PARTS:
             parts = MOST_PARTS
         if parts < 1:
             parts = 1
-    division.chunk = ceiling(ceiling(units, parts), least) * least
-    division.parts = ceiling(units, division.chunk) if units > 0 else 1
+    division.chunk = ceil_divide(ceil_divide(units, parts), least) * least
+    division.parts = ceil_divide(units, division.chunk) if units > 0 else 1
 
 
 cdef int cuda_reduce(int op, int device, uint64_t stream, int compute_dtype,

@@ -120,7 +120,7 @@ cdef inline int64_t product(const RowAxis* axes, int count) noexcept nogil:
     return result
 
 
-cdef inline int64_t above(int64_t a, int64_t b) noexcept nogil:
+cdef inline int64_t ceil_divide(int64_t a, int64_t b) noexcept nogil:
     return (a + b - 1) // b
 
 
@@ -170,25 +170,26 @@ cdef void choose_modes(RowVariant* variant, int loads,
 # bfloat16, 32 gave .98 (layer_norm), since more blocks then overlap their loads with others' folds.
 cdef void choose_along(RowVariant* variant, const RowParameters* parameters, int folds,
                        bint can_cluster) noexcept nogil:
-    cdef int64_t pieces = above(parameters.columns, variant.vector)
+    cdef int64_t pieces = ceil_divide(parameters.columns, variant.vector)
     cdef int64_t most = max(1, (HELD >> variant.is_double) // variant.vector)
-    cdef int64_t lanes = min(power_above(above(pieces, most)), MOST_LANES)
+    cdef int64_t lanes = min(power_above(ceil_divide(pieces, most)), MOST_LANES)
     variant.cluster, variant.loop = 1, 0
     # A block of 1,024 threads is alone on a multiprocessor, which waits while that block folds; a
     # block of 512 is not alone, but then twice as many blocks wait for each other. Measured on an
     # H200: for float32 the fewest blocks are best; for 16-bit floats, too, if two blocks share one
     # exchange for two folds (65,536 columns, blocks of 1,024 and of 512: softmax .75 and .75,
     # layer_norm .79 and .74, rms_norm .81 and .84).
-    if can_cluster and variant.vector > 4 and above(pieces, MOST_LANES * most) > (
-            2 if folds > 1 else 1) and above(pieces, MOST_LANES // 2 * MOST_CLUSTER) <= most:
+    if can_cluster and variant.vector > 4 and ceil_divide(pieces, MOST_LANES * most) > (
+            2 if folds > 1 else 1) and ceil_divide(pieces, MOST_LANES // 2 * MOST_CLUSTER) <= most:
         lanes = MOST_LANES // 2
-    while lanes < MOST_LANES and above(pieces, lanes) > 1 and parameters.rows * lanes < BUSY:
+    while lanes < MOST_LANES and ceil_divide(pieces, lanes) > 1 and parameters.rows * lanes < BUSY:
         lanes *= 2
-    if above(pieces, lanes) > most and can_cluster:
-        while variant.cluster < MOST_CLUSTER and above(pieces, lanes * variant.cluster) > most:
+    if ceil_divide(pieces, lanes) > most and can_cluster:
+        while variant.cluster < MOST_CLUSTER and (
+                ceil_divide(pieces, lanes * variant.cluster) > most):
             variant.cluster *= 2
     variant.lanes = <int>lanes
-    variant.units = <int>above(pieces, lanes * variant.cluster)
+    variant.units = <int>ceil_divide(pieces, lanes * variant.cluster)
     variant.rows = <int>max(1, BLOCK_THREADS // lanes)
     if variant.units > most:
         variant.loop, variant.cluster, variant.units = 1, 1, <int>most
@@ -235,12 +236,12 @@ cdef void choose_across(RowVariant* variant, const RowParameters* parameters,
     cdef int64_t lanes
     while folds * threads * (8 if variant.is_double else 4) > SHARED_NBYTES:
         threads //= 2
-    lanes = min(threads // rows, power_above(above(parameters.columns, 8)))
+    lanes = min(threads // rows, power_above(ceil_divide(parameters.columns, 8)))
     variant.cluster, variant.loop = 1, 0
     while lanes < threads // rows and parameters.rows * lanes < BUSY:
         lanes *= 2
     variant.rows, variant.lanes = <int>rows, <int>lanes
-    variant.units = <int>above(parameters.columns, lanes)
+    variant.units = <int>ceil_divide(parameters.columns, lanes)
     if variant.units > 16:
         variant.loop, variant.units = 1, 4
 
@@ -260,14 +261,14 @@ cdef void choose_map(RowFormula formula, const Operand* operands, RowVariant* va
         for k in range(variant.count):
             parameters.axes[0].strides[k] = 1
     choose_modes(variant, formula.loads, parameters)
-    pieces = above(parameters.columns, variant.vector)
+    pieces = ceil_divide(parameters.columns, variant.vector)
     lanes = min(power_above(pieces), BLOCK_THREADS)
-    while units > 1 and (above(pieces, lanes) < units or (
-            parameters.rows * above(pieces, lanes * units) * lanes < BUSY)):
+    while units > 1 and (ceil_divide(pieces, lanes) < units or (
+            parameters.rows * ceil_divide(pieces, lanes * units) * lanes < BUSY)):
         units //= 2
     variant.lanes, variant.units, variant.is_map = <int>lanes, <int>units, 1
     variant.rows = <int>(BLOCK_THREADS // lanes)
-    parameters.period = above(pieces, lanes * units)
+    parameters.period = ceil_divide(pieces, lanes * units)
     variant.full = parameters.columns == parameters.period * units * lanes * variant.vector
 
 
@@ -325,7 +326,7 @@ cdef int run_formula(RowFormula formula, int device, uint64_t stream, Operand* o
     choose_variant(formula, operands, row_ndim, known_facts(device).can_cluster, &variant,
                    &parameters)
     blocks = parameters.rows * (parameters.period if variant.is_map else 1)
-    blocks = above(blocks, variant.rows)
+    blocks = ceil_divide(blocks, variant.rows)
     if variant.ahead:
         blocks = min(blocks, clusters_at_once(&variant, known_facts(device).multiprocessors))
     blocks *= variant.cluster
