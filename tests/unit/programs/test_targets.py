@@ -16,6 +16,28 @@ KNOWN = {
 }  # fmt: skip
 
 
+# All names that the documentation promises, by architecture.
+NAMES = {
+    60: "pascal p100", 61: "p4 p40 gtx10xx", 70: "volta v100", 72: "xavier",
+    75: "turing t4 rtx20xx gtx16xx", 80: "ampere a100 a30", 86: "a10 a40 rtx30xx", 87: "orin",
+    89: "ada l4 l40 l40s rtx40xx", 90: "90a hopper h100 h200 h800 gh200",
+    100: "100a blackwell b200 gb200", 103: "b300 gb300", 110: "101 thor",
+    120: "rtx50xx rtxpro6000", 121: "gb10 dgxspark",
+}  # fmt: skip
+
+
+def test_the_table_has_these_names_and_no_others():
+    wanted = {f"sm_{number}": number for number in NAMES}
+    for number, names in NAMES.items():
+        wanted |= {f"sm_{n}" if n[:2].isdigit() else n: number for n in names.split()}
+    assert {name: target.capability for name, target in TARGETS.items()} == wanted
+    for name, number in wanted.items():
+        spelled = name.upper().replace("_", "-"), f" {name[:3]} {name[3:]} ", f"{name} + PTX"
+        for one in spelled:
+            made = parse(one)[0]
+            assert (made.capability, made.has_ptx) == (number, "PTX" in one), one
+
+
 @pytest.mark.parametrize("name", KNOWN)
 def test_names_of_products_have_their_capability(name):
     assert parse(name)[0].capability == KNOWN[name]
