@@ -1,8 +1,8 @@
-"""The library's variables of the environment: which there are, and which were misspelt.
+"""The library's environment variables: their descriptions, and warnings about misspelt ones.
 
-Importing the package calls `report` once. A variable that the library does not know, and a switch
-with a value that it does not know, are one warning each in the life of a process and never an
-error: the import has to succeed. Whoever owns a variable with other values checks it at first use.
+Importing the package calls `report` once. An unknown variable, or a switch with an unknown value,
+causes one warning in the life of a process and never an error, because the import has to succeed.
+The module that owns a variable with other values checks it at first use.
 """
 
 import os

@@ -62,7 +62,7 @@ def count_visible():
 
 
 def reading(name, ordinal):
-    """Return one of `READINGS` of a CUDA device, as the int that NVML gives."""
+    """Return one of `READINGS` of a CUDA device, as an int in NVML's unit."""
     function, arguments, attribute = READINGS[name]
     bus = device_info(ordinal)["pci"]  # NVML numbers all GPUs of the machine, CUDA the visible ones
     try:

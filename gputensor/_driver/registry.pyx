@@ -278,7 +278,7 @@ def open_phantom_gpu(int capability, int multiprocessors, int shared_nbytes):
                     raise MemoryError
                 make_record(device, table)
                 return device
-    raise DeviceError("all numbers of devices are in use: close_phantom_gpu one first")
+    raise DeviceError("all device numbers are in use: close_phantom_gpu one first")
 
 
 def close_phantom_gpu(int device):

@@ -1,7 +1,7 @@
 // The part of the CUDA driver's binary interface that the library calls, declared by us.
 //
 // No CUDA header is needed to build. Every signature is the one of CUDA 12.0 (ABI_VERSION), which
-// the driver keeps for ever: a CUDA 13 driver returns the 12.0 form of a function on request.
+// the driver keeps forever: a CUDA 13 driver returns the 12.0 form of a function on request.
 // Handles are void*, device addresses uint64_t, enumerations int.
 //
 // Each line of the list: the name that cuGetProcAddress knows, the name that the library exports

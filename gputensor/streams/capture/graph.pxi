@@ -45,7 +45,7 @@ cdef class CUDAGraph:
 
     def __init__(self, keep_graph=False):
         if self.state != EMPTY:
-            raise RuntimeError("a CUDAGraph is made once; reset() empties it")
+            raise RuntimeError("a CUDAGraph is initialized once; reset() empties it")
         self.keep_graph = keep_graph
 
     def __dealloc__(self):
@@ -90,7 +90,7 @@ cdef class CUDAGraph:
             raise RuntimeError("the default stream cannot be captured; capture inside "
                                "graphs.graph(...) or stream(Stream())")
         if capture_state(device, stream) != 0:
-            raise RuntimeError("the current stream captures already")
+            raise RuntimeError("the current stream is already capturing")
         mode = CAPTURE_ERROR_MODES.index(capture_error_mode)
         pool_id = pool_new_id() if pool is None else pool_number(pool)
         # The pool belongs to the device's allocator, which a program may not have used yet.
@@ -131,7 +131,7 @@ cdef class CUDAGraph:
         """
         cdef status_t status
         if self.state != CAPTURING:
-            raise RuntimeError("this CUDAGraph does not capture")
+            raise RuntimeError("this CUDAGraph is not capturing")
         self.driver()
         if self.thread and self.thread != pool_thread():
             # The driver would return the same status, and end the capture of the other thread.
@@ -162,7 +162,7 @@ cdef class CUDAGraph:
         cdef uint64_t former = self.executable
         cdef status_t status
         if self.state != CAPTURED and not (self.state == READY and self.keep_graph):
-            raise RuntimeError("there is no captured graph that is not instantiated yet")
+            raise RuntimeError("this CUDAGraph has no captured graph to instantiate")
         with nogil:
             status = driver.graph_instantiate(driver.self, self.graph, &executable)
             if status == STATUS_OK and former:
@@ -288,7 +288,7 @@ cdef class CUDAGraph:
     def reset(self):
         """Release the graph and its pool. Waits for replays under way."""
         if self.state == CAPTURING:
-            raise RuntimeError("this CUDAGraph captures; end the capture before reset()")
+            raise RuntimeError("this CUDAGraph is capturing; end the capture before reset()")
         if self.state != EMPTY:
             self.release()
 

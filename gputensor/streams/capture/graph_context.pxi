@@ -47,7 +47,7 @@ class graph:
         cdef Stream stream
         stream, is_private = side_stream(device, self.pool, self.stream)
         if capture_state(device, current_handle(device)) != 0:
-            raise RuntimeError("the current stream captures already")
+            raise RuntimeError("the current stream is already capturing")
         settle(stream.device_number)
         enter_stream(stream.device_number, stream.handle, stream)
         try:

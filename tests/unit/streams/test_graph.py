@@ -405,14 +405,14 @@ def test_default_stream_cannot_be_captured(device):
 
 def test_mistakes_in_the_order_of_calls_are_named(device):
     g = CUDAGraph()
-    with pytest.raises(RuntimeError, match="does not capture"):
+    with pytest.raises(RuntimeError, match="is not capturing"):
         g.capture_end()
     with graph(g):
         with pytest.raises(RuntimeError, match="holds a capture"):
             g.capture_begin()
-        with pytest.raises(RuntimeError, match="captures already"):
+        with pytest.raises(RuntimeError, match="is already capturing"):
             CUDAGraph().capture_begin()
-        with pytest.raises(RuntimeError, match="captures already"), graph(CUDAGraph()):
+        with pytest.raises(RuntimeError, match="is already capturing"), graph(CUDAGraph()):
             pass
         with pytest.raises(RuntimeError, match="end the capture before reset"):
             g.reset()
