@@ -6,7 +6,7 @@ its keywords and without a frame of its own.
 
 cdef extern from *:
     """
-    #define GPUTENSOR_IS_INTERNED(text) (PyUnicode_CHECK_INTERNED(text) != 0)
+    #define gputensor_is_interned(text) (PyUnicode_CHECK_INTERNED(text) != 0)
 
     static void gputensor_make_callable(PyTypeObject* type, Py_ssize_t offset) {
         type->tp_vectorcall_offset = offset;
@@ -16,7 +16,7 @@ cdef extern from *:
     }
     """
     ctypedef object (*vectorcallfunc)(object, PyObject* const*, size_t, PyObject*)
-    bint is_interned "GPUTENSOR_IS_INTERNED"(PyObject* text)
+    bint is_interned "gputensor_is_interned"(PyObject* text)
     void make_callable "gputensor_make_callable"(type kind, Py_ssize_t offset)
     vectorcallfunc PyVectorcall_Function(object function)
     Py_ssize_t PyVectorcall_NARGS(size_t count)
