@@ -17,19 +17,6 @@ from gputensor._alloc.replay.trace_file import Trace
 
 __all__ = ["build_case", "case_of"]
 
-RECORD_DTYPE = np.dtype(
-    [
-        ("unused", "u8"),
-        ("ptr", "u8"),
-        ("nbytes", "u8"),
-        ("stream", "u8"),
-        ("pool_id", "u8"),
-        ("time_ns", "u8"),
-        ("stack", "u4"),
-        ("action", "u4"),
-        ("requested", "u8"),
-    ]
-)
 ALLOC, FREE_COMPLETED = 0, 2
 # The newest events suffice, since the blocks that are older are seeds; more would take too long.
 MOST_EVENTS = 100_000
@@ -46,7 +33,8 @@ def case_of(device, nbytes, stream):
     in_force = history_settings()
     if in_force["enabled"] != "all" or {"alloc", "free_completed"} & set(in_force["skip_actions"]):
         return None
-    records = np.frombuffer(raw_records(device, MOST_EVENTS), RECORD_DTYPE)
+    records = raw_records(device, MOST_EVENTS)
+    records["action"] &= 255  # without what the program said of the event
     actions = records["action"]
     wanted = (records["pool_id"] == 0) & ((actions == ALLOC) | (actions == FREE_COMPLETED))
     records = records[wanted]

@@ -1,6 +1,8 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import numpy as np
+
 class StackFormatter:
     def frames(self, stack: int) -> list[dict[str, Any]]: ...
 
@@ -8,6 +10,7 @@ def capture(native: bool = False) -> int: ...
 
 ACTIONS: tuple[str, ...]
 LARGEST_RING: int
+RECORD_DTYPE: np.dtype[Any]
 
 def record_memory_history(
     enabled: Literal["all", "state"] | None = "all",
@@ -18,7 +21,7 @@ def record_memory_history(
     clear_history: bool = False,
     skip_actions: Sequence[str] = (),
 ) -> None: ...
-def raw_records(device: int, most: int) -> bytearray: ...
+def raw_records(device: int, most: int, which: int = 0) -> np.ndarray[Any, Any]: ...
 def history_settings() -> dict[str, Any]: ...
 def add_entry(
     device: int, action: str, ptr: int, nbytes: int, stream: int = 0, pool_id: int = 0

@@ -4,8 +4,9 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport free
-from libc.string cimport memset
 from libcpp.vector cimport vector
+
+import numpy as np
 
 from gputensor._alloc.model cimport Block, gt_load, gt_store, linked
 from gputensor._driver.registry cimport Slot, device_slot, register_slot, request_delivery

@@ -2,7 +2,7 @@
 
 A record is 64 bytes: action, address, size, stream, time, private pool, stack id. Stacks are
 interned (stacks.pxi); the ring is lock-free (ring.h). So recording is a clock read and eight
-stores, always affordable, and nothing is formatted before :func:`history_entries` is called.
+stores, always affordable, and nothing is formatted before `history_entries` is called.
 
 There is one ring for each open device, and one for its pinned host memory, made by its first record
 and kept until the device closes, so a writer needs no protection against a reader or against
@@ -73,7 +73,6 @@ cdef extern from "gputensor/_alloc/history/listen.h" namespace "gputensor" nogil
 cdef Trackers trackers          # what listen.pxi has to hand over
 
 cdef enum:
-    PATTERN_SLOTS = 256
     DEVICE_RING = 0
     PINNED_RING = 1
     RINGS = 2
@@ -90,6 +89,20 @@ ACTIONS = (
     "oom",
 )
 LARGEST_RING = 1 << 28          # entries: 16 GiB of address space
+# A gt_record.
+RECORD_DTYPE = np.dtype(
+    [
+        ("sequence", "u8"),
+        ("ptr", "u8"),
+        ("nbytes", "u8"),
+        ("stream", "u8"),
+        ("pool_id", "u8"),
+        ("time_ns", "u8"),
+        ("stack", "u4"),
+        ("action", "u4"),
+        ("requested", "u8"),
+    ]
+)
 
 # What threads said of their events, by number; 0: nothing. A record has it above its action.
 cdef enum:
@@ -161,106 +174,65 @@ cdef uint32_t stack_of_request() noexcept nogil:
     return gt_request_stack if gt_load(&bits_in_force) & HISTORY_STACK_ALLOC else 0
 
 
-cdef class EntryPatterns:
-    """The dicts that entries are copied from: one for each (action, stack, stream, pool).
-
-    A small direct-mapped table in front of the dict of patterns saves making its keys: neighbouring
-    entries tend to repeat.
-    """
-    cdef dict patterns
-    cdef gt_record seen[PATTERN_SLOTS]      # what the slot's pattern is for
-    cdef PyObject* slots[PATTERN_SLOTS]     # borrowed from `patterns`
-
-    def __cinit__(self):
-        self.patterns = {}
-        memset(self.slots, 0, sizeof(self.slots))
-
-    cdef dict of(self, const gt_record* record, StackFormatter stacks):
-        cdef uint32_t slot = (record.stack * 7 + record.action) % PATTERN_SLOTS
-        cdef gt_record* seen = &self.seen[slot]
-        if (self.slots[slot] != NULL and seen.stack == record.stack
-                and seen.action == record.action and seen.stream == record.stream
-                and seen.pool_id == record.pool_id):
-            return <dict>self.slots[slot]
-        key = (record.action, record.stack, record.stream, record.pool_id)
-        cdef dict pattern = self.patterns.get(key)
-        if pattern is None:
-            pattern = self.patterns[key] = {
-                "action": ACTIONS[record.action & ACTION_MASK],
-                "device_free" if record.action & ACTION_MASK == HISTORY_OOM else "addr": 0,
-                "size": 0,
-                "stream": record.stream,
-                "time_us": 0,
-                "frames": stacks.frames_of(record.stack),
-                "compile_context": "N/A",
-                "user_metadata": metadata_texts[record.action >> METADATA_SHIFT],
-                "pool_id": pool_pair(record.pool_id),
-            }
-        seen[0] = record[0]
-        self.slots[slot] = <PyObject*>pattern
-        return pattern
-
-
-cdef dict entry_of(const gt_record* record, EntryPatterns patterns, StackFormatter stacks):
-    cdef dict entry = PyDict_Copy(patterns.of(record, stacks))
-    if record.action & ACTION_MASK == HISTORY_OOM:
-        entry["device_free"] = record.ptr
-    else:
-        entry["addr"] = record.ptr
+# The entry of a record: a copy of one in `patterns` that differs only in address, size and time,
+# which is several times quicker than building it from its keys.
+cdef dict entry_of(const gt_record* record, dict patterns, StackFormatter stacks):
+    cdef dict entry
+    cdef uint32_t action = record.action & ACTION_MASK
+    key = record.action, record.stack, record.stream, record.pool_id
+    pattern = patterns.get(key)
+    if pattern is None:
+        pattern = patterns[key] = {
+            "action": ACTIONS[action],
+            "device_free" if action == HISTORY_OOM else "addr": 0,
+            "size": 0,
+            "stream": record.stream,
+            "time_us": 0,
+            "frames": stacks.frames_of(record.stack),
+            "compile_context": "N/A",
+            "user_metadata": metadata_texts[record.action >> METADATA_SHIFT],
+            "pool_id": pool_pair(record.pool_id),
+        }
+    entry = PyDict_Copy(pattern)
+    entry["device_free" if action == HISTORY_OOM else "addr"] = record.ptr
     entry["size"] = record.nbytes
     entry["time_us"] = record.time_ns // 1000
+    # Nothing in it can be part of a cycle: collections need not visit 100,000 of them.
+    PyObject_GC_UnTrack(entry)
     return entry
 
 
+cdef gt_record* records_in(object array) noexcept:
+    return <gt_record*><uintptr_t>array.__array_interface__["data"][0]
+
+
 cdef list history_entries(int device, object formatter, bint is_pinned):
-    """Format a ring of a device. Entries written meanwhile are not in it.
-
-    An entry is a copy of a dict that differs only in address, size and time, which is several times
-    quicker than to build it from its keys.
-    """
-    cdef gt_ring* ring = ring_peek(device, PINNED_RING if is_pinned else DEVICE_RING)
     cdef StackFormatter stacks = formatter
-    cdef EntryPatterns patterns = EntryPatterns()
-    cdef gt_record record
-    cdef uint64_t number, first, end
-    cdef list entries = []
-    cdef dict entry
-    if ring == NULL:
-        return entries
-    gt_ring_range(ring, &first, &end)
-    for number in range(first, end):
-        if not gt_ring_get(ring, number, &record):
-            continue
-        entry = entry_of(&record, patterns, stacks)
-        # Nothing in it can be part of a cycle: collections need not visit 100,000 of them.
-        PyObject_GC_UnTrack(entry)
-        entries.append(entry)
-    return entries
+    cdef dict patterns = {}
+    cdef Py_ssize_t i
+    array = raw_records(device, LARGEST_RING, PINNED_RING if is_pinned else DEVICE_RING)
+    records = records_in(array)
+    return [entry_of(&records[i], patterns, stacks) for i in range(len(array))]
 
 
-def raw_records(int device, uint64_t most):
-    """Return the newest `most` events of a device, oldest first, as the bytes of their records.
+def raw_records(int device, uint64_t most, int which=DEVICE_RING):
+    """Return the newest `most` events of a ring of a device, oldest first, as ``RECORD_DTYPE``.
 
-    A record is 8 words of 64 bits: unused, address, bytes, stream, pool, time in ns; stack and
-    action (32 bits each); and the bytes that the caller asked for.
+    Events that are recorded meanwhile are not in it. What the program said of an event is above
+    the lowest 8 bits of its action.
     """
-    cdef gt_ring* ring = ring_peek(device, DEVICE_RING)
+    cdef gt_ring* ring = ring_peek(device, which)
     cdef uint64_t number, first, end, filled = 0
-    cdef bytearray made
-    cdef gt_record* records
     if ring == NULL:
-        return bytearray()
+        return np.empty(0, RECORD_DTYPE)
     gt_ring_range(ring, &first, &end)
     if end - first > most:
         first = end - most
-    made = bytearray((end - first) * sizeof(gt_record))
-    records = <gt_record*><char*>made
+    made = np.empty(end - first, RECORD_DTYPE)
+    records = records_in(made)
     for number in range(first, end):
-        if gt_ring_get(ring, number, &records[filled]):
-            records[filled].action &= ACTION_MASK
-            filled += 1
-    del made[filled * sizeof(gt_record):]
-    return made
+        filled += gt_ring_get(ring, number, &records[filled])
+    return made[:filled]
 
 
 # Has a ring show at most `limit` events from now on.

@@ -6,7 +6,7 @@ cdef list tracker_functions = []
 def _tell_trackers():
     cdef vector[Tracked] untold = trackers.take()
     cdef StackFormatter formatter = StackFormatter()
-    cdef EntryPatterns patterns = EntryPatterns()
+    cdef dict patterns = {}
     cdef size_t i
     for i in range(untold.size()):
         entry = entry_of(&untold[i].record, patterns, formatter)

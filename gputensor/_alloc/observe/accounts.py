@@ -29,7 +29,7 @@ _private_names = tuple(f"{pool}.{field}" for pool in POOLS for field in FIELDS)
 
 # By device and its generation: what was reset there, a dict from a pool's number, "device" and
 # "pinned" to the values to subtract, in sorted order; for a private pool in the order of the names.
-_resets = {}
+_resets: dict[tuple[int, int], dict] = {}
 
 
 def _baselines(device):

@@ -86,7 +86,8 @@ def format_segments(segments, blocks, int number=0, StackFormatter stacks=None):
     if segments["n_blocks"].sum() != len(blocks):
         raise ValueError(f"segments: got {len(blocks)} blocks; expected as many as the counts "
                          "of the segments say")
-    for address, nbytes, requested, stack, state in blocks.tolist():
+    columns = [blocks[name].tolist() for name in BLOCK_DTYPE.names]
+    for address, nbytes, requested, stack, state in zip(*columns):
         tile = {
             "address": address,
             "size": nbytes,
@@ -96,18 +97,22 @@ def format_segments(segments, blocks, int number=0, StackFormatter stacks=None):
         }
         PyObject_GC_UnTrack(tile)       # part of no cycle, as the entries of the history
         tiles.append(tile)
-    for address, nbytes, stream, pool, stack, count, _, is_large, grows in segments.tolist():
+    ends = np.cumsum(segments["n_blocks"])
+    active = np.where(blocks["state"] != RECORD_INACTIVE, blocks["nbytes"], 0)
+    allocated = np.where(blocks["state"] == RECORD_ALLOCATED, blocks["nbytes"], 0)
+    sums = [np.diff(np.append(0, np.cumsum(values))[ends], prepend=0).tolist()
+            for values in (allocated, active, blocks["requested"])]
+    for i, (address, nbytes, stream, pool, stack, count, _, is_large, grows) in enumerate(
+            segments.tolist()):
         held = tiles[first:first + count]
         first += count
-        active = [tile for tile in held if tile["state"] != STATES[RECORD_INACTIVE]]
         formatted.append({
             "device": number,
             "address": address,
             "total_size": nbytes,
-            "allocated_size": sum([tile["size"] for tile in active
-                                   if tile["state"] == STATES[RECORD_ALLOCATED]]),
-            "active_size": sum([tile["size"] for tile in active]),
-            "requested_size": sum([tile["requested_size"] for tile in active]),
+            "allocated_size": sums[0][i],
+            "active_size": sums[1][i],
+            "requested_size": sums[2][i],
             "stream": stream,
             "segment_type": "large" if is_large else "small",
             "segment_pool_id": pools[pool],
