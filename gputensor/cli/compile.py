@@ -24,7 +24,7 @@ PRECISION = (
 )  # fmt: skip
 FLOATS = ("f16", "bf16", "f32", "f64")
 #: The names in programs/phases.py, which is imported only when the command runs.
-PHASES = ("trace", "clean", "fused", "planned", "bound")
+PHASES = ("trace", "clean", "fused", "split", "planned", "bound")
 
 
 def register(subparsers):

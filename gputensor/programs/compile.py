@@ -28,6 +28,7 @@ from gputensor.programs.epilogues.layout import channels_last
 from gputensor.programs.formulas.join import join_formulas
 from gputensor.programs.function import Number, ProgramData, Weight
 from gputensor.programs.passes.clean import clean
+from gputensor.programs.passes.split import split
 from gputensor.programs.phases import reached
 from gputensor.programs.program import Program
 from gputensor.programs.quantization.results import quantized
@@ -44,6 +45,9 @@ from gputensor.streams.queue import device_number, stream_handle
 from gputensor.tensor.core import device_number_of, storage_place
 from gputensor.tensor.interop import asarray
 from gputensor.tensor.manipulation import empty
+
+#: Operations of elements that have the same bits on every device.
+EXACT = ("copy", "add", "sub", "mul", "neg", "negative", "abs", "maximum", "minimum", "where")
 
 __all__ = ["bind_ahead", "compile", "data_of", "passes", "sources_of", "target_of", "trace"]
 
@@ -157,10 +161,12 @@ def compile(
     elif calibrate is not None:
         rule = "None without quantize"
         raise argument_error(ValueError, "calibrate", Described("arguments"), rule)
+    split_weights(data, functools.partial(_compute_weights, number, bool(names), rounding))
+    reached("split", data)
     if rounding == "once":
         for name, function in data.functions.items():
             data.functions[name] = join_formulas(function, data.weights)
-        verify_program(data)
+    verify_program(data)
     reached("planned", data)
     if not names:
         return Program(data, number)
@@ -353,12 +359,25 @@ def passes(data, compute, rounding="each"):
         _run(join_epilogues, data, prepared)
         _run(channels_last, data, prepared)
         reached("fused", data)
+    _drop_unread(data)
+    verify_program(data)
+    return data
+
+
+def split_weights(data, compute):
+    """Have calls of weights alone made now, by `compute`."""
+    made = {}
+    for name, function in data.functions.items():
+        data.functions[name] = split(function, data.weights, compute, made)
+    _drop_unread(data)
+
+
+def _drop_unread(data):
+    """Drop the weights that no function reads."""
     used = {f"state.{name}" for name in data.states}
     for function in data.functions.values():
         _names(function, used)
     data.weights = {name: weight for name, weight in data.weights.items() if name in used}
-    verify_program(data)
-    return data
 
 
 def _run(one, data, *arguments):
@@ -368,9 +387,9 @@ def _run(one, data, *arguments):
         data.functions[name] = one(function, *arguments)
 
 
-def _compute(target, call, arrays):
+def _compute(target, call, arrays, names=("arange", "elementwise", "gather")):
     """Compute a call of constants on the target; None if its bits could depend on strides."""
-    if call.name not in ("arange", "elementwise", "gather"):
+    if call.name not in names:
         return None
     tensors, operands = [], []
     for array in arrays:
@@ -388,6 +407,19 @@ def _compute(target, call, arrays):
 def _compute_exactly(call, arrays):
     """The same on the host device, for calls with the same bits on every device; else None."""
     return _compute(-1, call, arrays) if call.name in ("arange", "gather") else None
+
+
+def _compute_weights(target, is_ahead, rounding, call, arrays):
+    """Make a call of weights on the target, or on the host device for GPUs that are not there.
+
+    None where it might give other bits, and each result is rounded as in eager work.
+    """
+    device = -1 if is_ahead else target
+    if rounding == "once":
+        return _compute(device, call, arrays, ("elementwise", "gather", "reduce", "formula"))
+    if is_ahead and call.attributes.get("op", "copy") not in EXACT:
+        return None
+    return _compute(device, call, arrays)
 
 
 def _call_operand(tensor):

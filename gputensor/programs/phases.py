@@ -16,7 +16,7 @@ from gputensor.programs.passes.plan import plan
 __all__ = ["PHASES", "phase_text", "reached", "watching"]
 
 #: In order. "fused" is skipped with rounding="each", and "bound" in a program without targets.
-PHASES = ("trace", "clean", "fused", "planned", "bound")
+PHASES = ("trace", "clean", "fused", "split", "planned", "bound")
 #: Called after each phase, with its name and the resulting ProgramData.
 reached = Watcher("phases")
 watching = reached.watching

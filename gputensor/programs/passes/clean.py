@@ -17,7 +17,7 @@ from gputensor._kernels.calls import CALLS
 from gputensor.programs import dims as forms
 from gputensor.programs.function import Argument, Function, Number, Operand, Value, Weight
 
-__all__ = ["clean", "drop_unread_constants"]
+__all__ = ["Clean", "clean", "drop_unread_constants"]
 
 #: Results larger than this and larger than their operands are computed at each run.
 MAX_FOLDED_BYTES = 1 << 16
@@ -42,8 +42,8 @@ def clean(function, weights, compute=None):
     -------
     Function
     """
-    function = _Clean(function, weights, None).without_unread(function.calls)
-    return _Clean(function, weights, compute).run()
+    function = Clean(function, weights, None).without_unread(function.calls)
+    return Clean(function, weights, compute).run()
 
 
 def drop_unread_constants(program):
@@ -59,19 +59,37 @@ def drop_unread_constants(program):
             del program.weights[name]
 
 
-class _Clean:
+class Clean:
+    """The pass at work on one function; `split` makes another pass of it.
+
+    Attributes
+    ----------
+    values : list of Value
+        Those of the function; new ones are added behind them.
+    now : dict
+        From a value to the equal one that its readers read instead.
+    """
+
+    #: Of the values that a call may read to be made now.
+    kinds = ("constant",)
+
     def __init__(self, function, weights, compute):
         self.function, self.weights, self.compute = function, weights, compute
         self.values = list(function.values)
-        self.now = {}  # value -> the equal value that its readers read instead
+        self.now = {}
         self.folded = {}  # (dtype, bytes) -> the constant with these elements
         self.continued = {value.base for value in function.values}  # values with versions
         self.outputs = {item.operand.value for item in function.outputs}
 
+    def inside(self, region):
+        """The function of a region after the pass."""
+        return clean(region, self.weights, self.compute)
+
     def run(self):
+        """Return the function after the pass."""
         calls, equal = [], {}
         for call in self.function.calls:
-            regions = tuple(clean(one, self.weights, self.compute) for one in call.regions)
+            regions = tuple(self.inside(one) for one in call.regions)
             reads = tuple(self.replaced(read) for read in call.reads)
             call = replace(call, reads=reads, regions=regions)
             if self.is_plain(call):
@@ -142,10 +160,11 @@ class _Clean:
         return True
 
     def is_constant(self, call):
+        """Whether a call reads nothing but values of `kinds`, and makes no more than it reads."""
         read = 0
         for operand in call.reads:
             if isinstance(operand, Operand):
-                if self.values[operand.value].kind != "constant" or not _is_fixed(operand):
+                if self.values[operand.value].kind not in self.kinds or not _is_fixed(operand):
                     return False
                 read += self.values[operand.value].nbytes
             elif isinstance(operand, Number) and forms.is_expression(operand.value):

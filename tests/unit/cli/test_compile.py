@@ -254,10 +254,11 @@ def test_phases_are_written_as_text(folder, capsys):
     words = ["m.onnx", "--dim=n=1:8", "--dump_phases_to=phases"]
     made(capsys, *words, "-o", "m.gtp")
     found = {path.name: path.read_text() for path in (folder / "phases").iterdir()}
-    assert sorted(found) == ["0-trace.txt", "1-clean.txt", "2-fused.txt", "3-planned.txt"]
-    assert all(found[name].startswith("func @") for name in sorted(found)[:3])
-    assert "(n=8): arena 0, lower bound 0" in found["3-planned.txt"]
-    for number, phase in enumerate(("trace", "clean", "fused", "planned")):
+    phases = ("trace", "clean", "fused", "split", "planned")
+    assert sorted(found) == [f"{number}-{phase}.txt" for number, phase in enumerate(phases)]
+    assert all(found[name].startswith("func @") for name in sorted(found)[:4])
+    assert "(n=8): arena 0, lower bound 0" in found["4-planned.txt"]
+    for number, phase in enumerate(phases):
         told = made(capsys, "m.onnx", "--dim=n=1:8", f"--compile_to={phase}", "-o", "phase.txt")
         assert told == f"phase.txt: {phase}\n"
         assert (folder / "phase.txt").read_text() == found[f"{number}-{phase}.txt"]
@@ -273,7 +274,7 @@ def test_phases_are_written_as_text(folder, capsys):
 def test_launches_and_kernels_are_written(folder, capsys):
     words = ["models_of_a_test:scaled", "--input_shape=rows=4x3", "--target=h200+ptx"]
     made(capsys, *words, "--dump_phases_to=phases", "--dump_kernels_to=kernels", "-o", "p.gtp")
-    bound = (folder / "phases/4-bound.txt").read_text()
+    bound = (folder / "phases/5-bound.txt").read_text()
     assert bound.startswith("@scaled for sm_90+ptx\n") and "models_of_a_test.py:9" in bound
     names = sorted(path.name for path in (folder / "kernels").iterdir())
     assert len(names) % 3 == 0 and names[0].startswith("0.")

@@ -124,7 +124,8 @@ def test_what_a_product_does_besides_is_kept(rng, activation, scheme):
     )
     weights = {"w": w, "v": v, "bias": bias, "factor": factor}
     program = gt.compile(many, *specs, weights=weights, quantize={"w": scheme, "v": scheme})
-    assert str(program).count("= product") == (0 if scheme == "int8" else 8)
+    # Sums of the same groups are made once.
+    assert str(program).count("= product") == (0 if scheme == "int8" else 5)
     found = [one.numpy().astype(np.float64) for one in program(gt.asarray(x), gt.asarray(added))]
     w, v = quantized_values(w, scheme), quantized_values(v.T, scheme).T
     y = x.astype(np.float64) @ w.T
