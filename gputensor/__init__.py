@@ -102,6 +102,7 @@ _LATE = {
     "gputensor.random": (
         "bernoulli manual_seed multinomial normal poisson rand randint randn randperm"
     ),
+    "gputensor.tensor.numerics.index_makers": "c_ mgrid ogrid r_",
     "gputensor.tensor.histograms": (
         "bincount digitize histogram histogram2d histogram_bin_edges histogramdd"
     ),
@@ -123,7 +124,8 @@ _LATE = {
     ),
     "gputensor.tensor.numerics.tapers": "bartlett blackman hamming hanning kaiser",
     "gputensor.tensor.numerics.windows": (
-        "as_strided resize rollaxis t trim_zeros unfold view_as_complex view_as_real"
+        "as_strided resize rollaxis sliding_window_view t trim_zeros unfold view_as_complex "
+        "view_as_real"
     ),
     "gputensor.tensor.numerics.writing": (
         "apply_over_axes diag_indices_from index_copy index_fill mask_indices masked_scatter "

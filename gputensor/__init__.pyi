@@ -386,6 +386,10 @@ from gputensor.tensor.numerics.facts import min_scalar_type as min_scalar_type
 from gputensor.tensor.numerics.facts import ndim as ndim
 from gputensor.tensor.numerics.facts import shape as shape
 from gputensor.tensor.numerics.facts import size as size
+from gputensor.tensor.numerics.index_makers import c_ as c_
+from gputensor.tensor.numerics.index_makers import mgrid as mgrid
+from gputensor.tensor.numerics.index_makers import ogrid as ogrid
+from gputensor.tensor.numerics.index_makers import r_ as r_
 from gputensor.tensor.numerics.making import block_diag as block_diag
 from gputensor.tensor.numerics.making import combinations as combinations
 from gputensor.tensor.numerics.making import complex as complex
@@ -410,6 +414,7 @@ from gputensor.tensor.numerics.tapers import kaiser as kaiser
 from gputensor.tensor.numerics.windows import as_strided as as_strided
 from gputensor.tensor.numerics.windows import resize as resize
 from gputensor.tensor.numerics.windows import rollaxis as rollaxis
+from gputensor.tensor.numerics.windows import sliding_window_view as sliding_window_view
 from gputensor.tensor.numerics.windows import t as t
 from gputensor.tensor.numerics.windows import trim_zeros as trim_zeros
 from gputensor.tensor.numerics.windows import view_as_complex as view_as_complex

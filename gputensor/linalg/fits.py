@@ -15,7 +15,7 @@ from gputensor.tensor.manipulation.joining import concat
 __all__ = ["poly", "polyfit", "roots"]
 
 
-def polyfit(x, y, deg, /):
+def polyfit(x, y, deg, /, *, w=None):
     """Return the coefficients of the least-squares polynomial of degree `deg` through points.
 
     Solved by a QR decomposition; the highest power comes first.
@@ -27,6 +27,8 @@ def polyfit(x, y, deg, /):
     y : Tensor
         One dimension of n values, or two, with a column for each polynomial.
     deg : int
+    w : Tensor, optional
+        One dimension of n weights, by which the distances of the points are multiplied.
 
     >>> import gputensor as gt
     >>> x = gt.asarray([0.0, 1.0, 2.0], device="host")
@@ -40,6 +42,13 @@ def polyfit(x, y, deg, /):
     dtype = result_type(x, y, 1.0)
     x, y = astype(x, dtype, copy=False), astype(y, dtype, copy=False)
     columns = vander(x, deg + 1)
+    if w is not None:
+        if tensor_argument(w, "polyfit").shape != x.shape:
+            got = Described(f"shape {w.shape}")
+            raise argument_error(ValueError, "polyfit: w", got, f"{x.shape}, that of x")
+        w = reshape(astype(w, dtype, copy=False), (-1, 1))
+        columns = fn.multiply(columns, w)
+        y = fn.multiply(y, reshape(w, y.shape[:1] + (1,) * (y.ndim - 1)))
     size = fn.sqrt(fn.sum(fn.square(columns), axis=0))
     q, r = qr(fn.divide(columns, size))
     found = solve(r, q.mT @ y)

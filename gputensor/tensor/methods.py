@@ -39,6 +39,7 @@ LATE = {
         "take_along_axis"
     ),
     "gputensor.tensor.manipulation.splitting": "chunk split",
+    "gputensor.tensor.numerics.index_makers": "flat",
     "gputensor.tensor.placement": (
         "bfloat16 bool byte copy_ cpu cuda dim double element_size float get half imag int is_cuda "
         "long numel real short stride to tobytes view"
@@ -82,6 +83,11 @@ def places():
 
 manipulation.find_places_with(
     lambda x: places().places(x), lambda x, mask: places().picked(x, mask)
+)
+
+
+functions.find_masked_with(
+    lambda: importlib.import_module("gputensor.tensor.numerics.masked_reductions")
 )
 
 

@@ -148,6 +148,8 @@ class Methods:
     expm1 = _functions.expm1
     fill_diagonal = _diagonals.fill_diagonal
     fix = _functions.trunc
+    @property
+    def flat(self) -> Any: ...
     flatnonzero = _picking.flatnonzero
     def flatten(
         x,

@@ -12,10 +12,10 @@ import importlib
 import numpy as np
 
 from gputensor.errors import Described, argument_error
-from gputensor.tensor.core import Tensor, may_share
+from gputensor.tensor.core import Tensor, may_share, tensor_argument
 from gputensor.tensor.interop import astype
 
-__all__ = ["array_function", "array_ufunc"]
+__all__ = ["array_function", "array_ufunc", "ufunc_method"]
 
 COPY = "np.asarray(t) copies a tensor to the host, gt.asarray(a) an array to the device"
 #: The names of ufuncs where they differ from those of this library's functions.
@@ -31,7 +31,9 @@ REDUCE = {
     "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "fmax": "nanmax",
     "fmin": "nanmin", "logical_and": "all", "logical_or": "any",
 }  # fmt: skip
-ACCUMULATE = {"add": "cumsum", "multiply": "cumprod"}
+ACCUMULATE = {
+    "add": "cumsum", "multiply": "cumprod", "maximum": "cummax", "minimum": "cummin",
+}  # fmt: skip
 #: Keywords without a meaning here, with the values that change nothing (None: any).
 IGNORED = {
     "order": ("K", "A", "C", None),
@@ -39,7 +41,7 @@ IGNORED = {
     "like": None,
     "casting": ("same_kind", "unsafe"),
     "where": (True,),
-    "initial": (),
+    "overwrite_input": None,
 }
 #: Functions that reach a tensor by ``like=x`` only: what they make is on its device.
 CREATION = frozenset(
@@ -104,6 +106,21 @@ def _no_counterpart(name):
     )
 
 
+def _at(name, target, indices, *values):
+    """``np.add.at``: add to the elements that `indices` name, once for each time they do."""
+    gt = _library("numpy")
+    if name not in ("add", "subtract"):
+        raise _no_counterpart(f"{name}.at")
+    tensor_argument(target, f"{name}.at")
+    places = gt.reshape(gt.arange(target.size, device=target.device), target.shape)[indices]
+    (added,) = values
+    added = added if isinstance(added, Tensor) else gt.asarray(added, device=target.device)
+    added = gt.broadcast_to(astype(added, target.dtype, copy=False), places.shape)
+    sums = gt.index_add(gt.reshape(target, -1), 0, gt.reshape(places, -1), gt.reshape(added, -1),
+                        alpha=1 if name == "add" else -1)  # fmt: skip
+    target[...] = gt.reshape(sums, target.shape)
+
+
 def array_ufunc(x, ufunc, method, *inputs, **keywords):
     """Compute ``ufunc.method(*inputs)`` by the function of the same name; see the module.
 
@@ -127,7 +144,13 @@ def array_ufunc(x, ufunc, method, *inputs, **keywords):
             raise _no_counterpart(name)
         if dtype is not None:
             inputs = [astype(one, dtype) if isinstance(one, Tensor) else one for one in inputs]
+        mask = keywords.pop("where", None)
+        if mask is not None:
+            result = function(*inputs, **keywords)
+            return result if out is None else gt.where(mask, result, out, out=out)
         return function(*inputs, **keywords, **({} if out is None else {"out": out}))
+    if method == "at":
+        return _at(name, *inputs)
     table = {"reduce": REDUCE, "accumulate": ACCUMULATE}.get(method, {})
     if method == "outer":
         first, second = (gt.asarray(one) if not isinstance(one, Tensor) else one for one in inputs)
@@ -143,7 +166,20 @@ def array_ufunc(x, ufunc, method, *inputs, **keywords):
         options["dtype"] = dtype
     if out is not None:
         options["out"] = out
-    return getattr(gt, table[name])(array, **options)
+    result = getattr(gt, table[name])(array, **options)
+    return result.values if table[name] in ("cummax", "cummin") else result
+
+
+def ufunc_method(name, method, *inputs, **keywords):
+    """Compute ``gt.NAME.method(*inputs)``, as NumPy's ufunc of that name does.
+
+    >>> import gputensor as gt
+    >>> x = gt.zeros(3, device="host")
+    >>> gt.add.at(x, gt.asarray([0, 0, 2], device="host"), 1)
+    >>> x.tolist(), gt.multiply.outer(x, x)[0].tolist()
+    ([2.0, 0.0, 1.0], [4.0, 0.0, 2.0])
+    """
+    return array_ufunc(None, getattr(np, name), method, *inputs, **keywords)
 
 
 def array_function(x, function, types, arguments, keywords):

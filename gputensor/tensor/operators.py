@@ -5,6 +5,7 @@ as its first argument.
 """
 
 import importlib
+from functools import partial
 
 from gputensor._arrays.dtypes import dtype_code
 from gputensor._arrays.promotion import is_same_kind
@@ -70,6 +71,29 @@ bind_operators(
     dlpack_device=interop.device_pair,
     array_interface=interop.array_interface,
 )
+
+
+# Methods that NumPy's ufuncs have, for programs that call them on this library's functions.
+UFUNC_METHODS = {
+    "add": "accumulate at outer reduce",
+    "divide": "outer",
+    "logical_and": "reduce",
+    "logical_or": "reduce",
+    "maximum": "accumulate outer reduce",
+    "minimum": "accumulate outer reduce",
+    "multiply": "accumulate outer reduce",
+    "subtract": "at outer",
+}
+
+
+def _ufunc_method(name, method, /, *inputs, **keywords):
+    module = importlib.import_module(PROTOCOLS)
+    return module.ufunc_method(name, method, *inputs, **keywords)
+
+
+for _name, _methods in UFUNC_METHODS.items():
+    for _method in _methods.split():
+        setattr(getattr(functions, _name), _method, partial(_ufunc_method, _name, _method))
 
 
 def tolist(x, /):

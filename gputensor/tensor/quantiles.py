@@ -120,7 +120,7 @@ def percentile(x, q, /, axis=None, out=None, *, method="linear", keepdims=False)
     return _into(out, _quantile(x, q, axis, method, keepdims, "percentile"), "percentile")
 
 
-@spellings("gputensor.tensor.torch_results.lower_median", dim="axis", keepdim="keepdims")
+@spellings("gputensor.tensor.numerics.torch_results.lower_median", dim="axis", keepdim="keepdims")
 def median(x, /, axis=None, out=None, *, keepdims=False):
     """Return the middle of the sorted elements over `axis`, the mean of the two of an even number.
 
@@ -133,7 +133,9 @@ def median(x, /, axis=None, out=None, *, keepdims=False):
     return _into(out, _quantile(x, 0.5, axis, "linear", keepdims, "median"), "median")
 
 
-@spellings("gputensor.tensor.torch_results.lower_nanmedian", dim="axis", keepdim="keepdims")
+@spellings(
+    "gputensor.tensor.numerics.torch_results.lower_nanmedian", dim="axis", keepdim="keepdims"
+)
 def nanmedian(x, /, axis=None, out=None, *, keepdims=False):
     """Return the :func:`median` over `axis` without NaN; NaN where there is nothing else.
 

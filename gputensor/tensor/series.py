@@ -6,10 +6,10 @@ from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, tensor_argument
 from gputensor.tensor.interop import asarray, astype
 from gputensor.tensor.manipulation import flip, take, zeros
-from gputensor.tensor.manipulation.joining import stack
+from gputensor.tensor.manipulation.joining import concat, stack
 from gputensor.tensor.products import matmul
 from gputensor.tensor.scans import cumprod, cumsum
-from gputensor.tensor.sorting import searchsorted
+from gputensor.tensor.sorting import argsort, searchsorted
 
 __all__ = ["convolve", "correlate", "interp", "nancumprod", "nancumsum", "polyval"]
 
@@ -21,11 +21,11 @@ def _vector(x, name):
     return x
 
 
-def interp(x, xp, fp, /, left=None, right=None):
+def interp(x, xp, fp, /, left=None, right=None, period=None):
     """Return the piecewise linear function through the points ``(xp, fp)`` at each of `x`.
 
     `xp` ascends. Outside it the result is `left` and `right`, the first and last of `fp` unless
-    given.
+    given. With a `period`, both count modulo that, `xp` has any order, and there is no outside.
 
     >>> import gputensor as gt
     >>> xp, fp = gt.asarray([0.0, 1.0], device="host"), gt.asarray([0.0, 10.0], device="host")
@@ -40,6 +40,15 @@ def interp(x, xp, fp, /, left=None, right=None):
     x = x if isinstance(x, Tensor) else asarray(x, device=xp.device)
     dtype = result_type(x, xp, fp, 1.0)
     x, xp, fp = (astype(one, dtype, copy=False) for one in (x, xp, fp))
+    if period is not None:
+        if not period:
+            raise argument_error(ValueError, "interp: period", period, "a number that is not 0")
+        period, left, right = abs(period), None, None
+        x, xp = fn.remainder(x, period), fn.remainder(xp, period)
+        order = argsort(xp)
+        xp, fp = take(xp, order), take(fp, order)
+        xp = concat([xp[-1:] - period, xp, xp[:1] + period])
+        fp = concat([fp[-1:], fp, fp[:1]])
     after = fn.clip(searchsorted(xp, x, side="right"), 1, max(xp.size - 1, 1))
     after = fn.minimum(after, xp.size - 1)
     before = fn.maximum(after - 1, 0)

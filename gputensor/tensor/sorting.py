@@ -64,7 +64,7 @@ def _line(x, axis, name):
     return x, axis_argument(axis, tensor_argument(x, name).ndim, name)
 
 
-@spellings("gputensor.tensor.torch_results.sort_with_indices", dim="axis")
+@spellings("gputensor.tensor.numerics.torch_results.sort_with_indices", dim="axis")
 def sort(x, /, axis=-1, *, descending=False, stable=True):
     """Return a sorted copy along `axis` (None: flattened).
 
@@ -90,8 +90,8 @@ def _new(x, dtype=None):
     return empty(x.shape, x.dtype if dtype is None else dtype, device=x.device)
 
 
-@spellings("gputensor.tensor.torch_results.sort_with_indices", dim="axis", descending="descending",
-           stable="stable")  # fmt: skip
+@spellings("gputensor.tensor.numerics.torch_results.sort_with_indices", dim="axis",
+           descending="descending", stable="stable")  # fmt: skip
 def sort_in_place(x, /, axis=-1):
     """Sort the tensor itself along `axis`: the method ``x.sort()``, as in NumPy.
 

@@ -12,7 +12,7 @@ argpartition argsort argwhere around array array2string array_equal array_equiv 
 array_split array_str asanyarray asarray ascontiguousarray asin asinh astype atan atan2 atanh
 atleast_1d atleast_2d atleast_3d average bartlett bincount bitwise_and bitwise_count
 bitwise_invert bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
-blackman block broadcast_arrays broadcast_shapes broadcast_to can_cast cbrt ceil choose clip
+blackman block broadcast_arrays broadcast_shapes broadcast_to c_ can_cast cbrt ceil choose clip
 column_stack common_type compress concat concatenate conj conjugate convolve copy copysign
 copyto corrcoef correlate cos cosh count_nonzero cov cross cumprod cumsum cumulative_prod
 cumulative_sum deg2rad degrees delete diag diag_indices diag_indices_from diagflat diagonal
@@ -25,12 +25,12 @@ indices inner insert interp intersect1d invert isclose iscomplex iscomplexobj is
 isin isinf isnan isneginf isposinf isreal isrealobj isscalar ix_ kaiser kron lcm ldexp
 left_shift less less_equal lexsort linspace load log log10 log1p log2 logaddexp logaddexp2
 logical_and logical_not logical_or logical_xor logspace mask_indices matmul matrix_transpose
-matvec max maximum may_share_memory mean median meshgrid min min_scalar_type minimum mod modf
+matvec max maximum may_share_memory mean median meshgrid mgrid min min_scalar_type minimum mod modf
 moveaxis multiply nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian
 nanmin nanpercentile nanprod nanquantile nanstd nansum nanvar ndim negative nextafter nonzero
-not_equal ones ones_like outer packbits pad partition percentile permute_dims piecewise place
+not_equal ogrid ones ones_like outer packbits pad partition percentile permute_dims piecewise place
 poly polyadd polyder polydiv polyfit polyint polymul polysub polyval positive pow power prod
-promote_types ptp put put_along_axis putmask quantile rad2deg radians ravel ravel_multi_index
+promote_types ptp put put_along_axis putmask quantile r_ rad2deg radians ravel ravel_multi_index
 real real_if_close reciprocal remainder repeat reshape resize result_type right_shift rint
 roll rollaxis roots rot90 round row_stack save savez savez_compressed searchsorted select
 setdiff1d setxor1d shape shares_memory sign signbit sin sinc sinh size sort sort_complex
@@ -125,10 +125,13 @@ DIFFERENCES = {
         ("object, string and datetime arrays", "", "only numbers and bool"),
         ("more than 16 dimensions", "", "at most 16"),
         ("int64 with uint64", "", "no common dtype; use `astype`"),
-        ("add.at(x, i, v)", "index_add, scatter_add", "return the result; `x` stays as it is"),
-        ("sum(x, where=mask, initial=)", "sum", "write `gt.sum(gt.where(mask, x, 0))`"),
-        ("mgrid, ogrid, r_, c_", "meshgrid, concat", ""),
-        ("x.flat", "x.ravel()", "a view of a contiguous tensor"),
+        ("add.at(x, i, v)", "add.at", "also `subtract.at`; `index_add` returns the result instead"),
+        ("mgrid, ogrid, r_, c_", "the same", "on the current device; `r_` without directives"),
+        (
+            "lib.stride_tricks.sliding_window_view",
+            "sliding_window_view",
+            "a view that can be written to",
+        ),
         (
             "int ** negative int",
             "pow",

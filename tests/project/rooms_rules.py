@@ -38,8 +38,9 @@ ROOMS = {
     "_engines": ("engine", "sorting", "transforms", "factors", "solvers", "cupy_calls", "__init__"),
     "tensor": (
         "core", "transfer", "interop", "functions", "manipulation", "products", "engine",
-        "places", "statistics", "scans", "sorting", "histograms", "grids", "series", "sets",
-        "writing", "order_statistics", "quantiles", "blends", "torch_results", "numerics",
+        "places", "statistics", "scans", "sorting", "histograms", "grids",
+        "series", "sets",
+        "writing", "order_statistics", "quantiles", "blends", "numerics",
         "array_file", "user_kernels",
         "printing", "placement", "numpy_protocols", "dask_chunks", "einops_backend",
         "import_hooks", "methods", "operators", "__init__",
@@ -68,7 +69,7 @@ LATE = {
     "gputensor/cli/operations.py": 1,
     "gputensor/cli/run.py": 7,
     "gputensor/tensor/interop/array_api.py": 1,  # the standard's namespace is the top
-    "gputensor/tensor/methods.py": 1,  # masks of a GPU
+    "gputensor/tensor/methods.py": 2,  # masks of a GPU, and as `where=`
     "gputensor/traces.py": 1,  # programs, where a function is traced
 }
 MAX_FILES = 25

@@ -111,7 +111,8 @@ def method_stub():
         if full in homes:
             places[name] = (homes[full], full)
     properties = [name for name, place in places.items() if isinstance(_found(*place), property)]
-    named = {place[0] for place in places.values() if not _is_spelled(*place)}
+    named = {place[0] for name, place in places.items()
+             if name not in properties and not _is_spelled(*place)}  # fmt: skip
     aliases = {module: "_" + module.rpartition(".")[2] for module in sorted(named)}
     lines = ["# Made by tests/support/public_stubs.py.", "from types import ModuleType"]
     lines += ["from typing import Any", ""]

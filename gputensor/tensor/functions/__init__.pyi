@@ -1,9 +1,10 @@
+from collections.abc import Callable
 from typing import Any, overload
 
 from gputensor.tensor.core import Axis, Number, Tensor
 from gputensor.tensor.functions import elementwise_functions  # made by setup.py
 from gputensor.tensor.functions.elementwise_functions import *  # noqa: F403
-from gputensor.tensor.torch_results import Found
+from gputensor.tensor.numerics.torch_results import Found
 
 __all__ = [
     "all",
@@ -53,6 +54,8 @@ def sum(
     *,
     dim: Axis = None,
     keepdim: bool = False,
+    initial: Any = None,
+    where: Tensor | bool | None = None,
 ) -> Tensor: ...
 def prod(
     x: Tensor,
@@ -64,6 +67,8 @@ def prod(
     *,
     dim: Axis = None,
     keepdim: bool = False,
+    initial: Any = None,
+    where: Tensor | bool | None = None,
 ) -> Tensor: ...
 def mean(
     x: Tensor,
@@ -75,10 +80,18 @@ def mean(
     *,
     dim: Axis = None,
     keepdim: bool = False,
+    where: Tensor | bool | None = None,
 ) -> Tensor: ...
 @overload
 def max(
-    x: Tensor, /, axis: Axis = None, out: Tensor | None = None, keepdims: bool = False
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    out: Tensor | None = None,
+    keepdims: bool = False,
+    *,
+    initial: Any = None,
+    where: Tensor | bool | None = None,
 ) -> Tensor: ...
 @overload
 def max(x: Tensor, /, *, keepdims: bool = False, dim: int, keepdim: bool = False) -> Found: ...
@@ -86,7 +99,14 @@ def max(x: Tensor, /, *, keepdims: bool = False, dim: int, keepdim: bool = False
 def max(x: Tensor, /, axis: int, *, keepdim: bool) -> Found: ...
 @overload
 def min(
-    x: Tensor, /, axis: Axis = None, out: Tensor | None = None, keepdims: bool = False
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    out: Tensor | None = None,
+    keepdims: bool = False,
+    *,
+    initial: Any = None,
+    where: Tensor | bool | None = None,
 ) -> Tensor: ...
 @overload
 def min(x: Tensor, /, *, keepdims: bool = False, dim: int, keepdim: bool = False) -> Found: ...
@@ -101,6 +121,8 @@ def amax(
     *,
     dim: Axis = None,
     keepdim: bool = False,
+    initial: Any = None,
+    where: Tensor | bool | None = None,
 ) -> Tensor: ...
 def amin(
     x: Tensor,
@@ -111,6 +133,8 @@ def amin(
     *,
     dim: Axis = None,
     keepdim: bool = False,
+    initial: Any = None,
+    where: Tensor | bool | None = None,
 ) -> Tensor: ...
 def any(
     x: Tensor,
@@ -121,6 +145,7 @@ def any(
     *,
     dim: Axis = None,
     keepdim: bool = False,
+    where: Tensor | bool | None = None,
 ) -> Tensor: ...
 def all(
     x: Tensor,
@@ -131,6 +156,7 @@ def all(
     *,
     dim: Axis = None,
     keepdim: bool = False,
+    where: Tensor | bool | None = None,
 ) -> Tensor: ...
 def argmax(
     x: Tensor,
@@ -165,6 +191,7 @@ def var(
     dim: Axis = None,
     keepdim: bool = False,
     unbiased: bool | None = None,
+    where: Tensor | bool | None = None,
 ) -> Tensor: ...
 def std(
     x: Tensor,
@@ -179,6 +206,7 @@ def std(
     dim: Axis = None,
     keepdim: bool = False,
     unbiased: bool | None = None,
+    where: Tensor | bool | None = None,
 ) -> Tensor: ...
 def count_nonzero(
     x: Tensor,
@@ -189,3 +217,4 @@ def count_nonzero(
     dim: Axis = None,
     keepdim: bool = False,
 ) -> Tensor: ...
+def find_masked_with(finder: Callable[[], Any]) -> None: ...

@@ -125,8 +125,22 @@ cdef Tensor position(int op, str name, object x, object axis, object keepdims, o
     return reduced(Reduction(op, mask, a.dtype_code, DT_INT64), name, a, keepdims, out)
 
 
+cdef object masked_reductions = None    # gives the module that has them
+
+
+def find_masked_with(finder):
+    """Say how the reductions of selected elements are found: a later room has them."""
+    global masked_reductions
+    masked_reductions = finder
+
+
+cdef object masked(str kind, str name, tuple arguments, dict options):
+    """A reduction of the elements that a mask selects, or with an initial value."""
+    return getattr(masked_reductions(), kind)(name, *arguments, **options)
+
+
 @spellings(dim="axis", keepdim="keepdims")
-def sum(x, /, axis=None, dtype=None, out=None, keepdims=False):
+def sum(x, /, axis=None, dtype=None, out=None, keepdims=False, *, initial=None, where=None):
     """Return the sum over `axis`; 0 when there are no elements.
 
     Parameters
@@ -140,25 +154,36 @@ def sum(x, /, axis=None, dtype=None, out=None, keepdims=False):
         Keep the summed axes with extent 1.
     out : Tensor, optional
         Takes the result.
+    initial : number, optional
+        A value to begin with. `max` and `min` give it where there is no element.
+    where : Tensor of bool, optional
+        Selects the elements; it broadcasts to the shape of `x`. With `max` and `min`, `initial` is
+        needed too.
 
     >>> sum(gt.asarray([[1, 2], [3, 4]], device="host"), axis=0).numpy()
     array([4, 6])
     """
+    if initial is not None or where is not None:
+        return masked("total", "sum", (x, axis, dtype, out, keepdims),
+                      {"initial": initial, "where": where})
     return total(RED_SUM, "sum", x, axis, dtype, keepdims, out)
 
 
 @spellings(dim="axis", keepdim="keepdims")
-def prod(x, /, axis=None, dtype=None, out=None, keepdims=False):
+def prod(x, /, axis=None, dtype=None, out=None, keepdims=False, *, initial=None, where=None):
     """Return the product over `axis`; 1 when there are no elements. Arguments as for :func:`sum`.
 
     >>> prod(gt.asarray([2, 3, 4], device="host")).item()
     24
     """
+    if initial is not None or where is not None:
+        return masked("total", "prod", (x, axis, dtype, out, keepdims),
+                      {"initial": initial, "where": where})
     return total(RED_PROD, "prod", x, axis, dtype, keepdims, out)
 
 
-@spellings("gputensor.tensor.torch_results.max_with_index", dim="axis", keepdim="keepdims")
-def max(x, /, axis=None, out=None, keepdims=False):
+@spellings("gputensor.tensor.numerics.torch_results.max_with_index", dim="axis", keepdim="keepdims")
+def max(x, /, axis=None, out=None, keepdims=False, *, initial=None, where=None):
     """Return the greatest element over `axis`; ValueError when there is none.
 
     With PyTorch's ``dim=`` or ``keepdim=``: the pair (values, indices).
@@ -166,11 +191,14 @@ def max(x, /, axis=None, out=None, keepdims=False):
     >>> max(gt.asarray([2, 3, 1], device="host")).item()
     3
     """
+    if initial is not None or where is not None:
+        return masked("extreme", "max", (x, axis, out, keepdims),
+                      {"initial": initial, "where": where})
     return chosen(RED_MAX, "max", x, axis, keepdims, -1, out)
 
 
-@spellings("gputensor.tensor.torch_results.min_with_index", dim="axis", keepdim="keepdims")
-def min(x, /, axis=None, out=None, keepdims=False):
+@spellings("gputensor.tensor.numerics.torch_results.min_with_index", dim="axis", keepdim="keepdims")
+def min(x, /, axis=None, out=None, keepdims=False, *, initial=None, where=None):
     """Return the least element over `axis`; ValueError when there is none.
 
     With PyTorch's ``dim=`` or ``keepdim=``: the pair (values, indices).
@@ -178,26 +206,35 @@ def min(x, /, axis=None, out=None, keepdims=False):
     >>> min(gt.asarray([2, 3, 1], device="host")).item()
     1
     """
+    if initial is not None or where is not None:
+        return masked("extreme", "min", (x, axis, out, keepdims),
+                      {"initial": initial, "where": where})
     return chosen(RED_MIN, "min", x, axis, keepdims, -1, out)
 
 
 @spellings(dim="axis", keepdim="keepdims")
-def amax(x, /, axis=None, out=None, keepdims=False):
+def amax(x, /, axis=None, out=None, keepdims=False, *, initial=None, where=None):
     """Return the greatest element over `axis`: :func:`max`, with PyTorch's keywords too.
 
     >>> amax(gt.asarray([2, 3, 1], device="host"), dim=0).item()
     3
     """
+    if initial is not None or where is not None:
+        return masked("extreme", "amax", (x, axis, out, keepdims),
+                      {"initial": initial, "where": where})
     return chosen(RED_MAX, "amax", x, axis, keepdims, -1, out)
 
 
 @spellings(dim="axis", keepdim="keepdims")
-def amin(x, /, axis=None, out=None, keepdims=False):
+def amin(x, /, axis=None, out=None, keepdims=False, *, initial=None, where=None):
     """Return the least element over `axis`: :func:`min`, with PyTorch's keywords too.
 
     >>> amin(gt.asarray([2, 3, 1], device="host"), dim=0).item()
     1
     """
+    if initial is not None or where is not None:
+        return masked("extreme", "amin", (x, axis, out, keepdims),
+                      {"initial": initial, "where": where})
     return chosen(RED_MIN, "amin", x, axis, keepdims, -1, out)
 
 
@@ -222,27 +259,31 @@ def argmin(x, /, axis=None, out=None, *, keepdims=False):
 
 
 @spellings(dim="axis", keepdim="keepdims")
-def any(x, /, axis=None, out=None, keepdims=False):
+def any(x, /, axis=None, out=None, keepdims=False, *, where=None):
     """Return whether an element over `axis` is nonzero; False when there are none.
 
     >>> any(gt.asarray([0, 2], device="host")).item()
     True
     """
+    if where is not None:
+        return masked("truth", "any", (x, axis, out, keepdims), {"where": where})
     return chosen(RED_ANY, "any", x, axis, keepdims, DT_BOOL, out)
 
 
 @spellings(dim="axis", keepdim="keepdims")
-def all(x, /, axis=None, out=None, keepdims=False):
+def all(x, /, axis=None, out=None, keepdims=False, *, where=None):
     """Return whether every element over `axis` is nonzero; True when there are none.
 
     >>> all(gt.asarray([0, 2], device="host")).item()
     False
     """
+    if where is not None:
+        return masked("truth", "all", (x, axis, out, keepdims), {"where": where})
     return chosen(RED_ALL, "all", x, axis, keepdims, DT_BOOL, out)
 
 
 @spellings(dim="axis", keepdim="keepdims")
-def mean(x, /, axis=None, dtype=None, out=None, keepdims=False):
+def mean(x, /, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
     """Return the mean over `axis`; NaN when there are no elements. Arguments as for :func:`sum`.
 
     Bool and integers are summed in float64 and give float32. With `dtype`, a floating-point or
@@ -251,6 +292,8 @@ def mean(x, /, axis=None, dtype=None, out=None, keepdims=False):
     >>> mean(gt.asarray([1, 2], device="host")).item()
     1.5
     """
+    if where is not None:
+        return masked("mean", "mean", (x, axis, dtype, out, keepdims), {"where": where})
     cdef Tensor a = tensor_argument(x, "mean")
     cdef bint is_whole = dtype_kind(a.dtype_code) < KIND_FLOAT
     cdef int code = dtype_argument(dtype, DT_FLOAT32 if is_whole else a.dtype_code)
@@ -325,9 +368,10 @@ cdef int spread_code(object x, str name, object dtype) except -1:
     return dtype_argument(dtype, DT_FLOAT32 if dtype_kind(code) < KIND_FLOAT else code)
 
 
-@spellings("gputensor.tensor.torch_results.unbiased_var", dim="axis", keepdim="keepdims",
+@spellings("gputensor.tensor.numerics.torch_results.unbiased_var", dim="axis", keepdim="keepdims",
            unbiased="unbiased")
-def var(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, correction=None):
+def var(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, correction=None,
+        where=None):
     """Return the variance over `axis`: the mean squared distance from the mean.
 
     Bool and integers are computed with in float64 and give float32.
@@ -344,18 +388,25 @@ def var(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, cor
     >>> var(gt.asarray([1.0, 3.0], device="host")).item()
     1.0
     """
+    if where is not None:
+        return masked("variance", "var", (x, axis, dtype, out, keepdims),
+                      {"ddof": divisor("var", ddof, correction), "where": where})
     return spread("var", x, axis, spread_code(x, "var", dtype), out,
                   divisor("var", ddof, correction), flag_argument(keepdims, "var", "keepdims"))
 
 
-@spellings("gputensor.tensor.torch_results.unbiased_std", dim="axis", keepdim="keepdims",
+@spellings("gputensor.tensor.numerics.torch_results.unbiased_std", dim="axis", keepdim="keepdims",
            unbiased="unbiased")
-def std(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, correction=None):
+def std(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, correction=None,
+        where=None):
     """Return the standard deviation over `axis`: the root of :func:`var`, whose arguments it has.
 
     >>> std(gt.asarray([1.0, 3.0], device="host")).item()
     1.0
     """
+    if where is not None:
+        return masked("variance", "std", (x, axis, dtype, out, keepdims),
+                      {"ddof": divisor("std", ddof, correction), "where": where})
     return spread("std", x, axis, spread_code(x, "std", dtype), out,
                   divisor("std", ddof, correction), flag_argument(keepdims, "std", "keepdims"))
 

@@ -144,8 +144,14 @@ def round(x, /, decimals=0, out=None):
         return rint(x, out=out)
     scale = 10.0 ** builtins.abs(places)
     if kind in "iu":
-        # Rounding to a power of ten beyond int64 always gives 0.
-        scale = 10 ** builtins.min(-places, 18)
+        if places < -19:
+            return multiply(x, 0, out=out)
+        scale = 10**-places
+        if places == -19 and x.dtype != uint64:  # more than int64 has: ±10**19 or 0, wrapped
+            signs = subtract(astype(greater(x, scale // 2), int64), less(x, -scale // 2))
+            signs = signs if x.dtype == int64 else multiply(signs, 0)
+            result = astype(multiply(signs, scale - 2**64), x.dtype, copy=False)
+            return result if out is None else positive(result, out=out)
         wide = x if x.dtype == uint64 else astype(x, int64, copy=False)
         low = floor_divide(wide, scale)
         rest = subtract(wide, multiply(low, scale))

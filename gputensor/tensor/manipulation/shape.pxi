@@ -227,7 +227,7 @@ def expand_dims(x, /, axis=0):
     return view_tensor(a, a.ptr, ndim, shape, strides)
 
 
-@spellings("gputensor.tensor.torch_results.squeeze_ones", dim="axis")
+@spellings("gputensor.tensor.numerics.torch_results.squeeze_ones", dim="axis")
 def squeeze(x, /, axis=None):
     """Return a view without the axes `axis`, an int or a tuple, which have extent 1.
 

@@ -63,7 +63,7 @@ def array_split(x, /, indices_or_sections, axis=0):
     return _parts(x, axis, _even(x.shape[axis], count))
 
 
-@spellings("gputensor.tensor.torch_results.split_by_size", dim="axis",
+@spellings("gputensor.tensor.numerics.torch_results.split_by_size", dim="axis",
            split_size_or_sections="sizes", split_size="sizes")  # fmt: skip
 def split(x, indices_or_sections, /, axis=0):
     """Return a list of views of `x`, its parts along `axis`.

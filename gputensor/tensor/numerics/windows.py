@@ -12,8 +12,8 @@ from gputensor.tensor.manipulation.axes import transpose
 from gputensor.tensor.manipulation.joining import concat
 
 __all__ = [
-    "as_strided", "resize", "rollaxis", "t", "trim_zeros", "unfold", "view_as_complex",
-    "view_as_real",
+    "as_strided", "resize", "rollaxis", "sliding_window_view", "t", "trim_zeros", "unfold",
+    "view_as_complex", "view_as_real",
 ]  # fmt: skip
 
 
@@ -84,6 +84,30 @@ def unfold(x, /, axis, size, step):
     shape = (*x.shape[:axis], count, *x.shape[axis + 1 :], size)
     steps = (*strides[:axis], strides[axis] * step, *strides[axis + 1 :], strides[axis])
     return view_of(x, _offset(x), x.dtype, shape, steps)
+
+
+def sliding_window_view(x, window_shape, /, axis=None):
+    """Return a view of all windows of an extent along each of some axes, as new last axes.
+
+    Parameters
+    ----------
+    window_shape : int or sequence of int
+    axis : int or sequence of int, optional
+        One for each extent of the windows; all axes when not given.
+
+    >>> import gputensor as gt
+    >>> sliding_window_view(gt.arange(4, device="host"), 3).tolist()
+    [[0, 1, 2], [1, 2, 3]]
+    """
+    sizes = window_shape if hasattr(window_shape, "__iter__") else (window_shape,)
+    ndim = tensor_argument(x, "sliding_window_view").ndim
+    axes = range(ndim) if axis is None else axis if hasattr(axis, "__iter__") else (axis,)
+    if len(sizes) != len(axes):
+        got = Described(f"{len(sizes)} extents for {len(axes)} axes")
+        raise argument_error(ValueError, "sliding_window_view: window_shape", got, "one for each")
+    for size, one in zip(sizes, axes, strict=True):
+        x = unfold(x, axis_argument(one, ndim, "sliding_window_view"), size, 1)
+    return x
 
 
 def view_as_real(x, /):

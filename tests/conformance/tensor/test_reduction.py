@@ -1,5 +1,7 @@
 """Reductions agree with NumPy over any axes of any layout, on every device."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -170,3 +172,39 @@ def test_methods_are_the_functions(place, rng):
     assert x.max().item() == a.max()
     check_same(x.mean(keepdims=True), a.mean(keepdims=True), 1e-14)
     check_same(gt.count_nonzero(x > 0), np.array(np.count_nonzero(a > 0)))
+
+
+@QUICK
+@given(
+    case=shape_and_axis(min_side=0),
+    name=st.sampled_from("sum prod max min amax amin any all mean var std".split()),
+    dtype=st.sampled_from([np.dtype(one) for one in ("float32", "float64", "int32", "uint8")]),
+    keepdims=st.booleans(),
+    seed=st.integers(0, 2**32),
+)
+def test_reduction_of_selected_elements(place, case, name, dtype, keepdims, seed):
+    rng = np.random.default_rng(seed)
+    shape, axis = case
+    a, x = random_view(rng, rng.integers(0, 9, shape).astype(dtype), place)
+    mask_shape = shape[rng.integers(0, len(shape) + 1) :]
+    mask = rng.random(mask_shape) < 0.7
+    options = {"where": mask} if rng.random() < 0.8 else {}
+    is_sum = name in ("sum", "prod")
+    if name[-3:] in ("max", "min") or is_sum and rng.random() < 0.3:
+        options["initial"] = int(rng.integers(0, 5))
+    if name in ("var", "std"):
+        options["ddof"] = int(rng.integers(0, 2))
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # means of nothing
+        expected = np.asarray(getattr(np, name)(a, axis=axis, keepdims=keepdims, **options))
+    if mask.size and "where" in options:
+        options["where"] = gt.asarray(mask, device=x.device)
+    elif "where" in options:
+        options["where"] = gt.asarray(mask, "bool", device=x.device)
+    out = None
+    if seed % 2:
+        out = gt.full(expected.shape, 77, "float64" if name not in ("any", "all") else "bool",
+                      device=x.device)  # fmt: skip
+    found = getattr(gt, name)(x, axis=axis, keepdims=keepdims, out=out, **options)
+    assert out is None or found is out
+    np.testing.assert_allclose(found.numpy(), expected, 2e-6)

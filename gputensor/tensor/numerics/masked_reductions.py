@@ -1,0 +1,158 @@
+"""Reductions of the elements that a mask selects, and from a given value on.
+
+The functions of the same names in `functions` come here for their ``where=`` and ``initial=``.
+"""
+
+from gputensor._arrays.dtypes import float32, float64
+from gputensor.errors import Described, argument_error
+from gputensor.tensor import functions as fn
+from gputensor.tensor.core import Tensor, axis_argument, out_argument, tensor_argument
+from gputensor.tensor.interop import astype
+from gputensor.tensor.manipulation import broadcast_to, full
+
+__all__ = ["extreme", "mean", "total", "truth", "variance"]
+
+
+def _mask(x, where, name):
+    """`where` in the shape of `x`; None when it selects every element."""
+    tensor_argument(x, name)
+    if where is None or where is True:
+        return None
+    if where is False:
+        return full(x.shape, False, device=x.device)
+    if type(where) is not Tensor or where.dtype.kind != "b":
+        got = where.dtype.name if type(where) is Tensor else type(where).__name__
+        raise argument_error(TypeError, f"{name}: where", Described(got), "a Tensor of bool")
+    try:
+        return broadcast_to(where, x.shape)
+    except ValueError:
+        got = Described(f"shape {where.shape}")
+        rule = f"one that broadcasts to {x.shape}"
+        raise argument_error(ValueError, f"{name}: where", got, rule) from None
+
+
+def _into(out, result, name):
+    if out is None:
+        return result
+    return fn.positive(result, out=out_argument(out, result, result.shape, result.dtype, name))
+
+
+def total(name, x, axis, dtype, out, keepdims, *, initial=None, where=None):
+    """Return the sum or the product of the selected elements and of `initial`.
+
+    >>> import gputensor as gt
+    >>> x = gt.asarray([1, 2, 3], device="host")
+    >>> gt.sum(x, where=x > 1, initial=10).item()
+    15
+    """
+    reduce, join, none = (fn.sum, fn.add, 0) if name == "sum" else (fn.prod, fn.multiply, 1)
+    mask = _mask(x, where, name)
+    result = reduce(x if mask is None else fn.where(mask, x, none), axis, dtype, keepdims=keepdims)
+    if initial is not None:
+        result = astype(join(result, initial), result.dtype, copy=False)
+    return _into(out, result, name)
+
+
+def extreme(name, x, axis, out, keepdims, *, initial=None, where=None):
+    """Return the greatest or least of the selected elements and of `initial`.
+
+    >>> import gputensor as gt
+    >>> gt.max(gt.zeros((2, 0), device="host"), axis=1, initial=-1.0).tolist()
+    [-1.0, -1.0]
+    """
+    reduce, join = (fn.max, fn.maximum) if "max" in name else (fn.min, fn.minimum)
+    mask = _mask(x, where, name)
+    if initial is None:
+        if mask is not None:
+            got = Described("where without initial")
+            raise argument_error(ValueError, f"{name}: initial", got, "a value for no element")
+        return reduce(x, axis, out, keepdims)
+    if mask is not None:
+        x = fn.where(mask, x, initial)
+    if x.size:
+        return _into(out, join(reduce(x, axis, keepdims=keepdims), initial), name)
+    shape = fn.any(x, axis, keepdims=keepdims).shape
+    return _into(out, full(shape, initial, x.dtype, device=x.device), name)
+
+
+def truth(name, x, axis, out, keepdims, *, where=None):
+    """Return whether some or every one of the selected elements is nonzero.
+
+    >>> import gputensor as gt
+    >>> x = gt.asarray([0, 2], device="host")
+    >>> gt.all(x, where=x > 0).item(), gt.any(x, where=x < 1).item()
+    (True, False)
+    """
+    reduce = fn.any if name == "any" else fn.all
+    mask = _mask(x, where, name)
+    if mask is not None:
+        x = fn.logical_and(mask, x) if name == "any" else fn.logical_or(fn.logical_not(mask), x)
+    return reduce(x, axis, out, keepdims)
+
+
+def _count(x, axis, mask):
+    """How many elements are selected, with the axes kept; an int without a mask."""
+    if mask is not None:
+        return fn.sum(mask, axis, keepdims=True)
+    axes = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    count = 1
+    for one in axes:
+        count *= x.shape[axis_argument(one, x.ndim, "mean")]
+    return count
+
+
+def _mean(x, axis, mask, wide):
+    chosen = x if mask is None else fn.where(mask, x, 0)
+    return fn.divide(fn.sum(chosen, axis, wide, keepdims=True), _count(x, axis, mask))
+
+
+def _dtypes(x, dtype):
+    """The dtypes to compute in and to return."""
+    if dtype is not None:
+        return dtype, dtype
+    if x.dtype.kind not in "fcV":
+        return float64, float32
+    return (x.dtype if x.dtype.itemsize > 2 else float32), x.dtype
+
+
+def _without_axes(result, x, axis, keepdims):
+    """A result whose reduced axes were kept, as `keepdims` wants it."""
+    if keepdims:
+        return result
+    return result.reshape(fn.any(x, axis).shape)
+
+
+def mean(name, x, axis, dtype, out, keepdims, *, where=None):
+    """Return the mean of the selected elements; NaN where there is none.
+
+    >>> import gputensor as gt
+    >>> x = gt.asarray([1.0, 2.0, 6.0], device="host")
+    >>> gt.mean(x, where=x > 1).item()
+    4.0
+    """
+    mask = _mask(x, where, name)
+    wide, dtype = _dtypes(x, dtype)
+    result = astype(_mean(x, axis, mask, wide), dtype, copy=False)
+    return _into(out, _without_axes(result, x, axis, keepdims), name)
+
+
+def variance(name, x, axis, dtype, out, keepdims, *, ddof=0, where=None):
+    """Return the variance of the selected elements, or its root for `name` std.
+
+    >>> import gputensor as gt
+    >>> x = gt.asarray([1.0, 2.0, 6.0], device="host")
+    >>> gt.var(x, where=x > 1).item()
+    4.0
+    """
+    mask = _mask(x, where, name)
+    wide, dtype = _dtypes(x, dtype)
+    distance = fn.abs(fn.subtract(astype(x, wide, copy=False), _mean(x, axis, mask, wide)))
+    square = fn.square(distance)
+    square = square if mask is None else fn.where(mask, square, 0)
+    count = _count(x, axis, mask)
+    count = max(count - ddof, 0) if isinstance(count, int) else fn.maximum(count - ddof, 0)
+    result = fn.divide(fn.sum(square, axis, keepdims=True), count)
+    result = fn.sqrt(result) if name == "std" else result
+    if x.dtype.kind != "c":  # a complex tensor has a real variance
+        result = astype(result, dtype, copy=False)
+    return _into(out, _without_axes(result, x, axis, keepdims), name)
