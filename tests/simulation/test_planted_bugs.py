@@ -20,8 +20,8 @@ COMPILER = shutil.which("g++") or shutil.which("clang++") or shutil.which("c++")
 PLANTED = {
     "an event of another stream counts as complete without asking": (
         "order/deferred_free",
-        "status = driver.event_query(driver.self, entry.event)",
-        "status = STATUS_OK",
+        "return driver.event_query(driver.self, use.event) == STATUS_OK",
+        "return True",
     ),
     "the work of any stream counts as done": (
         "core/progress",
