@@ -44,10 +44,8 @@ cdef Request request_for(BlockPool* pool, uint64_t stream, size_t nbytes) noexce
 # or NULL and a status. The page pool serves first, then the driver.
 cdef Block* pool_grow(DeviceAllocator* a, Request* request) noexcept nogil
 # Moves whole free pages that the device is done with into the page pool, at least `nbytes` when
-# there are as many; gives how many bytes came.
-cdef size_t pages_collect(DeviceAllocator* a, size_t nbytes) noexcept nogil
-# The same for all retired pools.
-cdef size_t pages_collect_retired(DeviceAllocator* a) noexcept nogil
+# there are as many, out of all pools or of the retired ones; gives how many bytes came.
+cdef size_t pages_collect(DeviceAllocator* a, size_t nbytes, bint of_retired=*) noexcept nogil
 # What a request would add to the reserved bytes at least, without moving pages.
 cdef size_t growth_need(DeviceAllocator* a, Request* request) noexcept nogil
 

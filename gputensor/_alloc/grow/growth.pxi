@@ -270,14 +270,10 @@ cdef Block* _grow_virtual(DeviceAllocator* a, Request* request, int cut) noexcep
     return NULL
 
 
-cdef size_t pages_collect(DeviceAllocator* a, size_t nbytes) noexcept nogil:
+cdef size_t pages_collect(DeviceAllocator* a, size_t nbytes,
+                          bint of_retired=False) noexcept nogil:
     cdef int64_t count = INT64_MAX
-    return pages_take(a, pages_detach(a, NULL, nbytes, SIZE_MAX, &count, False))
-
-
-cdef size_t pages_collect_retired(DeviceAllocator* a) noexcept nogil:
-    cdef int64_t count = INT64_MAX
-    return pages_take(a, pages_detach(a, NULL, SIZE_MAX, SIZE_MAX, &count, True))
+    return pages_take(a, pages_detach(a, NULL, nbytes, SIZE_MAX, &count, of_retired))
 
 
 cdef bint grows_plainly(DeviceAllocator* a, BlockPool* pool) noexcept nogil:

@@ -151,12 +151,12 @@ cdef status_t _view_map(DeviceAllocator* a, View* view, Plan* plan, Block* fresh
 
 # Maps what a plan adds to its view, or to a new one. New pages join `parts`. Gives the lock up.
 cdef bint _extend(DeviceAllocator* a, Request* request, Plan* plan, Block** parts) noexcept nogil:
-    cdef Request more = Request(request.pool, request.stream, plan.missing, True, STATUS_OK, False,
-                                NULL, NULL, 0)
+    cdef Request more = request_for(request.pool, request.stream, plan.missing)
     cdef Block* fresh = NULL
     if plan.view != NULL:
         plan.view.use_count += 1
         plan.view.is_growing = True
+    more.alone = True
     if plan.missing > 0:
         fresh = _grow_virtual(a, &more, AS_NEEDED)
     if more.status == STATUS_OK and plan.view == NULL:

@@ -15,7 +15,7 @@ from gputensor._alloc.core cimport (
 )
 from gputensor._alloc.grow cimport (
     MAP_US, VIEW_AND_GROW, VIEW_IF_WORTH, VIEW_OF_FREE, Request, growth_need, pages_bring,
-    pages_collect, pages_collect_retired, plain_give_back, pool_grow, request_for, view_open,
+    pages_collect, plain_give_back, pool_grow, request_for, view_open,
     views_drop_idle,
 )
 from gputensor._alloc.history cimport (

@@ -60,10 +60,27 @@ cdef void _collect(DeviceAllocator* a, Request* request, size_t nbytes) noexcept
     request.is_placed = False
 
 
-# The lock was dropped since the place was found.
-cdef Block* _grow_anew(DeviceAllocator* a, Request* request) noexcept nogil:
-    request.is_placed = False
-    return pool_grow(a, request)
+cdef bint miss_refuses(DeviceAllocator* a, Request* request) noexcept nogil:
+    cdef size_t need, pooled
+    if not a.config.throw_on_cudamalloc_oom:
+        return False
+    need = growth_need(a, request)
+    pooled = a.page_pool_nbytes if a.config.expandable_segments else 0
+    return (need > pooled and need - pooled
+            + <size_t>a.stats[STAT_RESERVED_BYTES][0].current + a.making_nbytes
+            > a.limit_nbytes)
+
+
+# Step 6: a view of free bytes; growth by pages that moved, as far as the limit goes; a view with
+# new pages, which comes last: it has what could not move, and what did.
+cdef Block* _rearrange(DeviceAllocator* a, Request* request, size_t nbytes) noexcept nogil:
+    cdef Block* block = view_open(a, request, VIEW_OF_FREE)
+    if block == NULL:
+        _collect(a, request, nbytes)
+        if ((a.page_pool != NULL or a.config.throw_on_cudamalloc_oom)
+                and not miss_refuses(a, request)):
+            block = pool_grow(a, request)
+    return view_open(a, request, VIEW_AND_GROW) if block == NULL else block
 
 
 # Steps 5 to 9. The page pool had `pooled` bytes when the miss began.
@@ -73,20 +90,10 @@ cdef Block* _squeeze(DeviceAllocator* a, Request* request, size_t pooled) noexce
     cdef bint drained = False
     while True:
         block = _borrow(a, request)
+        if block == NULL and _may_move(a):
+            block = _rearrange(a, request, growth_need(a, request))
         if block != NULL:
             return block
-        if _may_move(a):
-            block = view_open(a, request, VIEW_OF_FREE)
-            if block != NULL:
-                return block
-            _collect(a, request, growth_need(a, request))
-            if a.page_pool != NULL:
-                block = _grow_anew(a, request)
-            # Pages that a view in use shows cannot move, and those that moved are one part of it.
-            if block == NULL:
-                block = view_open(a, request, VIEW_AND_GROW)
-            if block != NULL:
-                return block
         if pending_wait_one(a):
             pass
         elif not waited and not a.capturing:
@@ -111,49 +118,17 @@ cdef Block* _squeeze(DeviceAllocator* a, Request* request, size_t pooled) noexce
     block = _search(request.pool, request)
     if block == NULL:
         block = pool_grow(a, request)
-    if block == NULL:
-        _collect(a, request, SIZE_MAX)          # without page_reuse, too: the driver gets them
-        if _may_move(a):
-            # The limit may be below the reserved bytes: returned memory is gone.
-            if a.page_pool_nbytes >= growth_need(a, request):
-                block = pool_grow(a, request)
-            if block == NULL:
-                block = view_open(a, request, VIEW_AND_GROW)
+    if block == NULL and _may_move(a):
+        block = _rearrange(a, request, SIZE_MAX)
+    elif block == NULL:
+        _collect(a, request, SIZE_MAX)      # the driver gets them
     if block == NULL:
         page_pool_release(a, 0)
         segments_release(a, SIZE_MAX)
-        block = _grow_anew(a, request)
+        request.is_placed = False           # the lock was dropped since
+        block = pool_grow(a, request)
     if block == NULL:
         page_pool_release(a, 0)         # unused new pages: others may need them
-    return block
-
-
-cdef bint miss_refuses(DeviceAllocator* a, Request* request) noexcept nogil:
-    cdef size_t need, pooled
-    if not a.config.throw_on_cudamalloc_oom:
-        return False
-    need = growth_need(a, request)
-    pooled = a.page_pool_nbytes if a.config.expandable_segments else 0
-    return (need > pooled and need - pooled
-            + <size_t>a.stats[STAT_RESERVED_BYTES][0].current + a.making_nbytes
-            > a.limit_nbytes)
-
-
-# Step 6 alone, for a request that may neither wait nor return cached memory.
-cdef Block* _rearrange(DeviceAllocator* a, Request* request) noexcept nogil:
-    cdef Block* block = NULL
-    cdef size_t wanted = growth_need(a, request)
-    cdef int _turn
-    if _may_move(a):
-        block = view_open(a, request, VIEW_OF_FREE)
-        for _turn in range(2):
-            if block == NULL:
-                _collect(a, request, wanted)
-                if not miss_refuses(a, request):
-                    block = pool_grow(a, request)
-            if block == NULL:           # as far as the limit goes
-                block = view_open(a, request, VIEW_AND_GROW)
-            wanted = SIZE_MAX           # the collected pages may be those counted on
     return block
 
 
@@ -179,13 +154,18 @@ cdef Block* _climb(DeviceAllocator* a, Request* request, bint* is_refused) noexc
         if not a.capturing:
             pages_bring(a, request)
     if miss_refuses(a, request):
-        block = _rearrange(a, request)
+        # It may neither wait nor return cached memory: step 6 alone.
+        if _may_move(a):
+            block = _rearrange(a, request, growth_need(a, request))
+            if block == NULL:           # the collected pages may be those counted on
+                block = _rearrange(a, request, SIZE_MAX)
         is_refused[0] = block == NULL
         return block
     block = pool_grow(a, request)
     # It may be addresses that the driver lacks, or what its own pool keeps.
     if block == NULL and (ranges_release_all(a) | driver_pool_trim(a)):
-        block = _grow_anew(a, request)
+        request.is_placed = False
+        block = pool_grow(a, request)
     if block == NULL:
         block = _squeeze(a, request, pooled)
     return block

@@ -62,7 +62,7 @@ cdef void retired_pools_settle(DeviceAllocator* a) noexcept nogil:
     cdef size_t pooled = a.page_pool_nbytes
     if a.retired_pools == 0:
         return
-    if pages_collect_retired(a) > 0 and not a.config.page_reuse:
+    if pages_collect(a, SIZE_MAX, True) > 0 and not a.config.page_reuse:
         page_pool_release(a, pooled)
     pool = a.private_pools
     while pool != NULL:

@@ -60,7 +60,7 @@ cdef bint _is_filled(DeviceAllocator* a, PrivatePool* pool) noexcept nogil:
 # A block with uses was freed during a capture and is in a.deferred: notes what has to come before
 # its next use, when the option is on and the capture can tell.
 cdef void capture_reuse_note(DeviceAllocator* a, Block* block) noexcept nogil:
-    cdef StreamUse* use = block.uses
+    cdef StreamUse* use
     cdef bint is_known
     if (not a.config.graph_capture_record_stream_reuse or block.pool == NULL
             or block.pool.owner == NULL or not _is_filled(a, block.pool.owner)):
@@ -71,9 +71,8 @@ cdef void capture_reuse_note(DeviceAllocator* a, Block* block) noexcept nogil:
     record.block = block
     record.capture_id = _capture_of(a, block.stream)
     is_known = record.capture_id != 0 and _add_nodes(a, record, block.stream)
-    while is_known and use != NULL:
-        is_known = _add_nodes(a, record, use.stream)
-        use = use.next
+    for use in each(block.uses):
+        is_known = is_known and _add_nodes(a, record, use.stream)
     if not is_known:
         _drop(record)
         return
@@ -126,16 +125,15 @@ cdef bint _capture_reuse_ask(DeviceAllocator* a, BlockPool* pool, uint64_t strea
 cdef bint capture_reuse_collect(DeviceAllocator* a, BlockPool* pool,
                                 uint64_t stream) noexcept nogil:
     cdef CaptureReuse** cell = &a.capture_reuses
-    cdef CaptureReuse* record = a.capture_reuses
+    cdef CaptureReuse* record
     cdef uint64_t capture_id
     cdef int i, count = 0, at = 0
     cdef bint is_free, found = False
-    if record == NULL or pool.owner == NULL:
+    if a.capture_reuses == NULL or pool.owner == NULL:
         return False
     capture_id = _capture_of(a, stream)
-    while record != NULL:
+    for record in each(a.capture_reuses):
         count += record.count if _belongs(record, pool, capture_id) else 0
-        record = record.next
     follows = <uint8_t*>calloc(count + 1, 1)
     if (capture_id == 0 or follows == NULL
             or not _capture_reuse_ask(a, pool, stream, capture_id, count, follows)):
