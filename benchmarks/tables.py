@@ -143,12 +143,12 @@ SECTIONS = [
         "best algorithm's time over the time without tuning.",
     ),
     (
-        "known_ways",
+        "measured_algorithms",
         "cuBLASLt's algorithms against its first choice",
         "Products of the grid that gain; the last row is the geometric mean over the whole grid.",
     ),
-    ("known_ways_near", "Measured algorithms used for other numbers of rows", ""),
-    ("small_m", "Few rows, and quantized weights", ""),
+    ("measured_algorithms_near", "Measured algorithms used for other numbers of rows", ""),
+    ("skinny", "Few rows, and quantized weights", ""),
     ("kernels", "Kernels, TB/s of bytes read and written", ""),
 ]
 

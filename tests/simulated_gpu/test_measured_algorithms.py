@@ -82,8 +82,8 @@ def table(rows, device="Fake GPU", library=LIBRARY):
 
 
 def use(folder, text):
-    """Let a text, or bytes, be the file of known ways from the next plan on."""
-    path = folder / "known_ways.json"
+    """Let a text, or bytes, be the file of measured algorithms from the next plan on."""
+    path = folder / "measured_algorithms.json"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     use_file(path)
 

@@ -2,11 +2,11 @@
 
 cuBLASLt's heuristic chooses without measuring, and for some shapes its first choice is 5 to 15 %
 slower than another of its algorithms. The file beside this module lists such shapes with the better
-algorithm, measured by ``benchmarks/known_ways.py`` over a grid of sizes that are common in models.
-A row applies only to its kind of device and its series of library versions, and cuBLASLt checks
-that the algorithm fits the product. A result of tuning (:mod:`gputensor.blas.tuning.tunable`), a
-named library or explicit padding takes precedence. A file that is missing or damaged counts as
-empty, since it could only have made products quicker.
+algorithm, measured by ``benchmarks/measured_algorithms.py`` over a grid of sizes that are common in
+models. A row applies only to its kind of device and its series of library versions, and cuBLASLt
+checks that the algorithm fits the product. A result of tuning
+(:mod:`gputensor.blas.tuning.tunable`), a named library or explicit padding takes precedence. A file
+that is missing or damaged counts as empty, since it could only have made products quicker.
 
 Why not for near shapes too: with a tenth more rows of the result, the algorithm of a row was 0.55
 to 1.46 times as fast as the library's first choice (geometric mean 0.93), because the way in which

@@ -15,7 +15,7 @@ from gputensor.blas.plan import (
     measured_algorithm,
     signature_of_shape,
 )
-from gputensor.blas.tuning import measured_algorithms as known_ways
+from gputensor.blas.tuning import measured_algorithms
 
 REDUCTION = 3  # its place in a configuration: CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME
 REDUCTION_COMPUTE_TYPE = 2
@@ -26,9 +26,9 @@ AT = {name: number for number, name in enumerate(FIELDS)}
 def rows():
     """One row, for 16 x 4096 x 8192 in bfloat16 with transposed weights."""
     signature = signature_of_shape(16, 4096, 8192, "bf16", "NT")
-    row = [*(signature[AT[name]] for name in known_ways.KEY), list(range(9))]
+    row = [*(signature[AT[name]] for name in measured_algorithms.KEY), list(range(9))]
     text = json.dumps({"sections": [{"device": "GPU X", "library": 13, "rows": [row]}]})
-    fill_measured(0, known_ways.read_rows(text, "GPU X", 130200))
+    fill_measured(0, measured_algorithms.read_rows(text, "GPU X", 130200))
     yield text
     forget_plans()
 
@@ -56,8 +56,8 @@ def test_other_layouts_are_left_to_the_library(rows, field, value):
 
 
 def test_rows_of_other_devices_and_libraries_do_not_count(rows):
-    assert known_ways.read_rows(rows, "GPU X", 120900) == {}
-    assert known_ways.read_rows(rows, "GPU Y", 130000) == {}
+    assert measured_algorithms.read_rows(rows, "GPU X", 120900) == {}
+    assert measured_algorithms.read_rows(rows, "GPU Y", 130000) == {}
 
 
 @pytest.mark.parametrize(
@@ -73,27 +73,27 @@ def test_rows_of_other_devices_and_libraries_do_not_count(rows):
 )
 def test_what_is_no_table_is_a_value_error(text):
     with pytest.raises(ValueError):
-        known_ways.read_rows(text, "GPU X", 130000)
+        measured_algorithms.read_rows(text, "GPU X", 130000)
 
 
 def test_the_shipped_file_is_well_formed():
-    content = json.loads(known_ways.FILE.read_text())
+    content = json.loads(measured_algorithms.FILE.read_text())
     kinds = set(KINDS.values())
     places = [(section["device"], section["library"]) for section in content["sections"]]
     assert len(set(places)) == len(places) >= 1
     for section in content["sections"]:
         assert isinstance(section["device"], str)
         assert isinstance(section["library"], int)
-        rows = known_ways.read_rows(
+        rows = measured_algorithms.read_rows(
             json.dumps(content), section["device"], section["library"] * 10000
         )
         assert len(rows) == len(section["rows"]) >= 1
         keys = [tuple(row[:-1]) for row in section["rows"]]
         assert len(set(keys)) == len(keys)
         for row in section["rows"]:
-            named = dict(zip(known_ways.KEY, row[:-1], strict=True))
+            named = dict(zip(measured_algorithms.KEY, row[:-1], strict=True))
             assert (named["type_a"], named["compute"]) in kinds
-            assert len(row[-1]) == known_ways.CONFIG_COUNT
+            assert len(row[-1]) == measured_algorithms.CONFIG_COUNT
             # No partial sums in the output type, which the precision flags forbid by default.
             assert row[-1][REDUCTION] in (0, REDUCTION_COMPUTE_TYPE)
             assert min(named["m"], named["n"], named["k"]) >= 1

@@ -1,7 +1,7 @@
 """Skinny products by our own kernel, without a GPU: the program and its blocks.
 
 NVRTC compiles every variant. tests/simulated_gpu/test_skinny.py holds the results against float64;
-what only a GPU shows (its arithmetic, its speed) is in tests/gpu and benchmarks/small_m.py.
+what only a GPU shows (its arithmetic, its speed) is in tests/gpu and benchmarks/skinny.py.
 """
 
 import re

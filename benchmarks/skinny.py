@@ -1,8 +1,8 @@
 """Skinny products, bound by the memory of the weights: our kernel beside torch, in one run.
 
-    python benchmarks/small_m.py                      1 to 16 rows x 8192 x 8192, every type
-    python benchmarks/small_m.py --sweep              also block shapes, except for fp32
-    python benchmarks/small_m.py --shape 4x28672x8192
+    python benchmarks/skinny.py                      1 to 16 rows x 8192 x 8192, every type
+    python benchmarks/skinny.py --sweep              also block shapes, except for fp32
+    python benchmarks/skinny.py --shape 4x28672x8192
 
 GPU time is measured by graph replay over copies of the operands that together are four times the
 cache, as the median of interleaved rounds. "of limit" is the time that the bytes of the product
@@ -268,7 +268,7 @@ def main():
     parser.add_argument("--case", action="append", type=int, help="numbers of CASES")
     parser.add_argument("--sweep", action="store_true")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--name", default="small_m")
+    parser.add_argument("--name", default="skinny")
     arguments = parser.parse_args()
     require_gpu()
     shapes = [tuple(map(int, text.split("x"))) for text in arguments.shape or ()] or SHAPES

@@ -1,8 +1,8 @@
 """Measure cuBLASLt's algorithms over a grid of common sizes; keep those that beat its first choice.
 
-    python benchmarks/known_ways.py                  measure, print, write benchmarks/results/
-    python benchmarks/known_ways.py --write          also write measured_algorithms.json
-    python benchmarks/known_ways.py --near           try measured algorithms for other row counts
+    python benchmarks/measured_algorithms.py             measure, print, write benchmarks/results/
+    python benchmarks/measured_algorithms.py --write     also write measured_algorithms.json
+    python benchmarks/measured_algorithms.py --near      try the algorithms for other row counts
 
 The sizes are those of the weights of common models, with 1 to 8192 rows. Sections of other devices
 and library series in the file stay.
@@ -146,11 +146,13 @@ def main():
     gt.matmul(gt.ones((64, 64), device="cuda"), gt.ones((64, 64), device="cuda"))
     blas.clear_workspaces()
     if arguments.near:
-        result = Report("known_ways_near", "Measured algorithms lent to other numbers of rows")
+        result = Report(
+            "measured_algorithms_near", "Measured algorithms lent to other numbers of rows"
+        )
         near(result)
         result.finish()
         return
-    result = Report("known_ways", "cuBLASLt's algorithms against its first choice")
+    result = Report("measured_algorithms", "cuBLASLt's algorithms against its first choice")
     start = time.monotonic()
     gains, rows = [], []
     for m, n, k, kind, layout in grid():
