@@ -17,7 +17,7 @@ from gputensor._alloc import (
     check as checker,
 )
 from gputensor._alloc import (
-    core as lasting_stream,
+    core,
 )
 from gputensor._alloc import (
     foreign as raw_memory,
@@ -171,7 +171,7 @@ def pools_of_two_kinds(run):
 
 
 def streams_that_last(run):
-    lasting_stream.keep_stream(run.device, run.streams[1])
+    core.keep_stream(run.device, run.streams[1])
     other_streams(run)
     a_full_device(run)
 

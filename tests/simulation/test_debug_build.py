@@ -70,7 +70,7 @@ raw_memory.retain_pool(device, pool)
 raw_memory.begin_pool(device, pool)
 in_pool = alloc(device, 3 * MIB, stream)
 raw_memory.end_pool(device, pool)
-free(small[1])                          # parked
+free(small[1])                          # cached
 
 def end_a_thread():
     begun, go = threading.Event(), threading.Event()

@@ -10,7 +10,7 @@ from gputensor._alloc import (
     check as checker,
 )
 from gputensor._alloc import (
-    core as lasting_stream,
+    core,
 )
 from gputensor._alloc import (
     foreign as raw_memory,
@@ -43,7 +43,7 @@ class Probe:
     def stream(self):
         """A stream that lasts as long as the device, as those of the library do."""
         self.streams.append(self.foreign_stream())
-        lasting_stream.keep_stream(self.device, self.streams[-1])
+        core.keep_stream(self.device, self.streams[-1])
         return self.streams[-1]
 
     def foreign_stream(self):

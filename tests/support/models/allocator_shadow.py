@@ -20,7 +20,7 @@ from gputensor._alloc import (
     check as checker,
 )
 from gputensor._alloc import (
-    core as lasting_stream,
+    core,
 )
 from gputensor._alloc import (
     foreign as raw_memory,
@@ -90,7 +90,7 @@ class Shadow:
         self.rng = rng or random.Random(0)
         self.streams = [0] + [self.calls.make("stream_create", 0) for _ in range(streams)]
         for stream in self.streams[1:-1]:  # of the last it is not known that it lasts
-            lasting_stream.keep_stream(number, stream)
+            core.keep_stream(number, stream)
         self.slots = self.calls.make("pinned_alloc", SLOTS * 4)
         self.expected = []
         self.held = []

@@ -51,7 +51,7 @@ def test_a_destroyed_stream_is_never_named_again(conf, seed):
             probe.malloc(22 * MIB, stream)
             memory.snapshot(probe.device)
             probe.free_all()
-        probe.malloc(120 * MIB)  # more than is free of the other streams: the ladder is climbed
+        probe.malloc(120 * MIB)  # more than other streams have free: the miss takes all its steps
         report.empty_cache(probe.device)
         probe.free_all()
         assert calls_naming(probe.device, gone) == []

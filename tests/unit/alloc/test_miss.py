@@ -1,4 +1,4 @@
-"""Each rung of the ladder serves a request that those below it cannot, and asks no more for it."""
+"""Each step of a miss serves a request that earlier steps cannot, and later steps are not taken."""
 
 import threading
 
@@ -11,7 +11,7 @@ from gputensor.errors import OutOfMemoryError
 from tests.support.alloc_probe import MIB, opened
 
 
-def test_what_another_thread_parked_is_joined_before_the_pool_grows():
+def test_what_another_thread_cached_is_joined_before_the_pool_grows():
     with opened() as probe:
         parked, done = threading.Event(), threading.Event()
 

@@ -55,7 +55,7 @@ def test_pools_in_a_loop_use_the_same_memory(conf, nbytes):
         assert ranges <= 2, "address space of pools that are gone"
 
 
-def test_pages_of_a_dead_pool_wait_until_the_device_is_done_with_them():
+def test_pages_of_a_retired_pool_wait_until_the_device_is_done_with_them():
     with opened("", capacity=256 * MIB, seed=1) as probe:
         pool, stream = memory.MemPool(probe.device), probe.stream()
         with memory.use_mem_pool(pool, probe.device):
