@@ -59,12 +59,16 @@ def images_without_code():
 
 
 def compiled(case, listed, targets, rounding):
-    def model(inputs, state):
-        return case.model(inputs, state)
+    """The program of a case, whose last inputs are weights if the case has `held` arrays."""
+
+    def model(inputs, state, weights):
+        return case.model([*inputs, *weights], state)
 
     state = [gt.spec(shape, dtype) for dtype, shape in case.states]
+    specs = case.specs()[: len(case.shapes) - len(case.held)]
     at = None if listed is None else {"n": listed}
-    return gt.compile(model, case.specs(), state=state, target=targets, at=at, rounding=rounding)
+    given = {"state": state, "weights": case.held}
+    return gt.compile(model, specs, **given, target=targets, at=at, rounding=rounding)
 
 
 class Latest(random.Random):
@@ -78,9 +82,15 @@ class Latest(random.Random):
 def drawn(seed, home):
     """The function of a seed: of all kinds of steps, or of those that become one call."""
     if seed % 2:
-        return Case(random.Random(seed), home)
-    case = Case(Latest(seed), home, JOINED, FLOATS, (4, 16))
-    case.outputs = [case.total - 1, *case.outputs[: case.rng.choice((0, 0, 1))]]
+        case = Case(random.Random(seed), home)
+    else:
+        case = Case(Latest(seed), home, JOINED, FLOATS, (4, 16))
+        case.outputs = [case.total - 1, *case.outputs[: case.rng.choice((0, 0, 1))]]
+    case.held = []
+    if len(case.shapes) > 1 and "n" not in case.shapes[-1] and seed % 4 > 1:
+        numbers = np.random.default_rng(seed)
+        held = steps.random_values(numbers, case.shapes[-1], case.dtypes[-1])
+        case.held = [np.asarray(held)]
     return case
 
 
@@ -248,13 +258,14 @@ def compare(case, opened, turns, seed, rounding):
     numbers = np.random.default_rng(seed)
     states = [gt.zeros(shape, dtype=dtype, device=case.home) for dtype, shape in case.states]
     for turn, size in enumerate(turns):
-        arrays = case.inputs(size, numbers)
+        count = len(case.shapes) - len(case.held)
+        arrays = [*case.inputs(size, numbers)[:count], *case.held]
         before = [one.numpy() for one in states]
         try:
             wanted = case.eager(arrays, states)
         except IndexError as error:  # indices on the device, which a trace does not see
             return f"refused: eagerly, {error}"
-        for name, made in opened.results(arrays, wanted).items():
+        for name, made in opened.results(arrays[:count], wanted).items():
             found = differ(made, wanted)
             if found and rounding == "once":
                 spreads = spreads_of(case, arrays, before, wanted, seed)
