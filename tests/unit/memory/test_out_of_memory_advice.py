@@ -178,6 +178,7 @@ def test_a_case_is_a_valid_trace_of_what_is_live(open_device, rng):
     for step in range(400):
         if step == 150:
             memory.record_memory_history(max_entries=200)
+            memory.set_memory_metadata("from here on")
         if live and rng.random() < 0.45:
             ptr = list(live)[int(rng.integers(len(live)))]
             del live[ptr]
@@ -185,6 +186,7 @@ def test_a_case_is_a_valid_trace_of_what_is_live(open_device, rng):
         else:
             nbytes = int(rng.integers(1, MIB))
             live[raw_memory.raw_alloc(device, nbytes, 0)] = nbytes
+    memory.set_memory_metadata("")
     case = case_of(device, 12345, 0)
     assert case.recorded["events"] <= 200
     held = {}
