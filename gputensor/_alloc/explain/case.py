@@ -34,7 +34,7 @@ def case_of(device, nbytes, stream):
     if in_force["enabled"] != "all" or {"alloc", "free_completed"} & set(in_force["skip_actions"]):
         return None
     records = raw_records(device, MOST_EVENTS)
-    records["action"] &= 255  # without what the program said of the event
+    records["action"] &= 255  # without the number of the event's text
     actions = records["action"]
     wanted = (records["pool_id"] == 0) & ((actions == ALLOC) | (actions == FREE_COMPLETED))
     records = records[wanted]

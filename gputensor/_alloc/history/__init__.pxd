@@ -40,8 +40,8 @@ cdef enum:
 
 cdef enum:
     HISTORY_TRACE = 1           # events go to the ring: call history_record
-    HISTORY_STACK_ALLOC = 2     # allocations, segments and OOMs want a stack, kept on the block too
-    HISTORY_STACK_FREE = 4      # frees want a stack
+    HISTORY_STACK_ALLOC = 2     # stacks of allocations (the block keeps it), segments and OOMs
+    HISTORY_STACK_FREE = 4      # stacks of frees
 
 # The HISTORY_* bits in force; 0 while history is off. One load of a global.
 cdef int history_enabled(int device) noexcept nogil

@@ -29,7 +29,7 @@ cdef extern from "gputensor/_alloc/history/ring.h" nogil:
 cdef extern from *:
     """
     static __thread uint32_t gt_request_stack;  // of the allocation that this thread makes
-    static __thread uint32_t gt_metadata;       // number of what this thread says of its events
+    static __thread uint32_t gt_metadata;       // number of the text of its events
 
     // The ring in a cell, made by the first record of its device.
     static inline gt_ring* gt_ring_of(gt_ring** cell, uint64_t limit) {
@@ -70,7 +70,7 @@ cdef extern from "gputensor/_alloc/history/listen.h" namespace "gputensor" nogil
         vector[Tracked] take()
         void renew()
 
-cdef Trackers trackers          # what listen.pxi has to hand over
+cdef Trackers trackers          # events for listen.pxi to deliver
 
 cdef enum:
     DEVICE_RING = 0
@@ -104,7 +104,7 @@ RECORD_DTYPE = np.dtype(
     ]
 )
 
-# What threads said of their events, by number; 0: nothing. A record has it above its action.
+# The texts that threads add to their events, by number; 0: none. A record has it above its action.
 cdef enum:
     METADATA_SHIFT = 8
     ACTION_MASK = 255
@@ -218,8 +218,8 @@ cdef list history_entries(int device, object formatter, bint is_pinned):
 def raw_records(int device, uint64_t most, int which=DEVICE_RING):
     """Return the newest `most` events of a ring of a device, oldest first, as ``RECORD_DTYPE``.
 
-    Events that are recorded meanwhile are not in it. What the program said of an event is above
-    the lowest 8 bits of its action.
+    Events recorded during the call are left out. The number of an event's text is above the lowest
+    8 bits of its action.
     """
     cdef gt_ring* ring = ring_peek(device, which)
     cdef uint64_t number, first, end, filled = 0
@@ -334,9 +334,9 @@ def history_settings():
 
 
 def set_memory_metadata(text):
-    """Note a text with every event that this thread causes from now on; ``""`` ends that.
+    """Add a text to every event that this thread causes from now on; ``""`` adds none.
 
-    It is the ``user_metadata`` of the events in a snapshot. A program may use 16 million texts.
+    Snapshots show it as the ``user_metadata`` of the events. A program may use 16 million texts.
 
     Examples
     --------

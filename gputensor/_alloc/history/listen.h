@@ -1,4 +1,4 @@
-// What allocator trackers have not been told yet: copies of records of the history.
+// Events that allocator trackers have yet to receive: copies of records of the history.
 #pragma once
 
 #include <atomic>

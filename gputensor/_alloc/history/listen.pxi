@@ -1,4 +1,4 @@
-"""Allocator trackers: functions that are told of each event that the history records."""
+"""Allocator trackers: functions that receive each event that the history records."""
 
 cdef list tracker_functions = []
 
@@ -17,13 +17,13 @@ on_delivery(_tell_trackers)
 
 
 def attach_tracker(function):
-    """Have ``function(device, entry)`` told of each event that the history records."""
+    """Call ``function(device, entry)`` for each event that the history records from now on."""
     tracker_functions.append(function)
     trackers.turn(True)
 
 
 def detach_tracker(function):
-    """Forget a tracker, after it was told of the events so far; ``ValueError`` for another one."""
+    """Remove a tracker after it has received all events so far; ``ValueError`` if unknown."""
     deliver()
     tracker_functions.remove(function)
     trackers.turn(len(tracker_functions) != 0)

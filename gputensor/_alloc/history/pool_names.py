@@ -19,13 +19,3 @@ def pool_pair(pool_id):
     ((0, 0), (1099511627776, 0))
     """
     return (0, pool_id) if pool_id in _made_by_users or pool_id == 0 else (pool_id, 0)
-
-
-def pool_number(pair):
-    """Return the pool number that a pair stands for.
-
-    >>> pool_number((0, 3)), pool_number((2, 0))
-    (3, 2)
-    """
-    first, second = pair
-    return first or second

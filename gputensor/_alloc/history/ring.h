@@ -21,7 +21,7 @@ typedef struct {
     uint64_t time_ns;  // since the epoch of CLOCK_REALTIME
     uint32_t stack;
     uint32_t action;
-    uint64_t requested;  // what the caller asked for, <= nbytes
+    uint64_t requested;  // by the caller, <= nbytes
 } gt_record;
 
 enum { GT_RECORD_WORDS = sizeof(gt_record) / sizeof(uint64_t) };
@@ -78,7 +78,7 @@ static inline void gt_ring_add(gt_ring* ring, const gt_record* source) {
     __atomic_store_n(&record->sequence, number + 1, __ATOMIC_RELEASE);
 }
 
-// The numbers of the records that a reader may ask for: [first, end).
+// The numbers of the records that a reader may get: [first, end).
 static inline void gt_ring_range(gt_ring* ring, uint64_t* first, uint64_t* end) {
     uint64_t next = __atomic_load_n(&ring->next, __ATOMIC_ACQUIRE);
     uint64_t start = GT_GET(ring->start);

@@ -3,7 +3,7 @@
 A stack is a sequence of (code object, instruction offset). Capturing one walks the frames into a
 buffer on the C stack while hashing, and looks the sequence up; only a stack never seen before is
 stored, and its code objects are kept alive from then on, so an address in the table means the same
-code for ever. Names and line numbers are made when a snapshot asks for them.
+code for ever. Names and line numbers are made for a snapshot.
 
 The table is guarded by the GIL and never shrinks: blocks and history records hold ids. It stops
 growing at 8 million frames (128 MiB); a stack that is new after that gets id 0, "not known".

@@ -5,8 +5,8 @@ here runs without it. Frame lists, pool pairs and the like are shared between th
 the same ones, which makes 100,000 events a matter of milliseconds, and the pickle small.
 
 The viewers use `device` as an index into `device_traces`. So devices are numbered in a snapshot:
-CUDA devices by their ordinal, host devices after them; `devices`, an addition of ours, names
-them.
+CUDA devices by their ordinal, host devices after them; `devices`, which PyTorch does not have,
+names them.
 """
 
 cdef enum:
@@ -145,7 +145,7 @@ def device_names(devices):
 
 
 def allocator_settings():
-    """Return what a snapshot says of the settings, under PyTorch's names and in its units."""
+    """Return the settings as a snapshot shows them: under PyTorch's names, in its units."""
     settings = _settings.current()
     table = settings.roundup_power2_divisions
     split, cached = settings.max_split_size_mb, settings.pinned_max_cached_size_mb

@@ -1,15 +1,15 @@
 """Pinned host memory: its owners, the streams that still use it, and its return.
 
-A copy between pinned memory and a device runs on while the host goes on, so a freed block waits for
-the streams that used it. `pinned_free` records one event on each of them and returns. The
-events are checked only when a request finds no free block: then the queues are read, oldest first,
-and a request that still finds no block allocates from the system. If the system has no memory
-either, the request waits for events one after the other, then returns whole free segments, and
-only then fails.
+A copy between pinned memory and a device is still running when the call that queues it returns, so
+a freed block waits for the streams that used it. `pinned_free` records one event on each of them
+and returns. Events are queried only when a request finds no free block: then the queues are read,
+oldest first, and a request that still finds no block allocates from the system. If the system has
+no memory either, the request waits for one event after the other, then returns whole free segments,
+and fails only after that.
 
-During a capture no event may be recorded on the capturing stream. A block used by captured work
-belongs to the graph: when freed it waits until `pinned_capture_done` names its capture. A block
-whose other streams happen to capture when it is freed begins to wait later. Both are `deferred`.
+No event may be recorded on a stream that captures. A block used by captured work belongs to the
+graph: when freed, it waits until `pinned_capture_done` names its capture. A block whose other
+streams are capturing when it is freed begins to wait later. Both are `deferred`.
 
 Locks: that of the pool's allocator, never held over a driver call.
 """
@@ -64,8 +64,8 @@ cdef Block* _malloc(int device, size_t nbytes, status_t* status) noexcept nogil:
     return block
 
 
-# A HELD block of `nbytes`. Asks the system when the pool has none, and when that has nothing,
-# everything that can help it.
+# A HELD block of `nbytes`: from the pool, else from the system, else from the pool after a wait,
+# and last from the system once it has the free segments back.
 cdef Block* _take(PinnedPool* pool, size_t nbytes, status_t* status) noexcept nogil:
     cdef DeviceAllocator* a = &pool.a
     block = pool_take(a.pools, 0, nbytes)
@@ -171,7 +171,7 @@ cdef void pinned_free(Block* block) noexcept nogil:
     pinned_trim(pool, a.config.pinned_max_cached_size)
 
 
-# Looks at what freed blocks wait for: graphs, captures and events. Needs the lock, which it drops.
+# Checks what freed blocks wait for: graphs, captures and events. Needs the lock, which it drops.
 cdef void _collect(PinnedPool* pool) noexcept nogil:
     cdef DeviceAllocator* a = &pool.a
     _retire_captures(pool)

@@ -32,9 +32,9 @@ cdef bint pinned_holds(uint64_t ptr, size_t nbytes, Block** block):
 cdef class PinnedMemory:
     """Host memory that a device copies to and from at full speed.
 
-    It is an object with a buffer: ``numpy.frombuffer(memory, dtype)`` is a view of it. The memory
-    goes back to the allocator when the object goes, and is used again once the work queued by then
-    on the streams named by :meth:`used_on` is done.
+    The object supports the buffer protocol: ``numpy.frombuffer(memory, dtype)`` is a view of it.
+    When the object is deleted, the memory returns to the allocator, which reuses it once the work
+    queued by then on the streams named by :meth:`used_on` is done.
 
     Parameters
     ----------
@@ -87,12 +87,12 @@ cdef class PinnedMemory:
         return self.block.nbytes
 
     def used_on(self, uint64_t stream):
-        """Say that work queued on a stream (its handle) reads or writes the memory."""
+        """Report that work queued on a stream (its handle) reads or writes the memory."""
         raise_for_status(pinned_use(self.block, stream), "pinned_use")
 
 
 cdef class PinnedRegion:
-    """Memory of the program's, pinned in place until the object goes.
+    """Memory of the program, pinned in place until the object is deleted.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ cdef class PinnedRegion:
         return self.view.len
 
     def unregister(self):
-        """Unpin the memory; again without effect. Waits for the device."""
+        """Unpin the memory, after a wait for the device; a second call has no effect."""
         raise_for_status(self.release(), "pinned_unregister", f"on device {self.device}")
 
     def __enter__(self):
@@ -165,19 +165,19 @@ cdef class PinnedRegion:
 
 
 def capture_done(int device, uint64_t capture_id):
-    """Say that the graph of a capture is given up; its launches may still run."""
+    """Report that the graph of a capture was deleted; its launches may still run."""
     with nogil:
         pinned_capture_done(device, capture_id)
 
 
 def close(int device):
-    """Wait for the freed blocks of a device and give back its pinned memory that is not in use."""
+    """Wait for the freed blocks of a device, and return its unused pinned memory to the system."""
     with nogil:
         pinned_close(device)
 
 
 def empty_cache(device=None):
-    """Give free pinned segments back to the system, of one device or of all."""
+    """Return free pinned segments of one device, or of all, to the system."""
     cdef int number
     for number in pinned_devices(device):
         with nogil:

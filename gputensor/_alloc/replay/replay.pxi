@@ -90,7 +90,7 @@ cdef class Replay:
         return 0
 
     def run(self, int64_t end):
-        """Run the events up to a number; say whether all could."""
+        """Run the events up to a number; return whether none failed."""
         cdef bint is_whole
         started = time.perf_counter_ns()
         with nogil:
@@ -99,7 +99,7 @@ cdef class Replay:
         return is_whole
 
     def run_on_threads(self, thread):
-        """Run all events in their order, each on the thread of its number."""
+        """Run all events in order, each on its thread; return whether none failed."""
         _elements(thread, np.int16, self.count)
         ends = [*(np.flatnonzero(np.diff(thread)) + 1).tolist(), self.count]
         workers = [ThreadPoolExecutor(1) for _ in range(1 + thread.max(initial=0))]

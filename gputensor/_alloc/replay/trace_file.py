@@ -1,11 +1,11 @@
-"""Recorded allocation traces: reads a ``.npz`` file and believes nothing in it.
+"""Reads recorded allocation traces, ``.npz`` files, and trusts nothing in them.
 
-A trace comes from anywhere, so everything is checked before the replay engine sees it: the archive
+A trace may come from anywhere, so all is checked before the replay engine gets it: the archive
 (size limits before anything is unpacked, no pickled objects), the four arrays (names, dtypes,
 lengths) and their meaning (a free names a live allocation, no id is allocated twice at once, sizes
 add up to something an address can hold). Every fault is a :class:`TraceFileError` whose message is
-one line that names the file, the place and what is allowed. What comes out has dense ids and
-streams, so that the engine may index arrays by them. The format is described in
+one line that names the file, the place and what is allowed. Ids and streams of the result are
+dense, so that the engine can index arrays by them. The format is described in
 benchmarks/traces/README.md.
 """
 
@@ -32,7 +32,7 @@ MAX_THREADS = 256
 # Bounds that keep every sum of the replay within 63 bits.
 MAX_SIZE = 2**60
 MAX_LIVE = 2**62
-# The header of one array of ours has 118 bytes; NumPy pads it to a multiple of 64.
+# The header of a trace's array has 118 bytes; NumPy pads it to a multiple of 64.
 MAX_HEADER = 4096
 
 
@@ -51,7 +51,7 @@ class Trace:
     id : ndarray of int32
         Which allocation, numbered 0 .. ``allocations - 1`` in order of the ids of the file.
     size : ndarray of int64
-        Bytes asked for, 1 .. 2**60.
+        Requested bytes, 1 .. 2**60.
     stream : ndarray of int16
         0 is the default stream; the others are numbered from 1 in order of the file's numbers.
     recorded : dict
@@ -75,7 +75,7 @@ class Trace:
 
     @property
     def peak_requested(self):
-        """The most bytes that were asked for at one time."""
+        """The most bytes that were requested at one time."""
         if not self.events:
             return 0
         return int(np.cumsum(self.op * self.size).max())
