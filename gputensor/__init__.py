@@ -200,9 +200,7 @@ _SPELLINGS = _ALIASES | {
     "bool": "bool_", "cat": "concat", "concatenate": "concat", "identity": "eye",
     "as_tensor": "asarray", "asanyarray": "asarray", "ascontiguousarray": "asarray",
     "broadcast_tensors": "broadcast_arrays", "ndarray": "Tensor", "promote_types": "result_type",
-    "row_stack": "vstack", "repeat_interleave": "repeat",
-    "shares_memory": "may_share_memory", "sgn": "sign", "take_along_dim": "take_along_axis",
-    "tensor_split": "array_split", "trapz": "trapezoid",
+    "row_stack": "vstack", "shares_memory": "may_share_memory", "trapz": "trapezoid",
 }  # fmt: skip
 
 for _module, _names in _NAMES.items():
@@ -218,7 +216,11 @@ __all__ = [
 ]
 globals().update({name: globals()[full] for name, full in _SPELLINGS.items() if full in globals()})
 _make_callable("gputensor.tensor", _tensor)
-_bind_methods({"norm": _LateMethod("gputensor.linalg.norms", "norm", "norm")})
+_bind_methods(
+    {"norm": _LateMethod("gputensor.linalg.norms", "norm", "norm")}
+    | {name: _LateMethod("gputensor.nn", name, name)
+       for name in ("log_softmax", "logsumexp", "softmax")}
+)  # fmt: skip
 _report_environment()
 
 

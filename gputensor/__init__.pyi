@@ -333,7 +333,6 @@ from gputensor.tensor.manipulation.composed import copysign as copysign
 from gputensor.tensor.manipulation.composed import hypot as hypot
 from gputensor.tensor.manipulation.composed import logaddexp as logaddexp
 from gputensor.tensor.manipulation.composed import signbit as signbit
-from gputensor.tensor.manipulation.diagonals import diag as diag
 from gputensor.tensor.manipulation.diagonals import diagflat as diagflat
 from gputensor.tensor.manipulation.diagonals import fill_diagonal as fill_diagonal
 from gputensor.tensor.manipulation.diagonals import tri as tri
@@ -530,6 +529,7 @@ def cumprod(
 def cumsum(
     x: Any, /, axis: Any = ..., dtype: Any = ..., out: Any = ..., *, dim: Any = ...
 ) -> Any: ...
+def diag(x: Any, /, k: Any = ..., *, diagonal: Any = ...) -> Any: ...
 def diag_embed(
     x: Any,
     /,

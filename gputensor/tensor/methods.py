@@ -33,13 +33,27 @@ LATE = {
     "gputensor.tensor.manipulation.composed": "copysign hypot logaddexp signbit",
     "gputensor.tensor.manipulation.diagonals": "diag diagflat diagonal fill_diagonal trace",
     "gputensor.tensor.manipulation.differences": "diff",
-    "gputensor.tensor.manipulation.joining": "repeat roll tile",
+    "gputensor.tensor.manipulation.joining": "repeat roll tile unstack",
     "gputensor.tensor.manipulation.picking": (
         "argwhere compress flatnonzero gather index_select masked_fill masked_select scatter "
         "take_along_axis"
     ),
-    "gputensor.tensor.manipulation.splitting": "chunk split",
+    "gputensor.tensor.manipulation.splitting": "array_split chunk split",
+    "gputensor.tensor.blends": (
+        "addcdiv addcmul frac lerp logaddexp2 logit narrow unflatten xlogy"
+    ),
+    "gputensor.tensor.numerics.distances": "addbmm addmv dist renorm",
+    "gputensor.tensor.numerics.facts": "is_complex is_floating_point",
     "gputensor.tensor.numerics.index_makers": "flat",
+    "gputensor.tensor.numerics.making": "diag_embed",
+    "gputensor.tensor.numerics.running": "cummax cummin logcumsumexp mode unique_consecutive",
+    "gputensor.tensor.numerics.torch_methods": (
+        "clamp_max clamp_min detach expand_as new_empty new_full new_ones new_zeros reshape_as "
+        "type_as zero_"
+    ),
+    "gputensor.tensor.numerics.windows": "as_strided t unfold",
+    "gputensor.tensor.numerics.writing": "index_copy index_fill masked_scatter",
+    "gputensor.tensor.order_statistics": "histc kthvalue msort",
     "gputensor.tensor.placement": (
         "bfloat16 bool byte copy_ cpu cuda dim double element_size float get half imag int is_cuda "
         "long numel real short stride to tobytes view"
@@ -49,10 +63,11 @@ LATE = {
     "gputensor.tensor.sets": "argpartition",
     "gputensor.tensor.writing": "choose index_add put scatter_add",
     "gputensor.tensor.scans": "cumprod cumsum",
-    "gputensor.tensor.quantiles": "median nanmedian quantile",
+    "gputensor.tensor.quantiles": "median nanmedian nanquantile quantile",
     "gputensor.tensor.sorting": "argsort searchsorted sort_in_place topk unique",
     "gputensor.tensor.statistics": (
-        "average nanargmax nanargmin nanmax nanmean nanmin nanprod nanstd nansum nanvar ptp"
+        "average corrcoef cov nanargmax nanargmin nanmax nanmean nanmin nanprod nanstd nansum "
+        "nanvar ptp"
     ),
 }
 # Other names of functions, in this package and as methods: NumPy's and PyTorch's.
@@ -65,14 +80,21 @@ ALIASES = {
     "ge": "greater_equal", "gt": "greater", "invert": "bitwise_invert", "le": "less_equal",
     "left_shift": "bitwise_left_shift", "lt": "less", "mod": "remainder", "movedim": "moveaxis",
     "mul": "multiply", "ne": "not_equal", "neg": "negative", "power": "pow", "radians": "deg2rad",
-    "right_shift": "bitwise_right_shift", "rint": "round", "sub": "subtract",
-    "swapdims": "swapaxes", "true_divide": "divide", "unbind": "unstack",
+    "repeat_interleave": "repeat", "right_shift": "bitwise_right_shift", "rint": "round",
+    "sgn": "sign", "sub": "subtract", "swapdims": "swapaxes", "take_along_dim": "take_along_axis",
+    "tensor_split": "array_split", "true_divide": "divide", "unbind": "unstack",
 }  # fmt: skip
 # PyTorch's methods that write to the tensor itself: the names of functions with `out`, without _.
 IN_PLACE = (
-    "abs add ceil clamp clip cos div divide exp floor floor_divide log masked_fill maximum minimum "
-    "mul multiply neg negative pow reciprocal relu remainder round rsqrt sigmoid sin sqrt square "
-    "sub subtract tanh trunc"
+    "abs acos add asin atan bitwise_and bitwise_not bitwise_or bitwise_xor ceil clamp clip cos "
+    "cosh div divide erf erfc exp exp2 expm1 floor floor_divide log log10 log1p log2 logical_and "
+    "logical_not logical_or masked_fill maximum minimum mul multiply neg negative pow reciprocal "
+    "relu remainder round rsqrt sigmoid sign sin sinh sqrt square sub subtract tan tanh trunc"
+)
+# The same of functions without `out`: their result is copied to the tensor.
+COPIED_BACK = (
+    "cumprod cumsum index_add index_copy index_fill lerp masked_scatter scatter scatter_add tril "
+    "triu"
 )
 
 
@@ -112,14 +134,17 @@ class LateMethod:
 class InPlaceMethod:
     """A function whose result goes to its first argument, as a method."""
 
-    def __init__(self, name):
-        self.name = name
+    def __init__(self, name, has_out=True):
+        self.name, self.has_out = name, has_out
 
     def __get__(self, tensor, owner=None):
-        function = getattr(owner, self.name)
+        function, has_out = getattr(owner, self.name), self.has_out
 
-        def method(x, /, *arguments):
-            return function(x, *arguments, out=x)
+        def method(x, /, *arguments, **keywords):
+            if not has_out:
+                x[...] = function(x, *arguments, **keywords)
+                return x
+            return function(x, *arguments, **keywords, out=x)
 
         method.__name__ = method.__qualname__ = f"{self.name}_"
         method.__doc__ = f"Write the result of :func:`{self.name}` to the tensor and return it."
@@ -144,4 +169,5 @@ def table():
             found[alias] = method
     found["sort"] = LateMethod("gputensor.tensor.sorting", "sort_in_place", "sort")
     del found["sort_in_place"]
-    return found | {f"{name}_": InPlaceMethod(name) for name in IN_PLACE.split()}
+    found |= {f"{name}_": InPlaceMethod(name) for name in IN_PLACE.split()}
+    return found | {f"{name}_": InPlaceMethod(name, False) for name in COPIED_BACK.split()}

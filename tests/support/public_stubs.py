@@ -31,6 +31,7 @@ def __array_namespace_info__() -> object: ...
 TABLES = """
 ALIASES: dict[str, str]
 BOUND: dict[ModuleType, list[str]]
+COPIED_BACK: str
 IN_PLACE: str
 LATE: dict[str, str]
 
@@ -113,7 +114,11 @@ def method_stub():
     properties = [name for name, place in places.items() if isinstance(_found(*place), property)]
     named = {place[0] for name, place in places.items()
              if name not in properties and not _is_spelled(*place)}  # fmt: skip
-    aliases = {module: "_" + module.rpartition(".")[2] for module in sorted(named)}
+    aliases = {}
+    for module in sorted(named):
+        *_, parent, last = module.split(".")
+        is_taken = f"_{last}" in aliases.values()
+        aliases[module] = f"_{parent}_{last}" if is_taken else f"_{last}"
     lines = ["# Made by tests/support/public_stubs.py.", "from types import ModuleType"]
     lines += ["from typing import Any", ""]
     for module, alias in aliases.items():
@@ -129,8 +134,8 @@ def method_stub():
             lines.append(f"    def {name}(self) -> Tensor: ...")
         else:
             lines.append(f"    {name} = {aliases[module]}.{there}")
-    for name in sorted(methods.IN_PLACE.split()):
-        lines.append(f"    def {name}_(self, *arguments: Any) -> Tensor: ...")
+    for name in sorted([*methods.IN_PLACE.split(), *methods.COPIED_BACK.split()]):
+        lines.append(f"    def {name}_(self, *arguments: Any, **keywords: Any) -> Tensor: ...")
     return "\n".join([*lines, ""])
 
 

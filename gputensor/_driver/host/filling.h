@@ -36,8 +36,10 @@ inline bool drop_pages(const Work& work) {
 
 inline void fill_memory(const Work& work) {
     if (drop_pages(work)) return;
-    if (work.width == 1) {
-        memset(bytes_at(work.dst), int(work.value & 0xFF), work.nbytes);
+    const uint32_t byte = work.value & 0xFF;
+    const uint32_t mask = uint32_t(0xFFFFFFFFu) >> (32 - 8 * work.width);
+    if ((work.value & mask) == (byte * 0x01010101u & mask)) {  // zeros, most of all
+        memset(bytes_at(work.dst), int(byte), work.nbytes);
     } else if (work.width == 2) {
         std::fill_n(static_cast<uint16_t*>(bytes_at(work.dst)), work.nbytes / 2,
                     uint16_t(work.value));

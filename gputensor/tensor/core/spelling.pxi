@@ -20,6 +20,7 @@ cdef extern from *:
     void make_callable "gputensor_make_callable"(type kind, Py_ssize_t offset)
     vectorcallfunc PyVectorcall_Function(object function)
     Py_ssize_t PyVectorcall_NARGS(size_t count)
+    bint is_exactly_int "PyLong_CheckExact"(PyObject* value)
     Py_ssize_t PyTuple_GET_SIZE(PyObject* values)
     PyObject* PyTuple_GET_ITEM(PyObject* values, Py_ssize_t i)
     object PyMethod_New(object function, object instance)
@@ -35,6 +36,7 @@ cdef class Spelled:
     cdef object theirs              # what a call with another library's keyword calls
     cdef dict words                 # their keyword -> ours
     cdef tuple names                # their keywords
+    cdef bint takes_sizes           # several ints in front are one shape
     cdef object __weakref__
 
     def __get__(self, instance, owner):
@@ -77,21 +79,23 @@ cdef class Spelled:
 
 
 cdef object spelled_call(object self, PyObject* const* values, size_t count, PyObject* keywords):
-    cdef Spelled spelled = <Spelled> self
+    cdef Spelled known = <Spelled> self
     cdef PyObject* keyword
     cdef object name
     cdef Py_ssize_t i
+    if known.takes_sizes and PyVectorcall_NARGS(count) > 1 and is_exactly_int(values[1]):
+        return call_with_shape(known, values, PyVectorcall_NARGS(count), keywords)
     if keywords is not NULL:
         for i in range(PyTuple_GET_SIZE(keywords)):
             keyword = PyTuple_GET_ITEM(keywords, i)
-            for name in spelled.names:
+            for name in known.names:
                 if keyword is <PyObject*> name:
-                    return respelled_call(spelled, values, PyVectorcall_NARGS(count),
+                    return respelled_call(known, values, PyVectorcall_NARGS(count),
                                           <tuple> keywords)
-            if not is_interned(keyword) and <object> keyword in spelled.words:
-                return respelled_call(spelled, values, PyVectorcall_NARGS(count),
+            if not is_interned(keyword) and <object> keyword in known.words:
+                return respelled_call(known, values, PyVectorcall_NARGS(count),
                                       <tuple> keywords)
-    return spelled.inner(spelled.function, values, count, keywords)
+    return known.inner(known.function, values, count, keywords)
 
 
 cdef object respelled_call(Spelled spelled, PyObject* const* values, Py_ssize_t count,
@@ -113,6 +117,16 @@ cdef object respelled_call(Spelled spelled, PyObject* const* values, Py_ssize_t 
                                  f"one of {name} and {spelled_as(spelled, name)}")
         given[name] = <object> values[count + i]
     return spelled.theirs(*[<object> values[i] for i in range(count)], **given)
+
+
+cdef object call_with_shape(Spelled spelled, PyObject* const* values, Py_ssize_t count,
+                            PyObject* keywords):
+    cdef dict given = {}
+    cdef Py_ssize_t i
+    if keywords is not NULL:
+        for i in range(len(<tuple> keywords)):
+            given[(<tuple> keywords)[i]] = <object> values[count + i]
+    return spelled.function(tuple([<object> values[i] for i in range(count)]), **given)
 
 
 cdef str spelled_as(Spelled spelled, str name):
@@ -139,16 +153,29 @@ def spellings(theirs=None, /, **words):
         ...
     TypeError: ask: axis: got the argument under two names; expected one of axis and dim
     """
-    def spell(function):
-        cdef Spelled result = Spelled.__new__(Spelled)
-        result.entry = spelled_call
-        result.function = function
-        result.inner = PyVectorcall_Function(function)
-        result.theirs = function if theirs is None else theirs
-        result.words = words
-        result.names = tuple([sys.intern(word) for word in words])
-        return result
-    return spell
+    return lambda function: spelled(function, theirs, words)
+
+
+cdef Spelled spelled(object function, object theirs, dict words):
+    cdef Spelled result = Spelled.__new__(Spelled)
+    result.entry = spelled_call
+    result.function = function
+    result.inner = PyVectorcall_Function(function)
+    result.theirs = function if theirs is None else theirs
+    result.words = words
+    result.names = tuple([sys.intern(word) for word in words])
+    return result
+
+
+def sized(function):
+    """Decorate a function of a shape: it takes the extents one by one too, and as ``size=``.
+
+    >>> gt.zeros(2, 3, device="host").shape, gt.ones(size=(2,), device="host").shape
+    ((2, 3), (2,))
+    """
+    cdef Spelled result = spelled(function, None, {"size": "shape"})
+    result.takes_sizes = True
+    return result
 
 
 cdef void spelled_prepare(Spelled example):

@@ -5,6 +5,7 @@ stream. The default dtype is float32, also for Python floats; ints give int64.
 """
 
 
+@sized
 def empty(shape, dtype=None, *, device=None):
     """Return a new tensor with undefined values.
 
@@ -29,6 +30,7 @@ def empty(shape, dtype=None, *, device=None):
     return empty_tensor(dtype_argument(dtype, DT_FLOAT32), ndim, dims, device_argument(device))
 
 
+@spellings(size="shape")
 def full(shape, fill_value, dtype=None, *, device=None):
     """Return a new tensor with every element equal to `fill_value`, a number.
 
@@ -72,22 +74,32 @@ cdef int fill_from(Tensor target, Tensor value) except -1:
                      else moved(value, target.storage.device))
 
 
+cdef Tensor constant(object shape, object value, object dtype, object device):
+    cdef int64_t[16] dims
+    cdef Tensor result = empty_tensor(dtype_argument(dtype, DT_FLOAT32),
+                                      shape_argument(shape, dims), dims, device_argument(device))
+    fill_with(result, value)
+    return result
+
+
+@sized
 def zeros(shape, dtype=None, *, device=None):
     """Return a new tensor of zeros; float32 unless `dtype` is given.
 
     >>> zeros(2, device="host").numpy()
     array([0., 0.], dtype=float32)
     """
-    return full(shape, 0, dtype="float32" if dtype is None else dtype, device=device)
+    return constant(shape, 0, dtype, device)
 
 
+@sized
 def ones(shape, dtype=None, *, device=None):
     """Return a new tensor of ones; float32 unless `dtype` is given.
 
     >>> ones(2, dtype="int8", device="host").numpy()
     array([1, 1], dtype=int8)
     """
-    return full(shape, 1, dtype="float32" if dtype is None else dtype, device=device)
+    return constant(shape, 1, dtype, device)
 
 
 cdef Tensor empty_for(object x, object dtype, object device, object shape, str name):
@@ -205,6 +217,7 @@ def arange(start, /, stop=None, step=1, dtype=None, *, device=None):
     return progression(count, code, device_argument(device), start, step)
 
 
+@spellings(steps="num")
 def linspace(start, stop, /, num=50, endpoint=True, retstep=False, *, dtype=None, device=None):
     """Return `num` values from `start` to `stop` at equal distances.
 
@@ -285,6 +298,7 @@ cdef Tensor triangle(object x, object k, bint is_lower, str name):
     return where(keep, a, False)
 
 
+@spellings(diagonal="k")
 def tril(x, /, k=0):
     """Return a copy of matrices with zeros above diagonal `k`.
 
@@ -295,6 +309,7 @@ def tril(x, /, k=0):
     return triangle(x, k, True, "tril")
 
 
+@spellings(diagonal="k")
 def triu(x, /, k=0):
     """Return a copy of matrices with zeros below diagonal `k`.
 

@@ -68,6 +68,7 @@ def trace(x, /, offset=0, axis1=0, axis2=1, dtype=None, out=None):
     return sum_over(_diagonal(x, offset, axis1, axis2, "trace"), -1, dtype, out)
 
 
+@spellings(diagonal="k")
 def diag(x, /, k=0):
     """Return a matrix with the vector `x` on diagonal `k`, or a copy of diagonal `k` of a matrix.
 

@@ -95,6 +95,18 @@ IDIOMS = {
     "gt.linalg.norm(x, dim=1, keepdim=True)": np.linalg.norm(X, axis=1, keepdims=True),
     "gt.fft.fft(x, dim=0).real": np.fft.fft(X, axis=0).real.astype("float32"),
     "gt.norm(x, p=1, dim=0)": X.sum(0),
+    "x.t() + x.mT.triu(diagonal=0).new_zeros(3, 2)": X.T,
+    "x.unfold(1, 2, 1).narrow(0, 1, 1)": np.float32([[[3, 4], [4, 5]]]),
+    "gt.zeros(2, 3) + gt.ones(2, 3, dtype='float32')": np.ones((2, 3), "float32"),
+    "gt.empty(2, 3, 0)": np.zeros((2, 3, 0), "float32"),
+    "gt.ones(size=(2,), dtype='int8')": np.int8([1, 1]),
+    "gt.linspace(0, 1, steps=3)": np.float32([0, 0.5, 1]),
+    "x.softmax(dim=1).logsumexp(dim=1).zero_()": np.zeros(2, "float32"),
+    "x.scatter_add_(1, gt.zeros((2, 1), 'int64'), x).cumsum_(dim=1).log1p_().expm1_()": np.cumsum(
+        np.float32([[0, 1, 2], [6, 4, 5]]), 1
+    ),
+    "x.unbind(dim=0)[1].detach().clamp_min(4).type_as(x)": np.float32([4, 4, 5]),
+    "x.tensor_split(3, dim=1)[2].reshape(2).expand_as(gt.ones((3, 2)))": np.float32([[2, 5]] * 3),
     "gt.cross(x, x)": np.cross(X, X),
     "gt.vdot(x, x)": np.vdot(X, X),
     "gt.linspace(0, 1, dtype='float64')": np.linspace(0, 1),

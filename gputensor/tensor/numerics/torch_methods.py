@@ -1,0 +1,128 @@
+"""Methods of PyTorch's tensors that are no functions: of another's shape, made anew, bounded."""
+
+from gputensor.tensor import functions as fn
+from gputensor.tensor.core import tensor_argument
+from gputensor.tensor.interop import astype
+from gputensor.tensor.manipulation import broadcast_to, empty, full, reshape
+
+__all__ = [
+    "clamp_max", "clamp_min", "detach", "expand_as", "new_empty", "new_full", "new_ones",
+    "new_zeros", "reshape_as", "type_as", "zero_",
+]  # fmt: skip
+
+
+def detach(x, /):
+    """Return the tensor itself: there is no graph of derivatives to leave.
+
+    >>> import gputensor as gt
+    >>> x = gt.ones(2, device="host")
+    >>> x.detach() is x
+    True
+    """
+    return x
+
+
+def expand_as(x, other, /):
+    """Return a view of `x` broadcast to the shape of another tensor.
+
+    >>> import gputensor as gt
+    >>> gt.ones(2, device="host").expand_as(gt.ones((3, 2), device="host")).shape
+    (3, 2)
+    """
+    return broadcast_to(x, tensor_argument(other, "expand_as").shape)
+
+
+def reshape_as(x, other, /):
+    """Return the elements of `x` in the shape of another tensor.
+
+    >>> import gputensor as gt
+    >>> gt.ones(6, device="host").reshape_as(gt.ones((3, 2), device="host")).shape
+    (3, 2)
+    """
+    return reshape(x, tensor_argument(other, "reshape_as").shape)
+
+
+def type_as(x, other, /):
+    """Return `x` in the dtype of another tensor: itself, if it has that.
+
+    >>> import gputensor as gt
+    >>> gt.ones(1, device="host").type_as(gt.ones(1, "int8", device="host")).dtype
+    dtype('int8')
+    """
+    return astype(x, tensor_argument(other, "type_as").dtype, copy=False)
+
+
+def _shape(sizes):
+    return sizes[0] if len(sizes) == 1 else sizes
+
+
+def new_empty(x, /, *size, dtype=None, device=None):
+    """Return a tensor of undefined values with the dtype and device of `x` unless given.
+
+    >>> import gputensor as gt
+    >>> gt.ones(1, "int8", device="host").new_empty(2, 3).shape
+    (2, 3)
+    """
+    return empty(_shape(size), dtype or x.dtype, device=x.device if device is None else device)
+
+
+def new_full(x, size, fill_value, /, *, dtype=None, device=None):
+    """Return a tensor of one value with the dtype and device of `x` unless given.
+
+    >>> import gputensor as gt
+    >>> gt.ones(1, "int8", device="host").new_full((2,), 7).tolist()
+    [7, 7]
+    """
+    device = x.device if device is None else device
+    return full(size, fill_value, dtype or x.dtype, device=device)
+
+
+def new_ones(x, /, *size, dtype=None, device=None):
+    """Return a tensor of ones with the dtype and device of `x` unless given.
+
+    >>> import gputensor as gt
+    >>> gt.ones(1, "int8", device="host").new_ones(2).tolist()
+    [1, 1]
+    """
+    return new_full(x, _shape(size), 1, dtype=dtype, device=device)
+
+
+def new_zeros(x, /, *size, dtype=None, device=None):
+    """Return a tensor of zeros with the dtype and device of `x` unless given.
+
+    >>> import gputensor as gt
+    >>> gt.ones(1, "int8", device="host").new_zeros(2).tolist()
+    [0, 0]
+    """
+    return new_full(x, _shape(size), 0, dtype=dtype, device=device)
+
+
+def clamp_min(x, min, /):
+    """Return x, raised to `min`.
+
+    >>> import gputensor as gt
+    >>> gt.arange(3, device="host").clamp_min(1).tolist()
+    [1, 1, 2]
+    """
+    return fn.clip(x, min)
+
+
+def clamp_max(x, max, /):
+    """Return x, lowered to `max`.
+
+    >>> import gputensor as gt
+    >>> gt.arange(3, device="host").clamp_max(1).tolist()
+    [0, 1, 1]
+    """
+    return fn.clip(x, None, max)
+
+
+def zero_(x, /):
+    """Set every element to 0 and return the tensor.
+
+    >>> import gputensor as gt
+    >>> gt.ones(2, device="host").zero_().tolist()
+    [0.0, 0.0]
+    """
+    x[...] = 0
+    return x
