@@ -1,11 +1,12 @@
-# What other rooms may call of _arrays; each section is named after its part.
+# The functions of _arrays that other rooms may call; each section is named after its part.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 # ---- operand
 
-# What kernels and products know of an array: address, element type, shape, strides. Small, copied
-# by value, owns nothing. A scalar operand has is_scalar set and its value in real/imag/integer.
+# An array as kernels and products see it: address, element type, shape, strides. It is small,
+# copied by value, and owns nothing. A scalar operand has is_scalar set and its value in
+# real/imag/integer.
 
 cdef enum:
     MAX_NDIM = 16
@@ -51,8 +52,9 @@ cdef inline bint has_no_elements(const Operand* operand) noexcept nogil:
 
 # ---- dtypes
 
-# Sizes and kinds of the element types, in C. The Python twin is dtypes.py; a test compares them.
-# Nothing here has state, so a cimport costs no import at run time.
+# Sizes and kinds of the element types, in C. The Python twin is element_types.py; a test compares
+# them.
+# This section has no state, so a cimport of it causes no import at run time.
 
 cdef enum Kind:
     KIND_BOOL = 0
@@ -81,7 +83,7 @@ cdef inline int dtype_kind(int dtype) noexcept nogil:
 cdef inline bint dtype_is_complex(int dtype) noexcept nogil:
     return dtype == DT_COMPLEX64 or dtype == DT_COMPLEX128
 
-# The 16-bit floats are computed with in float32 and rounded once.
+# 16-bit floats are computed in float32 and rounded once.
 cdef inline bint dtype_is_half(int dtype) noexcept nogil:
     return dtype == DT_FLOAT16 or dtype == DT_BFLOAT16
 
@@ -91,8 +93,8 @@ cdef inline bint dtype_is_half(int dtype) noexcept nogil:
 # The common index space of a kernel's operands, in its simplest form.
 #
 # Up to four operands share one shape: inputs are 0, 1, 2 and the output is OUT. Axes of length 1
-# are dropped, axes are ordered by the output's strides (innermost first), an axis that the output
-# walks backwards is turned round, and neighbours that every operand walks as one are merged.
+# are dropped, axes are ordered by the output's strides (innermost first), axes with a negative
+# stride of the output are reversed, and neighbouring axes are merged if every operand allows it.
 
 cdef enum:
     OUT = 3                     # number of the output among the operands
@@ -100,12 +102,12 @@ cdef enum:
 
 cdef struct Layout:
     int ndim
-    uint64_t[4] ptrs            # of element [0, ..., 0] after turning; 0 for an absent operand
+    uint64_t[4] ptrs            # of element [0, ..., 0] after reversing; 0 for an absent operand
     int[4] itemsizes            # 0 for an absent or scalar operand
     int64_t[16] shape           # innermost first
     int64_t[4][16] strides      # in elements
 
-# What a kernel needs to find an index along one axis.
+# The values from which a kernel computes an index along one axis.
 cdef extern from "gputensor/_kernels/cuda/axis.h" namespace "gputensor" nogil:
     cdef struct Axis "gputensor::LaunchAxis":
         uint32_t size
@@ -116,7 +118,7 @@ cdef extern from "gputensor/_kernels/cuda/axis.h" namespace "gputensor" nogil:
 cdef void layout_merge(Layout* layout, const Operand* out, int count,
                        const Operand* inputs) noexcept nogil
 cdef int64_t layout_size(const Layout* layout) noexcept nogil
-# Whether all element offsets and the index itself fit 31 bits.
+# Whether all element offsets, and the index itself, fit 31 bits.
 cdef bint layout_is_small(const Layout* layout) noexcept nogil
 # Cuts the longest axis in two; `layout` keeps the first half, `rest` gets the second.
 cdef void layout_cut(Layout* layout, Layout* rest) noexcept nogil
@@ -131,5 +133,5 @@ cdef void layout_axes(const Layout* layout, Axis* axes) noexcept nogil
 
 # Writes the operand's value, rounded to its own dtype and then to `dtype`, as C's cast would.
 cdef void scalar_pack(const Operand* operand, int dtype, double* packed) noexcept nogil
-# 1 when every byte of the value is 0 in every dtype.
+# Whether every byte of the value is 0 in every dtype.
 cdef bint scalar_is_zero(const Operand* operand) noexcept nogil

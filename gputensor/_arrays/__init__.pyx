@@ -1,4 +1,4 @@
-# Words for arrays that every layer above the driver shares: element types, operands, layouts and
+# Descriptions of arrays for every layer above the driver: element types, operands, layouts and
 # scalars. No kernels, no memory, no device.
 
 from libc.math cimport HUGE_VAL, copysign, fabs, frexp, ldexp, nearbyint, signbit

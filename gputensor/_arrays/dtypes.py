@@ -1,11 +1,11 @@
-"""The element types as users name them, and the array API's questions about them.
+"""The element types as users name them, and the array API's functions for them.
 
 A dtype is a NumPy dtype instance; ``bfloat16`` and the float8 types come from ``ml_dtypes``.
 Arguments named ``dtype`` also take names, NumPy scalar types and Python's ``bool``, ``int``,
 ``float`` and ``complex``, which stand for bool, int64, float64 and complex128, as in NumPy. (A
-Python float as a *value* is float32 where nothing else says more: the float that GPUs are made
-for.) `CODES` remembers every spelling that was ever looked up, so that the common case is one dict
-lookup.
+Python float as a *value* is float32 unless other operands decide, because GPUs are made for
+float32.) `CODES` remembers every spelling that was ever looked up, so that the common case is one
+dict lookup.
 """
 
 import builtins
@@ -76,11 +76,11 @@ def dtype_code(dtype):
     Raises
     ------
     TypeError
-        `dtype` names no element type of the library.
+        `dtype` is not an element type of the library.
     """
     try:
         code = CODES.get(dtype)
-        if code is None:  # None itself is no dtype here; NumPy takes it for float64
+        if code is None:  # None itself is not a dtype here; NumPy reads it as float64
             CODES[dtype] = code = CODE_OF[None if dtype is None else np.dtype(dtype)]
     except (TypeError, KeyError, ValueError):
         allowed = ", ".join(row.name for row in DTYPES)
@@ -89,13 +89,13 @@ def dtype_code(dtype):
 
 
 def code_of(value):
-    """Return the code of a dtype, or of the dtype of an object that has one.
+    """Return the code of a dtype, or of the dtype of an object.
 
     >>> import numpy as np
     >>> code_of(np.int8) == code_of(np.zeros(1, "int8")) == code_of("int8")
     True
     """
-    # The classes of NumPy's scalars have an attribute `dtype`, which is a descriptor.
+    # The attribute `dtype` of NumPy's scalar classes is a descriptor, not a dtype.
     return dtype_code(value if isinstance(value, type) else getattr(value, "dtype", value))
 
 
@@ -120,12 +120,12 @@ class iinfo_object(NamedTuple):
 
 
 def _dtype_of(value):
-    """The NumPy dtype of a dtype or of an object that has one."""
+    """Return the NumPy dtype of a dtype, or of the dtype of an object."""
     return DTYPES[code_of(value)].numpy
 
 
 def finfo(type, /):
-    """Return the limits of a floating-point dtype (for a complex one, of its parts).
+    """Return the limits of a floating-point dtype, or of the parts of a complex one.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ KINDS_OF_NAME = {
 
 
 def isdtype(dtype, kind):
-    """Tell whether `dtype` is of a kind.
+    """Return whether `dtype` is of a kind.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """The element types: code, NumPy dtype, size, kind and CUDA name of each, in one table.
 
-The codes are those of ``operand.pxd``; they are stable, since kernel caches and plans are keyed by
-them. ``ml_dtypes`` gives the types that NumPy lacks. The C twin of sizes and kinds is
-``dtypes.pxd``; a test compares the two.
+The codes are those of ``__init__.pxd``; they are stable because they are keys of kernel caches and
+plans. ``ml_dtypes`` provides the types that NumPy lacks. The C twin of sizes and kinds is also in
+``__init__.pxd``; a test compares the two.
 """
 
 from typing import NamedTuple
@@ -69,7 +69,7 @@ def numpy_dtype(code):
 
 
 def dtype_name(dtype):
-    """Return our name of a NumPy dtype, which may have another one for it.
+    """Return our name of a NumPy dtype, whose own name may differ.
 
     >>> dtype_name(np.dtype(ml_dtypes.float8_e4m3fn))
     'float8_e4m3'

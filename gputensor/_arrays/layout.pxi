@@ -1,4 +1,4 @@
-# The common index space of a kernel's operands, in its simplest form (see layout.pxd).
+# The common index space of a kernel's operands, in its simplest form (see __init__.pxd).
 
 cdef inline int64_t magnitude(int64_t x) noexcept nogil:
     return -x if x < 0 else x

@@ -1,7 +1,7 @@
-"""Whether two views share an element, decided on addresses alone.
+"""Whether two views share bytes, computed from addresses alone.
 
-NumPy solves the bounded Diophantine problem exactly; it is given arrays over the same addresses,
-which are never read. The answer for views that are too hard to decide is yes.
+NumPy solves the bounded Diophantine problem exactly, with arrays over the same addresses, which it
+never reads. If that takes too much work, the result is True.
 """
 
 import numpy as np

@@ -1,17 +1,17 @@
-"""Which dtype a mixed operation computes in.
+"""The dtype in which an operation on mixed operands computes.
 
-`promote` works on dtype codes; `TABLE` holds all its answers, as rows of `COUNT` codes, for the C
-code in elementwise.pxi. The rules, in order:
+`promote` works on dtype codes; `TABLE` has all its results, as rows of `COUNT` codes, for the C
+code in tensor/core/call.pxi. The rules, in order:
 
-- bool gives way to everything; same kinds take the wider type, as in NumPy;
-- signed with unsigned takes the signed type that holds both; uint64 with a signed type has none
-  and is refused (NumPy would answer float64, which loses both);
-- an integer with a float takes the float, whatever the widths: int64 + float16 is float16. This is
-  PyTorch's rule and not NumPy's: on a GPU float64 by accident costs a factor of 2 to 64;
-- float16 with bfloat16 takes float32, the smallest type that holds both;
-- float8 types are for storage: they mix with nothing;
-- a Python number is weak: it keeps the dtype of the tensor it meets, unless its kind is higher,
-  which then takes the default dtype of its kind (int64, float32, complex64).
+- bool with any other type becomes that type; types of one kind become the wider one, as in NumPy;
+- signed with unsigned becomes the signed type that holds both; uint64 with a signed type has none
+  and is refused (NumPy's result is float64, which represents neither exactly);
+- an integer with a float becomes the float, whatever the widths: int64 + float16 is float16. This
+  is PyTorch's rule, not NumPy's: on a GPU accidental float64 costs a factor of 2 to 64;
+- float16 with bfloat16 becomes float32, the smallest type that holds both;
+- float8 types are for storage and have no common type with any other;
+- a Python number is weak: the tensor beside it keeps its dtype, unless the number's kind is higher;
+  then the result has the default dtype of that kind (int64, float32, complex64).
 """
 
 import numpy as np
@@ -29,7 +29,7 @@ _RANK = {"bool": 0, "int": 1, "uint": 1, "float": 2, "complex": 3}
 
 
 def _common(a, b):
-    """The common dtype of two rows, or NONE."""
+    """Return the code of the common dtype of two rows, or NONE."""
     if a.code == b.code:
         return a.code
     if "small" in (a.kind, b.kind):
@@ -53,12 +53,12 @@ TABLE = bytes(_common(a, b) for a in DTYPES for b in DTYPES)
 
 
 def promote(a, b):
-    """Return the code that dtype codes `a` and `b` promote to; TypeError when there is none."""
+    """Return the code to which dtype codes `a` and `b` promote; TypeError if there is none."""
     code = TABLE[a * COUNT + b]
     if code == NONE:
         raise TypeError(
             f"dtypes: got {DTYPES[a].name} and {DTYPES[b].name}, which have no common dtype; "
-            "expected one of them converted with astype"
+            "expected a common dtype: convert one with astype"
         )
     return code
 
@@ -82,7 +82,7 @@ _WEAK_OF_KIND = {"b": bool, "i": int, "u": int, "f": float, "V": float, "c": com
 
 
 def _weak_kind(value):
-    """The Python type of a number, also of one of NumPy; None for everything else."""
+    """Return the Python type of a number, or of a NumPy scalar; None for everything else."""
     if isinstance(value, np.generic):
         return _WEAK_OF_KIND.get(value.dtype.kind)
     return next((kind for kind in _WEAK if isinstance(value, kind)), None)
@@ -94,7 +94,7 @@ def result_type(*arrays_and_dtypes):
     Parameters
     ----------
     *arrays_and_dtypes : Tensor, dtype or Python number
-        At least one. Python numbers, and scalars of NumPy, are weak: they count by their kind only.
+        At least one. Python numbers and NumPy scalars are weak: only their kind counts.
 
     >>> result_type("int64", "float16"), result_type("bfloat16", "float16")
     (dtype('float16'), dtype('float32'))
@@ -123,7 +123,7 @@ def result_type(*arrays_and_dtypes):
 
 
 def can_cast(from_, to, /):
-    """Tell whether every value of `from_` (a Tensor or dtype) is kept by promotion to `to`.
+    """Return whether `from_` (a Tensor or a dtype) and `to` promote to `to`.
 
     >>> can_cast("int8", "int32"), can_cast("float32", "int32"), can_cast("int64", "float32")
     (True, False, True)
@@ -134,9 +134,9 @@ def can_cast(from_, to, /):
 
 
 def is_same_kind(source, target):
-    """Whether a result of dtype code `source` may be written to an output of `target`.
+    """Return whether a result of dtype code `source` may be written to an output of `target`.
 
-    The kind (bool, integer, float, complex) may only rise, the width may shrink.
+    The kind (bool, integer, float, complex) may only rise; the width may shrink.
     """
     a, b = DTYPES[source].kind, DTYPES[target].kind
     rank = {"bool": 0, "int": 1, "uint": 1, "float": 2, "small": 2, "complex": 3}

@@ -1,7 +1,7 @@
-"""The safetensors format: the bytes of named arrays behind a JSON header, mapped when read.
+"""The safetensors format: a JSON header and the bytes of named arrays, which are mapped.
 
-A file is 8 bytes with the length of the header, the header, and the data without holes. Nothing in
-the header is believed: sizes are compared before memory is spent, and each fault is a
+A file is 8 bytes with the length of the header, the header, and the data without holes. The header
+is not trusted: sizes are checked before memory is spent, and each fault raises a
 :class:`SafetensorsFileError` of one line. The bytes of an entry are read when they are used.
 """
 
@@ -35,7 +35,7 @@ __all__ = [
     "write_file",
 ]
 
-# The format's names of the element types -> our names. It has none for complex128.
+# The format's names of element types -> our names. It has none for complex128.
 DTYPE_OF = {
     "BOOL": "bool",
     "I8": "int8",
@@ -60,17 +60,17 @@ _NUMPY = {row.name: row.numpy for row in DTYPES}
 MOST_HEADER = 64 << 20
 MOST_ENTRIES = 100_000
 MOST_AXES = 16
-#: Where the data of a file with aligned entries begins; pages are a divisor of it.
+#: The data of a file with aligned entries begins at a multiple of it, as memory pages do.
 DATA_ALIGNMENT = 4096
 PADDING = "pad."
 
 
 class SafetensorsFileError(GpuTensorError, ValueError):
-    """A file is missing, is no safetensors file, or contradicts itself."""
+    """A file is missing, is not a safetensors file, or contradicts itself."""
 
 
 class Entry(NamedTuple):
-    """Where an array lies: bytes `start` to `stop` of the file."""
+    """The element type, shape and bytes of an array: `start` to `stop` of the file."""
 
     type: str
     shape: tuple
@@ -79,7 +79,7 @@ class Entry(NamedTuple):
 
 
 class Part(NamedTuple):
-    """An array to be written; ``chunks()`` gives its bytes, as buffers."""
+    """An array to be written; ``chunks()`` returns its bytes, as buffers."""
 
     name: str
     type: str
@@ -89,15 +89,15 @@ class Part(NamedTuple):
 
 
 class FileMapping(mmap.mmap):
-    """The bytes of a file, read only. Arrays over it find the file again (`mapping_of`)."""
+    """The bytes of a file, read only. `mapping_of` finds it for an array over it."""
 
-    path = ""  # as messages show it
-    identity: tuple = ()  # device and number of the file
-    state: tuple = ()  # its length and when it was last changed
+    path = ""  # as shown in messages
+    identity: tuple = ()  # device and inode number of the file
+    state: tuple = ()  # its length, and the times of its last changes
     entries: dict = {}
 
     def check_whole(self):
-        """Raise when the file has become shorter: its lost bytes must not be touched."""
+        """Raise if the file has become shorter, because its lost bytes must not be accessed."""
         if self.size() < len(self):
             raise SafetensorsFileError(
                 f"{self.path}: got {self.size()} bytes; expected the {len(self)} that the file "
@@ -106,7 +106,7 @@ class FileMapping(mmap.mmap):
 
 
 class SafetensorsFile(NamedTuple):
-    """An open file: `entries` by name, padding left out, in the order of their bytes."""
+    """An open file: `entries` by name, without padding, in the order of their bytes."""
 
     path: str
     metadata: dict
@@ -126,14 +126,14 @@ def open_file(path):
     Raises
     ------
     SafetensorsFileError
-        The file is missing, is no regular file, or breaks a rule of the format.
+        The file is missing, is not a regular file, or breaks a rule of the format.
     """
     if not isinstance(path, (str, bytes, os.PathLike)):
         raise argument_error(TypeError, "path", path, "a str or an os.PathLike")
     name = os.fsdecode(path)
     name = name if name.isprintable() else ascii(name)
     try:
-        # Without O_NONBLOCK a pipe would wait for a writer here.
+        # Without O_NONBLOCK, opening a pipe would wait for a writer.
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
@@ -184,7 +184,7 @@ def checked_metadata(found):
 
 
 def checked_entries(found, start, size):
-    """Return the entries in the order of their bytes, which fill the file from `start` on."""
+    """Return the entries in the order of their bytes, which must fill the file from `start` on."""
     if len(found) > MOST_ENTRIES:
         raise ValueError(f"got {len(found)} entries; expected at most {MOST_ENTRIES}")
     entries = [(name, checked_entry(name, fields, start)) for name, fields in found.items()]
@@ -249,23 +249,23 @@ def entry_array(file, name):
 
 
 def mapping_of(array):
-    """Return the FileMapping whose bytes a NumPy array shows, or None."""
+    """Return the FileMapping over which a NumPy array is a view, or None."""
     while array is not None and not isinstance(array, FileMapping):
         array = array.obj if isinstance(array, memoryview) else getattr(array, "base", None)
     return array
 
 
 def start_in(mapping, array):
-    """Return where in a file the first byte of an array over its mapping lies."""
+    """Return the position in the file of the first byte of an array over its mapping."""
     first = np.frombuffer(mapping, np.uint8).__array_interface__["data"][0]
     return array.__array_interface__["data"][0] - first
 
 
 def write_file(path, parts, metadata, alignment=1):
-    """Write the parts in order, whole or not at all; nothing is left when writing fails.
+    """Write the parts in order, whole or not at all; a failed write leaves no file.
 
-    With an `alignment`, the data begins at a multiple of 4,096 and each part at one of `alignment`:
-    entries ``pad.N`` fill the gaps, as the format allows no holes.
+    With an `alignment`, the data begins at a multiple of 4,096 and each part at a multiple of
+    `alignment`: entries ``pad.N`` fill the gaps, because the format allows no holes.
     """
     is_aligned = alignment > 1
     metadata = {**metadata, "padding": PADDING} if is_aligned else metadata
@@ -298,7 +298,7 @@ def write_file(path, parts, metadata, alignment=1):
 
 
 def add_entry(header, body, part, place):
-    """Put a part behind the others; returns where the next one begins."""
+    """Append a part to the others; returns where the next one begins."""
     stop = place + part.nbytes
     header[part.name] = {
         "dtype": part.type,

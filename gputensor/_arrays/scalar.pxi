@@ -1,11 +1,11 @@
-# Scalar operands as kernel parameters (see scalar.pxd).
+# Scalar operands as kernel parameters (see __init__.pxd).
 #
-# The dtype of a scalar operand says which of its fields hold the value: `integer` for bool and
-# integers, `real` and `imag` for the rest. A Python scalar is weak, so it is rounded to the compute
-# dtype before it is used: x + 0.1 with float16 x adds float16(0.1), as in NumPy.
+# The dtype of a scalar operand decides which of its fields hold the value: `integer` for bool and
+# integers, `real` and `imag` for the others. A Python scalar is weak, so it is rounded to the
+# compute dtype before it is used: x + 0.1 with float16 x adds float16(0.1), as in NumPy.
 
 cdef double round_to(double value, int mantissa, int min_exponent, double largest) noexcept nogil:
-    # Nearest even, with gradual underflow; beyond the largest value, infinity.
+    # Rounds to nearest even, with gradual underflow, and to infinity beyond the largest value.
     cdef int exponent = 0
     cdef double rounded
     if value != value or value == 0 or fabs(value) == HUGE_VAL:
@@ -19,7 +19,7 @@ cdef double round_to(double value, int mantissa, int min_exponent, double larges
 
 
 cdef double round_float(double value, int dtype) noexcept nogil:
-    # bfloat16 and fp8 go through float, as in ml_dtypes; the kernel that stores fp8 rounds it.
+    # bfloat16 and fp8 are rounded through float, as in ml_dtypes; the storing kernel rounds to fp8.
     if dtype == DT_FLOAT16:
         return round_to(value, 10, -14, 65504.0)
     if dtype == DT_BFLOAT16:

@@ -103,7 +103,9 @@ def _two_axes(name, of):
 def _named(function, name, doc, length, axis):
     is_one = axis == "axis"
     source = "Real" if name.replace("2", "n") in FROM_REAL else "Real or complex"
-    made = "Real" if name.replace("2", "n") in TO_REAL else "Complex"
+    is_to_real = name.replace("2", "n") in TO_REAL
+    made = "Real" if is_to_real else "Complex"
+    default = "2 * (extent - 1) along the last axis" if is_to_real else "the extent"
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""Return {doc}
 
@@ -113,6 +115,7 @@ def _named(function, name, doc, length, axis):
         {source}; bool, integers and 16-bit floats become float32.
     {length} : {"int" if is_one else "sequence of int"}, optional
         The length of the signal along `{axis}`, 1 or more; the signal is cut or padded with zeros.
+        Default: {default}.
     {axis} : {"int" if is_one else "sequence of int, optional"}
     norm : {{"backward", "ortho", "forward"}}
         The transform that is divided by the length: the inverse, both (by its square root), or the

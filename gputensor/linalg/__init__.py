@@ -3,8 +3,8 @@
 The last two axes of a tensor are matrices, the others a stack of them. LAPACK computes on the host
 device, and cuSOLVER, through CuPy, on CUDA devices, in the dtype of the tensor; bool, integers and
 16-bit floats are computed in float32, and results for 16-bit floats are rounded to that dtype.
-Singular matrices, and for :func:`cholesky` matrices that are not positive definite, raise
-``numpy.linalg.LinAlgError``.
+:func:`inv` and :func:`solve` of a singular matrix, and :func:`cholesky` of one that is not positive
+definite, raise ``numpy.linalg.LinAlgError``.
 
 >>> import gputensor as gt
 >>> a = gt.asarray([[2.0, 0.0], [0.0, 4.0]], device="host")

@@ -1,7 +1,7 @@
-"""Blocks of ``with`` that change how this process or thread allocates, and change it back.
+"""``with`` blocks that change how this process or thread allocates, and restore it.
 
-Each enters and leaves in one call of C that runs no Python once it has changed anything: a signal
-handler runs before the call or after it, when the ``with`` statement holds the way back already.
+Each enters and leaves in one C call that runs no Python after its first change. A signal handler
+runs before the call or after it, and by then the ``with`` statement will restore the state.
 """
 
 from libc.stdint cimport uint64_t, uintptr_t
@@ -24,15 +24,15 @@ cdef extern from "unistd.h" nogil:
 
 
 cdef class PoolDevices:
-    """The devices on which an object holds its pool; dropped, it holds it on none.
+    """The devices on which an object holds its pool; releases the holds when dropped.
 
     Parameters
     ----------
     pool_id : int
     use_on_oom, no_split : bool
-        The kind of pool, on each of them.
+        The kind of the pool, on each device.
     allocator : pair of int, optional
-        The addresses of the functions that give and take its memory.
+        The addresses of the functions that allocate and free its memory.
     """
 
     cdef uint64_t pool_id
@@ -44,7 +44,7 @@ cdef class PoolDevices:
 
     def __init__(self, uint64_t pool_id, bint use_on_oom, bint no_split, allocator=None):
         if allocator is not None:
-            # Segments name it as long as they exist, which may be after this object.
+            # Never freed: segments refer to it as long as they exist, even after this object.
             self.source = <MemorySource*>malloc(sizeof(MemorySource))
             if self.source == NULL:
                 raise MemoryError
@@ -65,13 +65,13 @@ cdef class PoolDevices:
         return iter([device for device in range(-HOST_DEVICES, MAX_DEVICES - HOST_DEVICES)
                      if self.holds(device)])
 
-    # A device that was closed since, or whose holds are those of the parent of this process, holds
-    # nothing.
+    # A hold does not count if the device has been closed since, or if it was made before a fork, by
+    # the parent process.
     cdef bint holds(self, int device) noexcept:
         return self.held[device + HOST_DEVICES] == 1 + device_generation(device)
 
     def hold(self, int device):
-        """Hold the pool on a device; once."""
+        """Hold the pool on a device; repeated calls have no effect."""
         cdef status_t status
         if self.holds(device):
             return
@@ -89,8 +89,8 @@ cdef class PoolDevices:
 cdef class PoolBlock:
     """Serves the thread's requests on a device from a pool; :class:`gputensor.memory.use_mem_pool`.
 
-    Should the block end in another thread, it ends for the one in which it began; in the child of a
-    fork inside of it, requests are served as outside.
+    If the block ends in another thread, it still ends for the thread in which it began. In the
+    child of a fork inside the block, requests are served as outside.
     """
 
     cdef readonly object pool
@@ -98,7 +98,7 @@ cdef class PoolBlock:
     cdef int number
     cdef uint64_t pool_id
     cdef uint64_t thread
-    cdef int process                # that entered; 0: not entered
+    cdef int process                # the one that entered; 0: not entered
 
     def __init__(self, pool, device=None):
         self.pool = pool
@@ -134,10 +134,10 @@ cdef class PoolBlock:
 
 
 cdef class UncachedBlock:
-    """Has caching off; :class:`gputensor.memory.caching_allocator_disabled`."""
+    """Turns caching off; :class:`gputensor.memory.caching_allocator_disabled`."""
 
     cdef readonly object device
-    cdef list former                # what to bring back, innermost last
+    cdef list former                # the settings to restore, innermost last
 
     def __init__(self, device=None):
         self.device = device
