@@ -1,8 +1,8 @@
-"""The methods of Tensor: which functions are methods too, and under which further names.
+"""The methods of Tensor: the functions that are also methods, and further names for them.
 
 A method is the function of that name with the tensor as its first argument. Functions of compiled
-rooms are bound at import. The others stand for themselves as a `LateMethod`, which imports their
-module at its first use and then binds the function in its own place.
+rooms are bound at import. For the others a `LateMethod` is bound, which imports their module at its
+first use and then replaces itself by the function.
 """
 
 import importlib
@@ -12,7 +12,7 @@ from gputensor.tensor.core import bind_methods
 
 __all__ = ["ALIASES", "BOUND", "IN_PLACE", "LATE", "LateMethod", "table"]
 
-# Functions that are there at import, by room.
+# Functions that are bound at import, by room.
 BOUND = {
     functions: [name for name in functions.__all__ if name not in ("round", "real", "imag")],
     interop: ["astype", "copy"],
@@ -70,7 +70,7 @@ LATE = {
         "nanvar ptp"
     ),
 }
-# Other names of functions, in this package and as methods: NumPy's and PyTorch's.
+# Other names for functions, from NumPy and PyTorch, in this package and as methods.
 ALIASES = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh",
     "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2",
@@ -84,7 +84,7 @@ ALIASES = {
     "sgn": "sign", "sub": "subtract", "swapdims": "swapaxes", "take_along_dim": "take_along_axis",
     "tensor_split": "array_split", "true_divide": "divide", "unbind": "unstack",
 }  # fmt: skip
-# PyTorch's methods that write to the tensor itself: the names of functions with `out`, without _.
+# Functions with `out` that also exist as PyTorch's in-place methods, whose names add an underscore.
 IN_PLACE = (
     "abs acos add asin atan bitwise_and bitwise_not bitwise_or bitwise_xor ceil clamp clip cos "
     "cosh div divide erf erfc exp exp2 expm1 floor floor_divide log log10 log1p log2 logical_and "
@@ -99,7 +99,7 @@ COPIED_BACK = (
 
 
 def places():
-    """Return the room of masks, which is imported when a GPU first has a large one."""
+    """Return the module for masks, which is imported at the first large mask on a GPU."""
     return importlib.import_module("gputensor.tensor.places")
 
 
@@ -114,7 +114,7 @@ functions.find_masked_with(
 
 
 class LateMethod:
-    """Stands for a method until its module has been imported."""
+    """The placeholder of a method until its module has been imported."""
 
     def __init__(self, module, name, method):
         self.module, self.name, self.method = module, name, method
@@ -132,7 +132,7 @@ class LateMethod:
 
 
 class InPlaceMethod:
-    """A function whose result goes to its first argument, as a method."""
+    """A method that writes the result of a function to its first argument."""
 
     def __init__(self, name, has_out=True):
         self.name, self.has_out = name, has_out

@@ -1,10 +1,10 @@
-"""NumPy's functions on tensors: what ``np.add(t, t)`` and ``np.concatenate([t, t])`` do.
+"""NumPy's functions on tensors, such as ``np.add(t, t)`` and ``np.concatenate([t, t])``.
 
-One rule: tensors stay tensors, or there is an error that says so. A function of NumPy is the
-function of this library under the same name, on the device of its tensors. Nothing is copied to the
-host unless the program says ``np.asarray(t)`` or ``t.numpy()``, and nothing from the host to the
-device: arrays beside tensors raise, as with operators. Arguments that choose a layout or forbid a
-conversion (``order``, ``subok``, ``casting="same_kind"``) have no meaning here and are accepted.
+A function of NumPy calls the function of this library with the same name, on the device of its
+tensors; if there is none, it raises. Nothing is copied implicitly: tensors are copied to the host
+only by ``np.asarray(t)`` or ``t.numpy()``, and arrays beside tensors raise, as with operators.
+Arguments that choose a layout or restrict conversions (``order``, ``subok``,
+``casting="same_kind"``) have no meaning here and are accepted.
 """
 
 import importlib
@@ -18,7 +18,7 @@ from gputensor.tensor.interop import astype
 __all__ = ["array_function", "array_ufunc", "ufunc_method"]
 
 COPY = "np.asarray(t) copies a tensor to the host, gt.asarray(a) an array to the device"
-#: The names of ufuncs where they differ from those of this library's functions.
+#: Names of ufuncs that differ from those of this library's functions.
 UFUNCS = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh",
     "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh", "conjugate": "conj",
@@ -26,7 +26,7 @@ UFUNCS = {
     "right_shift": "bitwise_right_shift", "true_divide": "divide", "mod": "remainder",
     "rint": "round",
 }  # fmt: skip
-#: The functions that a method of a ufunc is.
+#: Ufunc -> the function that its method `reduce` calls.
 REDUCE = {
     "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "fmax": "nanmax",
     "fmin": "nanmin", "logical_and": "all", "logical_or": "any",
@@ -34,7 +34,7 @@ REDUCE = {
 ACCUMULATE = {
     "add": "cumsum", "multiply": "cumprod", "maximum": "cummax", "minimum": "cummin",
 }  # fmt: skip
-#: Keywords without a meaning here, with the values that change nothing (None: any).
+#: Keywords without a meaning here, and their accepted values (None: any).
 IGNORED = {
     "order": ("K", "A", "C", None),
     "subok": None,
@@ -43,14 +43,14 @@ IGNORED = {
     "where": (True,),
     "overwrite_input": None,
 }
-#: Functions that reach a tensor by ``like=x`` only: what they make is on its device.
+#: Functions that take a tensor only by ``like=x``; their result is on its device.
 CREATION = frozenset(
     "arange array asanyarray asarray ascontiguousarray empty eye full identity linspace ones zeros"
     .split()
 )  # fmt: skip
 QUANTILES = ("quantile", "percentile", "nanquantile", "nanpercentile")
 FILES = ("save", "savez", "savez_compressed", "savetxt")
-#: Whose results are no tensors.
+#: Functions whose results are not tensors.
 FACTS = {
     "shape": lambda a: a.shape,
     "ndim": lambda a: a.ndim,
@@ -65,7 +65,7 @@ FACTS = {
 
 
 def _dot(a, b, out=None):
-    """NumPy's product over the last axis of `a` and the last but one of `b`."""
+    """Return NumPy's product over the last axis of `a` and the second to last of `b`."""
     gt = _library("numpy")
     if out is not None:
         raise argument_error(TypeError, "np.dot: out", out, "none")
@@ -89,7 +89,7 @@ def _arguments_checked(name, values):
 
 
 def _keywords(name, given):
-    """The keywords that have a meaning here; TypeError for a value that cannot be honoured."""
+    """Return the keywords that have a meaning here; ValueError for a value that is not accepted."""
     kept = {}
     for key, value in given.items():
         if key not in IGNORED or isinstance(value, Tensor):
@@ -107,7 +107,7 @@ def _no_counterpart(name):
 
 
 def _at(name, target, indices, *values):
-    """``np.add.at``: add to the elements that `indices` name, once for each time they do."""
+    """``np.add.at``: add to the elements selected by `indices`; repeated indices add up."""
     gt = _library("numpy")
     if name not in ("add", "subtract"):
         raise _no_counterpart(f"{name}.at")
@@ -171,7 +171,7 @@ def array_ufunc(x, ufunc, method, *inputs, **keywords):
 
 
 def ufunc_method(name, method, *inputs, **keywords):
-    """Compute ``gt.NAME.method(*inputs)``, as NumPy's ufunc of that name does.
+    """Compute ``gt.NAME.method(*inputs)``, like the method of NumPy's ufunc.
 
     >>> import gputensor as gt
     >>> x = gt.zeros(3, device="host")
@@ -191,12 +191,12 @@ def array_function(x, function, types, arguments, keywords):
     tensor([0., 1.], device='host', dtype=float32)
     """
     if not all(issubclass(one, (Tensor, np.ndarray)) for one in types):
-        return NotImplemented  # the other library knows how to hold tensors
+        return NotImplemented  # the other library may handle tensors
     name = function.__name__
     values = [*arguments, *keywords.values()]
     values += [one for value in values if isinstance(value, (list, tuple)) for one in value]
     if name not in CREATION:
-        # Shares of a quantile are read by the host, so they may be an array.
+        # The host reads the fractions of a quantile, so they may be an array.
         _arguments_checked(name, values[:1] if name in QUANTILES else values)
     keywords = _keywords(name, keywords)
     if name == "dot":
@@ -232,7 +232,7 @@ def array_function(x, function, types, arguments, keywords):
 
 
 def _made_like(name, arguments, keywords):
-    """``zeros_like(x, ..., shape=S)`` as ``zeros(S, ...)`` on the device of x."""
+    """Turn ``zeros_like(x, ..., shape=S)`` into ``zeros(S, ...)`` on the device of x."""
     shape = keywords.pop("shape", None)
     if shape is None:
         return name, arguments, keywords

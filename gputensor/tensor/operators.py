@@ -1,7 +1,7 @@
-"""Gives Tensor its operators and methods: the functions that are built on the type.
+"""Binds the operators and methods of Tensor to functions that are built on the type.
 
-Imported once by gputensor/__init__.py. A method is the function of the same name with the tensor
-as its first argument.
+gputensor/__init__.py imports it once. A method is the function of the same name with the tensor as
+its first argument.
 """
 
 import importlib
@@ -17,7 +17,7 @@ from gputensor.tensor.printing import format_number, represent
 
 
 def matmul_in_place(x, other):
-    """Write ``x @ other`` to `x`: what ``x @= other`` does."""
+    """Write ``x @ other`` to `x`; the implementation of ``x @= other``."""
     product = products.matmul(x, other)
     if product.shape != x.shape:
         raise ValueError(
@@ -25,7 +25,7 @@ def matmul_in_place(x, other):
         )
     if not is_same_kind(dtype_code(product.dtype), dtype_code(x.dtype)):
         raise TypeError(
-            f"@=: product: got dtype {product.dtype}; expected one that {x.dtype} can take"
+            f"@=: product: got dtype {product.dtype}; expected a dtype that {x.dtype} can take"
         )
     x[...] = product
     return x
@@ -73,7 +73,7 @@ bind_operators(
 )
 
 
-# Methods that NumPy's ufuncs have, for programs that call them on this library's functions.
+# The methods of NumPy's ufuncs, for programs that call them on this library's functions.
 UFUNC_METHODS = {
     "add": "accumulate at outer reduce",
     "divide": "outer",
@@ -97,7 +97,7 @@ for _name, _methods in UFUNC_METHODS.items():
 
 
 def tolist(x, /):
-    """Return the values as nested Python lists of Python numbers; a number for 0 dimensions.
+    """Return the values as nested lists of Python numbers; a number for 0 dimensions.
 
     >>> import gputensor as gt
     >>> gt.asarray([[1, 2]], device="host").tolist()
@@ -135,7 +135,7 @@ def _round(x, decimals=None, /):
     return x.round(decimals or 0)
 
 
-PROTOCOLS = "gputensor.tensor.numpy_protocols"  # imported at the first function of NumPy
+PROTOCOLS = "gputensor.tensor.numpy_protocols"  # imported at the first call of a NumPy function
 
 
 def _array_ufunc(x, /, ufunc, method, *inputs, **keywords):

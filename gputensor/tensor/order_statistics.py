@@ -1,4 +1,4 @@
-"""Names of NumPy and PyTorch for what sorting and counting give."""
+"""Further names of NumPy and PyTorch based on sorting and counting."""
 
 import operator
 
@@ -39,10 +39,10 @@ def msort(x, /):
 
 
 def bucketize(x, boundaries, /, *, right=False):
-    """Return the number of the range that each element is in, between ascending boundaries.
+    """Return the number of the range between ascending boundaries that contains each element.
 
-    A boundary belongs to the range below it, and with `right` to that above it: PyTorch's sense,
-    the opposite of :func:`digitize`.
+    A boundary belongs to the range below it, or with `right` to the range above it. This is
+    PyTorch's meaning, the opposite of :func:`digitize`.
 
     >>> import gputensor as gt
     >>> x, edges = gt.asarray([1, 2], device="host"), gt.asarray([1, 2], device="host")
@@ -53,9 +53,10 @@ def bucketize(x, boundaries, /, *, right=False):
 
 
 def histc(x, /, bins=100, min=0, max=0):
-    """Return how many elements lie in each of `bins` ranges of one width, as floats of x's dtype.
+    """Return the numbers of elements in each of `bins` equal ranges, as floats of x's dtype.
 
-    The ranges go from `min` to `max`, or over all elements, which are waited for, when both are 0.
+    The ranges extend from `min` to `max`. If both are 0, they cover all elements, which waits for
+    the device.
 
     >>> import gputensor as gt
     >>> histc(gt.asarray([1.0, 2.0, 1.0], device="host"), 4, 0, 3).tolist()

@@ -1,6 +1,7 @@
-"""Methods that say where a tensor is and as what, in PyTorch's and CuPy's words.
+"""Methods for the device and dtype of a tensor, under the names of PyTorch and CuPy.
 
-``x.to`` takes dtypes, devices and tensors in any order; the others are short for it.
+``x.to`` takes a dtype, a device or a tensor in any order; ``x.cpu()``, ``x.float()`` and the like
+are shorthands.
 """
 
 import operator
@@ -29,14 +30,14 @@ def _is_dtype(value):
 
 
 def to(x, /, *targets, device=None, dtype=None, copy=False):
-    """Return `x` with a dtype and on a device; itself when it is so already.
+    """Return `x` converted to a dtype and moved to a device, or `x` itself if nothing changes.
 
     Parameters
     ----------
     *targets : dtype, device or Tensor
-        In any order; a tensor stands for its dtype and its device.
+        In any order; a tensor means its dtype and its device.
     copy : bool
-        Whether to copy in any case.
+        Always copy.
 
     >>> import gputensor as gt
     >>> x = gt.ones(2, device="host")
@@ -53,7 +54,7 @@ def to(x, /, *targets, device=None, dtype=None, copy=False):
             continue
         elif dtype is None and _is_dtype(target):
             dtype = target
-        elif device is None and target == "cpu":  # PyTorch's name of the host
+        elif device is None and target == "cpu":  # PyTorch's name for the host
             device = "host"
         elif isinstance(target, str) and not target.startswith(("cuda", "host")):
             rule = "a dtype such as 'float32', or a device such as 'cuda:0' or 'host'"
@@ -82,7 +83,7 @@ def cpu(x, /):
 
 
 def cuda(x, /, device=None):
-    """Return the tensor on a CUDA device, given as a number, a name or a Device; ``cuda:0`` if not.
+    """Return the tensor on a CUDA device: a number, a name or a Device; default: ``cuda:0``.
 
     >>> import gputensor as gt
     >>> gt.ones(2, device="host").cuda(2.5)
@@ -96,7 +97,7 @@ def cuda(x, /, device=None):
 
 
 def get(x, /):
-    """Return the values as a NumPy array, in CuPy's word; the same as ``numpy()``.
+    """Return the values as a NumPy array; CuPy's name for ``numpy()``.
 
     >>> import gputensor as gt
     >>> gt.zeros(2, device="host").get()
@@ -110,7 +111,7 @@ def _cast(name, dtype):
         return astype(x, dtype, copy=False)
 
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"""Return the tensor as {dtype.name}; itself when it is so already.
+    method.__doc__ = f"""Return the tensor as {dtype.name}; itself if it has this dtype.
 
     >>> import gputensor as gt
     >>> gt.zeros(2, device="host").{name}().dtype.name
@@ -183,7 +184,7 @@ def tobytes(x, /):
 
 
 def view(x, /, *shape_or_dtype):
-    """Return a view in another shape (PyTorch) or of another dtype of the same size (NumPy).
+    """Return a view in another shape (PyTorch) or with another dtype of the same size (NumPy).
 
     >>> import gputensor as gt
     >>> gt.zeros((2, 3), device="host").view(3, -1).shape
@@ -208,7 +209,7 @@ def _is_index(value):
 
 
 def copy_(x, source, /):
-    """Write a tensor or number to the tensor, broadcast and converted, and return it.
+    """Write a tensor or a number, broadcast and converted, to the tensor, and return it.
 
     >>> import gputensor as gt
     >>> gt.zeros(2, device="host").copy_(gt.ones(2, device="host")).tolist()
@@ -224,7 +225,7 @@ def _is_cuda(x):
 
 
 def _real(x):
-    """The real parts as a view; the tensor itself when it is real."""
+    """The real parts as a view; the tensor itself if it is real."""
     return part_view(x, False) if x.dtype.kind == "c" else x
 
 
@@ -233,7 +234,7 @@ def _set_real(x, value):
 
 
 def _imag(x):
-    """The imaginary parts as a view; zeros when the tensor is real."""
+    """The imaginary parts as a view; zeros if the tensor is real."""
     return part_view(x, True) if x.dtype.kind == "c" else zeros_like(x)
 
 

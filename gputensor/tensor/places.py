@@ -1,4 +1,4 @@
-"""What a mask or another rule chooses, found on the device: the host reads one count."""
+"""Elements selected by a mask or another rule, found on the device; the host reads one count."""
 
 from gputensor._arrays.dtypes import float32, int64, uint32
 from gputensor._kernels.order_rules import MARK_TILE, MARK_WORD
@@ -10,9 +10,9 @@ __all__ = ["chosen", "firsts", "picked", "places"]
 
 
 def _marked(x, rule):
-    """The bits and starts of what a rule chooses of a vector, and how many there are. Waits."""
-    problem = "a choice of elements by their values, whose number a run decides,"
-    refuse_in_trace(x, problem, "choose with where(), which keeps the shape")
+    """Return bits and tile offsets of the elements that a rule selects, and their count. Waits."""
+    problem = "a selection whose size depends on values"
+    refuse_in_trace(x, problem, "select with where(), which keeps the shape")
     bits = empty(-(-x.size // MARK_WORD), uint32, device=x.device)
     starts = empty(-(-x.size // MARK_TILE) + 1, int64, device=x.device)
     if x.size == 0:

@@ -1,7 +1,7 @@
-"""How a tensor shows itself: its values as NumPy prints them, its device and its dtype.
+"""The printed form of a tensor: its values as NumPy prints them, its device and its dtype.
 
-Printing copies to the host only what it shows: of a large tensor the corners, which are gathered
-on the device first.
+Only the printed values are copied to the host; the corners of a large tensor are first gathered on
+the device.
 """
 
 import contextlib
@@ -17,8 +17,9 @@ __all__ = [
     "format_number", "get_printoptions", "printoptions", "represent", "set_printoptions",
 ]  # fmt: skip
 
-# What users chose; NumPy's own choices hold for what is not here. Values at each end of an axis
-# that is cut, and elements above which axes are cut, are ours: only what is shown is copied.
+# The options that were set; NumPy's options apply to the others. `edgeitems` (the number of values
+# at each end of a shortened axis) and `threshold` (the number of elements from which axes are
+# shortened) are always ours, because they decide which values are copied.
 _chosen = {"edgeitems": 3, "threshold": 1000}
 _OF_NUMPY = (
     "precision", "threshold", "edgeitems", "linewidth", "suppress", "nanstr", "infstr", "sign",
@@ -32,9 +33,9 @@ _PROFILES = {
 
 
 def _corners(tensor):
-    """The parts of a large tensor that are printed: of a long axis both edges and one value.
+    """Return the parts of a large tensor that are printed: both edges of long axes, and one value.
 
-    The value in the middle of a cut axis stands for what is left out; NumPy replaces it by dots.
+    That value, in the middle of a shortened axis, represents the omitted ones; NumPy prints dots.
     """
     parts, edge = tensor, _chosen["edgeitems"]
     for axis, extent in enumerate(tensor.shape):
@@ -66,7 +67,7 @@ def represent(tensor):
 
 
 def _options(options, name):
-    """NumPy's options of what is given: its own names, and PyTorch's `profile` and `sci_mode`."""
+    """Return NumPy's options for its own names and for PyTorch's `profile` and `sci_mode`."""
     found = {}
     profile = options.pop("profile", None)
     if profile is not None:
@@ -86,21 +87,22 @@ def _options(options, name):
 
 
 def set_printoptions(precision=None, **options):
-    """Choose how tensors are printed; what is not given stays.
+    """Set how tensors are printed; options that are not given keep their values.
 
     Parameters
     ----------
     precision : int, optional
-        Digits of floats.
+        The number of digits of floats.
     threshold, edgeitems, linewidth, suppress, nanstr, infstr, sign, floatmode : optional
-        NumPy's: how many elements are printed in full, how many at each end of a longer axis, the
-        width of a line, whether small numbers are written without exponents, and others.
+        NumPy's options: the number of elements that are printed in full, the number at each end of
+        a longer axis, the width of a line, whether small numbers are printed without exponents, and
+        others.
     profile, sci_mode : optional
-        PyTorch's: "default", "short" or "full"; whether numbers have exponents.
+        PyTorch's options: "default", "short" or "full"; whether numbers have exponents.
 
     Notes
     -----
-    NumPy's own options hold for what was never chosen here.
+    NumPy's own options apply to everything that was never set here.
 
     >>> import gputensor as gt
     >>> with gt.printoptions(precision=2):
@@ -122,7 +124,7 @@ def get_printoptions():
 
 @contextlib.contextmanager
 def printoptions(**options):
-    """Choose how tensors are printed inside a ``with`` block; see :func:`set_printoptions`."""
+    """Set how tensors are printed inside a ``with`` block; see :func:`set_printoptions`."""
     kept = dict(_chosen)
     _chosen.update(_options(options, "printoptions"))
     try:
@@ -133,7 +135,7 @@ def printoptions(**options):
 
 
 def format_number(tensor, spec, /):
-    """Return ``format(tensor, spec)``: of one element as that of a Python number; waits for it.
+    """Return ``format(tensor, spec)``: with a spec, the only element as a Python number. Waits.
 
     >>> import gputensor as gt
     >>> f"{gt.asarray(1.5, device='host'):.3f}"
@@ -143,5 +145,5 @@ def format_number(tensor, spec, /):
         return str(tensor)
     if tensor.size != 1:
         got = Described(f"a tensor of shape {tensor.shape}")
-        raise argument_error(TypeError, "format", got, f"one element to show as {spec!r}")
+        raise argument_error(TypeError, "format", got, f"one element to format as {spec!r}")
     return format(tensor.item(), spec)

@@ -1,6 +1,6 @@
-"""Quantiles: elements at shares of the sorted ones, and medians.
+"""Quantiles and medians.
 
-NaN among the elements is the result, but for the functions with ``nan`` in front.
+If an element is NaN, so is the result, except in the functions whose names begin with ``nan``.
 """
 
 import math
@@ -17,18 +17,18 @@ from gputensor.tensor.sorting import sort
 
 __all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
 
-# How the position between two elements is cut, by NumPy's names.
-METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
+METHODS = ("linear", "lower", "higher", "nearest", "midpoint")  # of quantiles, as in NumPy
 
 
 def _quantile(x, q, axis, method, keepdims, name):
-    """`name` is quantile, or percentile with percentages."""
+    """Return quantiles for `name`, where "percentile" means that `q` is in percent."""
     tensor_argument(x, name)
     q = _shares(q, name)
     if method not in METHODS:
         raise argument_error(ValueError, f"{name}: method", method, f"one of {', '.join(METHODS)}")
     if x.dtype.kind in "cb":
-        raise argument_error(TypeError, f"{name}: x", Described(x.dtype.name), "a real number")
+        rule = "a real dtype other than bool"
+        raise argument_error(TypeError, f"{name}: x", Described(x.dtype.name), rule)
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = [axis_argument(one, x.ndim, name) for one in axes]
     kept = [i for i in range(x.ndim) if i not in axes]
@@ -37,11 +37,11 @@ def _quantile(x, q, axis, method, keepdims, name):
         [*(x.shape[i] for i in kept), math.prod(x.shape[i] for i in axes)],
     )
     if lines.shape[-1] == 0:
-        raise argument_error(ValueError, f"{name}: x", Described("no elements"), "one at least")
+        raise argument_error(ValueError, f"{name}: x", Described("no elements"), "at least one")
     dtype = float64 if x.dtype.kind in "iu" else x.dtype
     ordered = astype(sort(lines), dtype, copy=False)
     result = _between(ordered, q, method)
-    # NaN is last; where there is one, it is the result.
+    # NaN is sorted to the end; if there is one, it is the result.
     last = ordered[..., -1]
     result = fn.where(fn.isnan(last), last, result)
     if keepdims:
@@ -51,7 +51,7 @@ def _quantile(x, q, axis, method, keepdims, name):
 
 
 def _shares(q, name):
-    """The shares from 0 to 1: a float, or a list of them."""
+    """Return `q` as fractions from 0 to 1: a float, or a list of them."""
     shares = q.tolist() if hasattr(q, "tolist") else q
     if hasattr(shares, "__iter__") and not isinstance(shares, str):
         return [_shares(one, name) for one in shares]
@@ -62,7 +62,7 @@ def _shares(q, name):
 
 
 def _between(ordered, shares, method):
-    """The elements at the shares of sorted lines; several shares come as the first axis."""
+    """Return the quantiles of sorted lines; several fractions become the first axis."""
     if isinstance(shares, list):
         return concat([expand_dims(_between(ordered, one, method), 0) for one in shares])
     place = shares * (ordered.shape[-1] - 1)
@@ -78,7 +78,7 @@ def _between(ordered, shares, method):
 
 
 def _cut(a, b, weight):
-    # Between infinities of one sign there is no difference, and none that counts beside one.
+    # With an infinity, the interpolated difference would be NaN; the sum is right.
     is_infinite = fn.logical_or(fn.isinf(a), fn.isinf(b))
     return fn.where(is_infinite, fn.add(a, b), fn.add(a, fn.multiply(fn.subtract(b, a), weight)))
 
@@ -92,16 +92,16 @@ def _into(out, result, name):
 
 @spellings(dim="axis", keepdim="keepdims", interpolation="method")
 def quantile(x, /, q, axis=None, out=None, *, method="linear", keepdims=False):
-    """Return the elements at the shares `q`, from 0 to 1, of the sorted elements over `axis`.
+    """Return quantiles over `axis`: the elements at the fractions `q` of the sorted order.
 
     Parameters
     ----------
     q : float, sequence of float or Tensor
-        Several shares are the first axis of the result.
+        0 to 1. Several fractions become the first axis of the result.
     out : Tensor, optional
         Takes the result.
     method : {"linear", "lower", "higher", "nearest", "midpoint"}
-        What lies between two elements.
+        How to compute a quantile between two elements.
 
     >>> import gputensor as gt
     >>> quantile(gt.asarray([1.0, 2.0, 4.0], device="host"), 0.75).item()
@@ -111,7 +111,7 @@ def quantile(x, /, q, axis=None, out=None, *, method="linear", keepdims=False):
 
 
 def percentile(x, q, /, axis=None, out=None, *, method="linear", keepdims=False):
-    """Return :func:`quantile` for percentages.
+    """Return :func:`quantile`, with `q` in percent.
 
     >>> import gputensor as gt
     >>> percentile(gt.asarray([1.0, 2.0, 4.0], device="host"), 50).item()
@@ -122,9 +122,9 @@ def percentile(x, q, /, axis=None, out=None, *, method="linear", keepdims=False)
 
 @spellings("gputensor.tensor.numerics.torch_results.lower_median", dim="axis", keepdim="keepdims")
 def median(x, /, axis=None, out=None, *, keepdims=False):
-    """Return the middle of the sorted elements over `axis`, the mean of the two of an even number.
+    """Return the median over `axis`; for an even count the mean of the two middle elements.
 
-    PyTorch's gives the lower of the two; here ``dim=`` does, and its position.
+    PyTorch returns the lower of the two and its position; so does a call with ``dim=`` here.
 
     >>> import gputensor as gt
     >>> median(gt.asarray([4.0, 1.0, 2.0, 3.0], device="host")).item()
@@ -137,7 +137,7 @@ def median(x, /, axis=None, out=None, *, keepdims=False):
     "gputensor.tensor.numerics.torch_results.lower_nanmedian", dim="axis", keepdim="keepdims"
 )
 def nanmedian(x, /, axis=None, out=None, *, keepdims=False):
-    """Return the :func:`median` over `axis` without NaN; NaN where there is nothing else.
+    """Return the :func:`median` over `axis`, ignoring NaN; NaN if all elements are.
 
     >>> import gputensor as gt
     >>> nanmedian(gt.asarray([4.0, float("nan"), 2.0], device="host")).item()
@@ -152,7 +152,7 @@ def _axes(x, axis, name):
 
 
 def _weight(place, method):
-    """How far the quantile is from the element below `place` to the one above."""
+    """Return how far the quantile lies between the elements below and above `place`: 0 to 1."""
     low = fn.floor(place)
     if method == "lower":
         return place * 0
@@ -165,7 +165,7 @@ def _weight(place, method):
 
 @spellings(dim="axis", keepdim="keepdims", interpolation="method")
 def nanquantile(x, /, q, axis=None, out=None, *, method="linear", keepdims=False):
-    """Return :func:`quantile` of the elements over `axis` that are not NaN; NaN where none is.
+    """Return :func:`quantile` over `axis` of the elements that are not NaN, or NaN if all are.
 
     >>> import gputensor as gt
     >>> nanquantile(gt.asarray([1.0, float("nan"), 3.0], device="host"), 0.5).item()
@@ -183,7 +183,8 @@ def nanquantile(x, /, q, axis=None, out=None, *, method="linear", keepdims=False
     lines = moveaxis(x, axes, list(range(-len(axes), 0))) if axes else expand_dims(x, -1)
     lines = reshape(lines, [*kept, math.prod(x.shape[i] for i in axes)])
     if lines.shape[-1] == 0:
-        raise argument_error(ValueError, "nanquantile: x", Described("no elements"), "one at least")
+        got = Described("no elements")
+        raise argument_error(ValueError, "nanquantile: x", got, "at least one")
     ordered = sort(lines)
     last = fn.sum(fn.logical_not(fn.isnan(lines)), -1, keepdims=True) - 1
     last = astype(fn.maximum(last, 0), float64)
@@ -196,7 +197,7 @@ def nanquantile(x, /, q, axis=None, out=None, *, method="linear", keepdims=False
         low, high = (take_along_axis(ordered, one, -1) for one in ends)
         weight = astype(_weight(place, method), float64 if x.dtype == float64 else float32)
         between = fn.add(low, fn.multiply(fn.subtract(high, low), weight))
-        # Between infinities of one sign there is no difference, and none that counts beside one.
+        # With an infinity, the interpolated difference would be NaN; the sum is right.
         is_infinite = fn.logical_or(fn.isinf(low), fn.isinf(high))
         between = fn.where(is_infinite, fn.add(low, high), between)
         between = fn.where(fn.equal(weight, 0), low, between)
@@ -209,7 +210,7 @@ def nanquantile(x, /, q, axis=None, out=None, *, method="linear", keepdims=False
 
 
 def nanpercentile(x, q, /, axis=None, out=None, *, method="linear", keepdims=False):
-    """Return :func:`nanquantile` for percentages.
+    """Return :func:`nanquantile`, with `q` in percent.
 
     >>> import gputensor as gt
     >>> nanpercentile(gt.asarray([1.0, float("nan"), 3.0], device="host"), 50).item()

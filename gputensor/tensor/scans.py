@@ -21,7 +21,7 @@ def _result_dtype(x, dtype):
 
 
 def _accumulated(name, x, axis, dtype, out, initial):
-    """`initial` is the value that comes first, or None."""
+    """Return the cumulative results along `axis`, after the value `initial` unless it is None."""
     word = "sum" if name.endswith("sum") else "prod"
     if axis is None:
         x, axis = reshape(x, -1), 0
@@ -31,7 +31,7 @@ def _accumulated(name, x, axis, dtype, out, initial):
     shape = tuple(n + (extra and i == axis) for i, n in enumerate(x.shape))
     if out is not None:
         out = out_argument(out, x, shape, dtype, name)
-    # fp8 is for storage.
+    # fp8 has no arithmetic.
     is_small = dtype.itemsize == 1 and dtype.kind in "fV"
     wide = float32 if is_small else dtype
     x = astype(x, float32) if x.dtype.itemsize == 1 and x.dtype.kind in "fV" else x
@@ -60,7 +60,7 @@ def _scanned(word, out, x, axis):
 
 @spellings(dim="axis")
 def cumsum(x, /, axis=None, dtype=None, out=None):
-    """Return the sums of all elements up to each, along `axis` (None: flattened).
+    """Return the cumulative sums along `axis` (default: flattened).
 
     Bool and integers are summed in 64 bits, as in :func:`sum`.
 
@@ -73,7 +73,7 @@ def cumsum(x, /, axis=None, dtype=None, out=None):
 
 @spellings(dim="axis")
 def cumprod(x, /, axis=None, dtype=None, out=None):
-    """Return the products of all elements up to each, along `axis` (None: flattened).
+    """Return the cumulative products along `axis` (default: flattened).
 
     >>> import gputensor as gt
     >>> cumprod(gt.asarray([1, 2, 3], device="host")).tolist()
@@ -91,7 +91,7 @@ def _standard(name, x, axis, dtype, initial):
 
 
 def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
-    """Return the sums of all elements up to each along `axis`, after a 0 with `include_initial`.
+    """Return the cumulative sums along `axis`, with a leading 0 if `include_initial`.
 
     >>> import gputensor as gt
     >>> cumulative_sum(gt.asarray([1, 2, 3], device="host"), include_initial=True).tolist()
@@ -101,7 +101,7 @@ def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
 
 
 def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
-    """Return the products of all elements up to each along `axis`, after a 1 if so.
+    """Return the cumulative products along `axis`, with a leading 1 if `include_initial`.
 
     >>> import gputensor as gt
     >>> cumulative_prod(gt.asarray([1, 2, 3], device="host")).tolist()

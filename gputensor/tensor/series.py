@@ -1,4 +1,4 @@
-"""Functions of sampled values and of polynomials: interpolation, convolution, running sums."""
+"""Interpolation, convolution, cumulative sums without NaN, and values of polynomials."""
 
 from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error
@@ -17,15 +17,16 @@ __all__ = ["convolve", "correlate", "interp", "nancumprod", "nancumsum", "polyva
 def _vector(x, name):
     if tensor_argument(x, name).ndim != 1 or x.size == 0:
         got = Described(f"shape {x.shape}")
-        raise argument_error(ValueError, f"{name}: x", got, "1 dimension, 1 element at least")
+        raise argument_error(ValueError, f"{name}: x", got, "1 dimension and at least 1 element")
     return x
 
 
 def interp(x, xp, fp, /, left=None, right=None, period=None):
-    """Return the piecewise linear function through the points ``(xp, fp)`` at each of `x`.
+    """Return the piecewise linear function through points ``(xp, fp)``, evaluated at `x`.
 
-    `xp` ascends. Outside it the result is `left` and `right`, the first and last of `fp` unless
-    given. With a `period`, both count modulo that, `xp` has any order, and there is no outside.
+    `xp` must ascend. Outside its range the result is `left` or `right`; default: the first or last
+    element of `fp`. With a `period`, x and `xp` are taken modulo it, `xp` may have any order, and
+    `left` and `right` are ignored.
 
     >>> import gputensor as gt
     >>> xp, fp = gt.asarray([0.0, 1.0], device="host"), gt.asarray([0.0, 10.0], device="host")
@@ -66,7 +67,8 @@ def convolve(a, v, /, mode="full"):
     Parameters
     ----------
     mode : {"full", "same", "valid"}
-        All overlaps, as many values as the longer vector has, or only whole overlaps.
+        All overlaps, the central part with the length of the longer vector, or only complete
+        overlaps.
 
     >>> import gputensor as gt
     >>> convolve(gt.asarray([1, 2, 3], device="host"), gt.asarray([1, 1], device="host")).tolist()
@@ -76,7 +78,7 @@ def convolve(a, v, /, mode="full"):
 
 
 def correlate(a, v, /, mode="valid"):
-    """Return the cross-correlation of two vectors, the conjugate of the second one.
+    """Return the cross-correlation of two vectors, with the second one conjugated.
 
     >>> import gputensor as gt
     >>> correlate(gt.asarray([1, 2, 3], device="host"), gt.asarray([0, 1], device="host")).tolist()
@@ -94,7 +96,7 @@ def _convolved(a, v, mode, name):
     a, v = (v, a) if is_swapped else (a, v)
     dtype = result_type(a, v)
     a, v = astype(a, dtype, copy=False), astype(v, dtype, copy=False)
-    # Row i of the table is `a` after i zeros; its rows are windows of one padded vector.
+    # Row i of the table is `a` after i zeros; the rows are windows of one padded vector.
     count, extent = v.size, a.size + v.size - 1
     padded = zeros(extent + count - 1, dtype, device=a.device)
     padded[count - 1 : count - 1 + a.size] = a
@@ -110,7 +112,7 @@ def _convolved(a, v, mode, name):
     if mode == "valid":
         return result[count - 1 : a.size]
     first = (count - 1) // 2
-    # NumPy centres by the longer vector, whichever comes first.
+    # NumPy centres by the longer vector, regardless of the order.
     return (
         result[first : first + a.size]
         if not is_swapped or name == "convolve"
@@ -145,7 +147,7 @@ def _without_nan(x, value, name):
 
 
 def polyval(p, x, /):
-    """Return the polynomial with coefficients `p`, the highest power first, at each of `x`.
+    """Return the polynomial with coefficients `p`, the highest power first, evaluated at `x`.
 
     >>> import gputensor as gt
     >>> polyval(gt.asarray([1, 0, 2], device="host"), gt.asarray([3, 4], device="host")).tolist()

@@ -1,4 +1,4 @@
-"""Sets of values, and partial orders: what NumPy has beside sort and unique."""
+"""Sets of values, partitions, and sorting by several keys, as in NumPy."""
 
 from gputensor._arrays.promotion import result_type
 from gputensor.tensor import functions as fn
@@ -14,13 +14,13 @@ __all__ = [
 
 
 def _both(x1, x2, name):
-    """The values of both, ascending and once each; NaN is one value, as in :func:`unique`."""
+    """Return the unique values of both, ascending; NaN counts once, as in :func:`unique`."""
     dtype = result_type(tensor_argument(x1, name), tensor_argument(x2, name))
     return (unique(astype(reshape(one, -1), dtype, copy=False)) for one in (x1, x2))
 
 
 def union1d(x1, x2, /):
-    """Return the values of x1 or x2, ascending and once each.
+    """Return the unique values that are in x1 or x2, ascending.
 
     >>> import gputensor as gt
     >>> x, y = gt.asarray([3, 1], device="host"), gt.asarray([1, 2], device="host")
@@ -31,7 +31,7 @@ def union1d(x1, x2, /):
 
 
 def intersect1d(x1, x2, /):
-    """Return the values of both x1 and x2, ascending and once each.
+    """Return the unique values that are in both x1 and x2, ascending.
 
     >>> import gputensor as gt
     >>> x, y = gt.asarray([3, 1], device="host"), gt.asarray([1, 2], device="host")
@@ -43,7 +43,7 @@ def intersect1d(x1, x2, /):
 
 
 def setdiff1d(x1, x2, /):
-    """Return the values of x1 that are not in x2, ascending and once each.
+    """Return the unique values of x1 that are not in x2, ascending.
 
     >>> import gputensor as gt
     >>> x, y = gt.asarray([3, 1], device="host"), gt.asarray([1, 2], device="host")
@@ -55,7 +55,7 @@ def setdiff1d(x1, x2, /):
 
 
 def setxor1d(x1, x2, /):
-    """Return the values of just one of x1 and x2, ascending and once each.
+    """Return the unique values that are in exactly one of x1 and x2, ascending.
 
     >>> import gputensor as gt
     >>> x, y = gt.asarray([3, 1], device="host"), gt.asarray([1, 2], device="host")
@@ -68,7 +68,7 @@ def setxor1d(x1, x2, /):
 
 
 def partition(x, kth, /, axis=-1):
-    """Return `x` ordered so that element `kth` is where sorting puts it: sorted as a whole.
+    """Return `x` with element `kth` at its sorted position; here `x` is sorted completely.
 
     >>> import gputensor as gt
     >>> partition(gt.asarray([3, 1, 2], device="host"), 1).tolist()
@@ -78,7 +78,7 @@ def partition(x, kth, /, axis=-1):
 
 
 def argpartition(x, kth, /, axis=-1):
-    """Return the indices that :func:`partition` orders by: those of :func:`argsort`.
+    """Return the indices by which :func:`partition` orders; the same as :func:`argsort`.
 
     >>> import gputensor as gt
     >>> argpartition(gt.asarray([3, 1, 2], device="host"), 1).tolist()
@@ -88,7 +88,7 @@ def argpartition(x, kth, /, axis=-1):
 
 
 def lexsort(keys, /):
-    """Return the indices that sort by several keys, the last one first.
+    """Return the indices that sort by several keys; the last key is the most significant.
 
     >>> import gputensor as gt
     >>> first, second = gt.asarray([2, 1, 1], device="host"), gt.asarray([0, 1, 0], device="host")

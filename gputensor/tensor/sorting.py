@@ -1,6 +1,6 @@
-"""Sorted tensors, and what is made of them: unique elements, greatest ones, membership.
+"""Sorting, and functions based on it: unique elements, selection, membership.
 
-NaN comes last in ascending order. What needs no kernel of its own is made of `sort`, `argsort` and
+NaN comes last in ascending order. Functions without a kernel of their own use `sort`, `argsort` and
 `searchsorted`; the number of unique elements is the only value that the host reads.
 """
 
@@ -37,19 +37,19 @@ __all__ = [
 ]  # fmt: skip
 
 
-# A selection of more is sorted whole; `topk` of few rows that are longer goes by parts.
+# `topk` sorts completely for a larger k, and selects few rows above LONG_SELECTION in parts.
 LARGEST_K = 2048
 LONG_SELECTION = 1 << 17
 FEW_ROWS = 64
 
 
 def _known(x):
-    """`x` in a dtype whose order the kernels know: fp8 as float32."""
+    """Return `x` in a dtype that the kernels can order: fp8 becomes float32."""
     return astype(x, float32) if x.dtype.itemsize == 1 and x.dtype.kind in "fV" else x
 
 
 def _rows(x, axis):
-    """The lines along an axis as dense rows, and the shape with that axis last."""
+    """Return the lines along an axis as dense rows, and the shape with that axis last."""
     moved = moveaxis(x, axis, -1)
     return reshape(moved.contiguous(), (-1, x.shape[axis])), moved.shape
 
@@ -66,7 +66,7 @@ def _line(x, axis, name):
 
 @spellings("gputensor.tensor.numerics.torch_results.sort_with_indices", dim="axis")
 def sort(x, /, axis=-1, *, descending=False, stable=True):
-    """Return a sorted copy along `axis` (None: flattened).
+    """Return a copy sorted along `axis`; None sorts the flattened tensor.
 
     >>> import gputensor as gt
     >>> sort(gt.asarray([3, 1, 2], device="host"), descending=True).tolist()
@@ -86,7 +86,7 @@ def sort(x, /, axis=-1, *, descending=False, stable=True):
 
 
 def _new(x, dtype=None):
-    """New row-major memory with the shape of `x`."""
+    """Return an empty row-major tensor with the shape of `x`."""
     return empty(x.shape, x.dtype if dtype is None else dtype, device=x.device)
 
 
@@ -106,9 +106,9 @@ def sort_in_place(x, /, axis=-1):
 
 @spellings(dim="axis")
 def argsort(x, /, axis=-1, *, descending=False, stable=True):
-    """Return the int64 positions that sort `x` along `axis` (None: flattened).
+    """Return the int64 positions that sort `x` along `axis`; None sorts the flattened tensor.
 
-    Equal elements keep their order.
+    Equal elements keep their order, so `stable` has no effect.
 
     >>> import gputensor as gt
     >>> argsort(gt.asarray([3, 1, 2], device="host")).tolist()
@@ -134,7 +134,7 @@ class TopK(NamedTuple):
 
 @spellings(dim="axis")
 def topk(x, /, k, axis=-1, *, largest=True):
-    """Return the `k` greatest (or least) elements along `axis` in order, and their positions.
+    """Return the `k` greatest (or least) elements along `axis`, sorted, and their positions.
 
     >>> import gputensor as gt
     >>> values, indices = topk(gt.asarray([3, 1, 2], device="host"), 2)
@@ -157,7 +157,7 @@ def topk(x, /, k, axis=-1, *, largest=True):
 
 
 def _selected(rows, k, is_largest):
-    """The first k of each sorted row, and their columns; of few long rows first of their parts."""
+    """Return the first k of each sorted row, and their columns; few long rows are done in parts."""
     count, columns = rows.shape
     if columns >= LONG_SELECTION and count < FEW_ROWS and k <= columns >> 6:
         parts = min(1024, columns // max(1 << 14, 4 * k))
@@ -181,15 +181,15 @@ def _selected(rows, k, is_largest):
 
 
 def searchsorted(x, values, /, side="left", sorter=None):
-    """Return where `values` would be put into the sorted vector `x` to keep it sorted.
+    """Return the positions at which `values` would be inserted into sorted `x` to keep it sorted.
 
     Parameters
     ----------
     x : Tensor
-        One dimension, in ascending order, or with `sorter` in any.
+        One dimension, in ascending order; with `sorter` in any order.
     values : Tensor or number
     side : {"left", "right"}
-        Before or behind equal elements.
+        The position before or after equal elements.
     sorter : Tensor, optional
         The positions that sort `x`.
 
@@ -242,7 +242,7 @@ class UniqueInverse(NamedTuple):
 
 
 def unique_values(x, /):
-    """Return the different elements in ascending order; each NaN is another one. Waits.
+    """Return the unique elements in ascending order; each NaN is unique. Waits.
 
     >>> import gputensor as gt
     >>> unique_values(gt.asarray([3, 1, 3], device="host")).tolist()
@@ -257,7 +257,7 @@ def _different(x, equal_nan):
 
 
 def _all(x, equal_nan, name):
-    """The values, first positions, inverse and counts of all elements."""
+    """Return the unique values, their first positions, the inverse, and the counts."""
     flat = reshape(tensor_argument(x, name), -1)
     order = argsort(flat)
     ordered = take(flat, order)
@@ -272,7 +272,7 @@ def _all(x, equal_nan, name):
 
 
 def unique_all(x, /):
-    """Return the different elements, where each is first, which one each element is, and counts.
+    """Return the unique elements, first positions, each element's number, and counts. Waits.
 
     >>> import gputensor as gt
     >>> [part.tolist() for part in unique_all(gt.asarray([3, 1, 3], device="host"))]
@@ -282,7 +282,7 @@ def unique_all(x, /):
 
 
 def unique_counts(x, /):
-    """Return the different elements and how often each comes.
+    """Return the unique elements and their counts. Waits.
 
     >>> import gputensor as gt
     >>> [part.tolist() for part in unique_counts(gt.asarray([3, 1, 3], device="host"))]
@@ -293,7 +293,7 @@ def unique_counts(x, /):
 
 
 def unique_inverse(x, /):
-    """Return the different elements, and which of them each element is.
+    """Return the unique elements, and for each element its position among them. Waits.
 
     >>> import gputensor as gt
     >>> [part.tolist() for part in unique_inverse(gt.asarray([3, 1, 3], device="host"))]
@@ -304,7 +304,7 @@ def unique_inverse(x, /):
 
 
 def _unique_rows(x, axis):
-    """The different slices along an axis in lexical order, and their :func:`_all`."""
+    """Return the unique slices along an axis in lexical order, and the others as :func:`_all`."""
     axis = axis_argument(axis, x.ndim, "unique")
     moved = moveaxis(x, axis, 0)
     rows = reshape(moved.contiguous(), (x.shape[axis], math.prod(moved.shape[1:])))
@@ -334,9 +334,9 @@ def unique(
     *,
     equal_nan=True,
 ):
-    """Return the different elements in ascending order, with indices and counts as in NumPy.
+    """Return the unique elements in ascending order, with indices and counts as in NumPy. Waits.
 
-    With `axis`, the different slices along it, in lexical order; NaN in slices are different.
+    With `axis`, return the unique slices along it, in lexical order; slices with NaN are unique.
 
     >>> import gputensor as gt
     >>> unique(gt.asarray([3, 1, 3], device="host")).tolist()
@@ -354,7 +354,7 @@ def unique(
 
 
 def isin(x1, x2, /, assume_unique=False, invert=False):
-    """Return where elements of x1 are in x2; NaN is in nothing.
+    """Return, for each element of x1, whether it is in x2; False for NaN.
 
     >>> import gputensor as gt
     >>> x = gt.arange(4, device="host")

@@ -1,4 +1,4 @@
-"""Statistics put together from reductions: ranges, sums that leave NaN out, weighted means."""
+"""Statistics composed of reductions: ranges, reductions that ignore NaN, means, covariances."""
 
 import math
 
@@ -26,7 +26,7 @@ __all__ = [
 
 
 def ptp(x, /, axis=None, out=None, keepdims=False):
-    """Return the greatest less the least element over `axis`.
+    """Return the greatest minus the least element over `axis`.
 
     >>> import gputensor as gt
     >>> ptp(gt.asarray([3, 1, 7], device="host")).item()
@@ -41,13 +41,13 @@ def _may_be_nan(x, name):
 
 
 def _filled(x, value, name):
-    """`x` with a number in place of NaN."""
+    """Return `x` with NaN replaced by a number."""
     return fn.where(fn.isnan(x), value, x) if _may_be_nan(x, name) else x
 
 
 @spellings(dim="axis", keepdim="keepdims")
 def nansum(x, /, axis=None, dtype=None, out=None, keepdims=False):
-    """Return the sum over `axis` without NaN; arguments as for :func:`sum`.
+    """Return the sum over `axis`, ignoring NaN; arguments as in :func:`sum`.
 
     >>> import gputensor as gt
     >>> nansum(gt.asarray([1.0, float("nan")], device="host")).item()
@@ -57,7 +57,7 @@ def nansum(x, /, axis=None, dtype=None, out=None, keepdims=False):
 
 
 def nanprod(x, /, axis=None, dtype=None, out=None, keepdims=False):
-    """Return the product over `axis` without NaN; arguments as for :func:`sum`.
+    """Return the product over `axis`, ignoring NaN; arguments as in :func:`sum`.
 
     >>> import gputensor as gt
     >>> nanprod(gt.asarray([2.0, float("nan")], device="host")).item()
@@ -75,7 +75,7 @@ def _nan_extreme(reduce, worst, name, x, axis, out, keepdims):
 
 
 def nanmax(x, /, axis=None, out=None, keepdims=False):
-    """Return the greatest element over `axis` that is not NaN; NaN where all are.
+    """Return the greatest element over `axis`, ignoring NaN; NaN if all elements are.
 
     >>> import gputensor as gt
     >>> nanmax(gt.asarray([2.0, float("nan")], device="host")).item()
@@ -85,7 +85,7 @@ def nanmax(x, /, axis=None, out=None, keepdims=False):
 
 
 def nanmin(x, /, axis=None, out=None, keepdims=False):
-    """Return the least element over `axis` that is not NaN; NaN where all are.
+    """Return the least element over `axis`, ignoring NaN; NaN if all elements are.
 
     >>> import gputensor as gt
     >>> nanmin(gt.asarray([2.0, float("nan")], device="host")).item()
@@ -95,9 +95,10 @@ def nanmin(x, /, axis=None, out=None, keepdims=False):
 
 
 def nanargmax(x, /, axis=None, *, keepdims=False):
-    """Return the index of the greatest element along `axis` that is not NaN.
+    """Return the index of the greatest element along `axis`, ignoring NaN.
 
-    A slice of NaN alone gives 0: NumPy raises, but the values are on the device.
+    If all elements of a slice are NaN, its index is 0. NumPy raises then, but here that would have
+    to wait for the device.
 
     >>> import gputensor as gt
     >>> nanargmax(gt.asarray([float("nan"), 2.0], device="host")).item()
@@ -107,7 +108,7 @@ def nanargmax(x, /, axis=None, *, keepdims=False):
 
 
 def nanargmin(x, /, axis=None, *, keepdims=False):
-    """Return the index of the least element along `axis` that is not NaN; see :func:`nanargmax`.
+    """Return the index of the least element along `axis`, ignoring NaN; see :func:`nanargmax`.
 
     >>> import gputensor as gt
     >>> nanargmin(gt.asarray([float("nan"), 2.0], device="host")).item()
@@ -118,7 +119,7 @@ def nanargmin(x, /, axis=None, *, keepdims=False):
 
 @spellings(dim="axis", keepdim="keepdims")
 def nanmean(x, /, axis=None, dtype=None, out=None, keepdims=False):
-    """Return the mean over `axis` without NaN; NaN where there is nothing else.
+    """Return the mean over `axis`, ignoring NaN; NaN if all elements are.
 
     >>> import gputensor as gt
     >>> nanmean(gt.asarray([1.0, float("nan"), 3.0], device="host")).item()
@@ -133,7 +134,7 @@ def nanmean(x, /, axis=None, dtype=None, out=None, keepdims=False):
 
 
 def nanvar(x, /, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
-    """Return the variance over `axis` without NaN; arguments as for :func:`var`.
+    """Return the variance over `axis`, ignoring NaN; arguments as in :func:`var`.
 
     >>> import gputensor as gt
     >>> nanvar(gt.asarray([1.0, float("nan"), 3.0], device="host")).item()
@@ -150,7 +151,7 @@ def nanvar(x, /, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
 
 
 def nanstd(x, /, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
-    """Return the standard deviation over `axis` without NaN; arguments as for :func:`std`.
+    """Return the standard deviation over `axis`, ignoring NaN; arguments as in :func:`std`.
 
     >>> import gputensor as gt
     >>> nanstd(gt.asarray([1.0, float("nan"), 3.0], device="host")).item()
@@ -165,9 +166,9 @@ def average(x, /, axis=None, weights=None, returned=False, *, keepdims=False):
     Parameters
     ----------
     weights : Tensor, optional
-        Of the shape of `x`, or one number for each element along a single `axis`.
+        With the shape of `x`, or a vector with a weight for each element along a single `axis`.
     returned : bool
-        Whether the sum of the weights comes too, as the second of a pair.
+        Return a pair of the mean and the sum of the weights.
 
     >>> import gputensor as gt
     >>> x, w = gt.asarray([1.0, 3.0], device="host"), gt.asarray([3.0, 1.0], device="host")
@@ -198,16 +199,16 @@ def average(x, /, axis=None, weights=None, returned=False, *, keepdims=False):
 
 
 def cov(x, y=None, rowvar=True, bias=False, ddof=None):
-    """Return the covariance matrix of variables that are rows, or columns without `rowvar`.
+    """Return the covariance matrix of variables, which are rows, or columns without `rowvar`.
 
     Parameters
     ----------
     x : Tensor
-        One variable, or a matrix of them.
+        A vector, which is one variable, or a matrix of variables.
     y : Tensor, optional
         Further variables.
     bias, ddof
-        The divisor is the number of observations less `ddof`, which is 0 with `bias`, else 1.
+        The divisor is the number of observations minus `ddof`; default: 0 with `bias`, otherwise 1.
 
     >>> import gputensor as gt
     >>> cov(gt.asarray([[1.0, 2.0], [3.0, 5.0]], device="host")).tolist()
@@ -225,7 +226,7 @@ def cov(x, y=None, rowvar=True, bias=False, ddof=None):
 
 def _variables(x, rowvar):
     if tensor_argument(x, "cov").ndim > 2:
-        raise argument_error(ValueError, "cov: x", Described(f"{x.ndim} dimensions"), "2 or less")
+        raise argument_error(ValueError, "cov: x", Described(f"{x.ndim} dimensions"), "at most 2")
     x = astype(x, result_type(x.dtype, float64), copy=False) if x.dtype.kind in "iub" else x
     if x.ndim < 2:
         return reshape(x, (1, -1))
@@ -233,7 +234,7 @@ def _variables(x, rowvar):
 
 
 def corrcoef(x, y=None, rowvar=True):
-    """Return the correlation coefficients of variables; arguments as for :func:`cov`.
+    """Return the correlation coefficients of variables; arguments as in :func:`cov`.
 
     >>> import gputensor as gt
     >>> corrcoef(gt.asarray([[1.0, 2.0], [3.0, 5.0]], device="host")).tolist()

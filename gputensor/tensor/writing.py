@@ -1,4 +1,4 @@
-"""Functions that choose among tensors or write into one by places and masks."""
+"""Functions that select among tensors, or write to one by positions and masks."""
 
 import math
 
@@ -18,7 +18,7 @@ __all__ = [
 
 
 def copyto(target, source, /, *, where=True):
-    """Write `source` to `target`, where the mask `where` is true.
+    """Write `source` to `target` where the mask `where` is true.
 
     >>> import gputensor as gt
     >>> x = gt.zeros(2, device="host")
@@ -35,9 +35,9 @@ def copyto(target, source, /, *, where=True):
 
 
 def putmask(x, mask, values, /):
-    """Write `values` where `mask` is true: a number, a tensor of the shape of x, or a shorter one.
+    """Write `values` to `x` where `mask` is true: a number, or a tensor.
 
-    The values of a tensor of another size are repeated; each goes to its place in `x`.
+    The values of a tensor with another shape are repeated in row-major order to the shape of `x`.
 
     >>> import gputensor as gt
     >>> x = gt.asarray([1, 2, 3, 4], device="host")
@@ -53,7 +53,7 @@ def putmask(x, mask, values, /):
 
 
 def place(x, mask, values, /):
-    """Write `values` one after the other, again from the first, to the places of a mask.
+    """Write successive `values`, repeated if necessary, to `x` where `mask` is true. Waits.
 
     >>> import gputensor as gt
     >>> x = gt.asarray([1, 2, 3, 4], device="host")
@@ -65,13 +65,13 @@ def place(x, mask, values, /):
     places = mask.nonzero()
     count = places[0].size
     if count and not values.size:
-        raise argument_error(ValueError, "place: values", Described("no elements"), "one at least")
+        raise argument_error(ValueError, "place: values", Described("no elements"), "at least one")
     if count:
         x[places] = values[fn.remainder(arange(count, device=x.device), values.size)]
 
 
 def put(x, indices, values, /):
-    """Write `values` to the places of a row-major tensor, counted through all axes.
+    """Write `values` to elements of `x`, selected by flat row-major indices.
 
     >>> import gputensor as gt
     >>> x = gt.zeros((2, 2), device="host")
@@ -86,7 +86,7 @@ def put(x, indices, values, /):
 
 
 def select(conditions, choices, /, default=0):
-    """Return, in each place, the choice of the first condition that holds there.
+    """Return, for each element, the choice of the first condition that is true there.
 
     >>> import gputensor as gt
     >>> x = gt.arange(4, device="host")
@@ -95,7 +95,8 @@ def select(conditions, choices, /, default=0):
     """
     if len(conditions) != len(choices) or not len(conditions):
         got = Described(f"{len(conditions)} conditions for {len(choices)} choices")
-        raise argument_error(ValueError, "select: conditions", got, "as many as choices, 1 or more")
+        rule = "as many as choices, at least one"
+        raise argument_error(ValueError, "select: conditions", got, rule)
     result = default
     for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):
         result = fn.where(condition, choice, result)
@@ -103,7 +104,7 @@ def select(conditions, choices, /, default=0):
 
 
 def choose(index, choices, /):
-    """Return, in each place, the element of the choice that the integer `index` names there.
+    """Return elements of the choices, selected by the integer `index` at each place.
 
     >>> import gputensor as gt
     >>> a, b = gt.asarray([1, 2], device="host"), gt.asarray([10, 20], device="host")
@@ -118,7 +119,7 @@ def choose(index, choices, /):
 
 
 def block(arrays, /):
-    """Return tensors joined as nested lists lay them out: the innermost along the last axis.
+    """Return tensors joined like nested lists: the innermost lists along the last axis.
 
     >>> import gputensor as gt
     >>> one = gt.ones((1, 1), device="host")
@@ -145,9 +146,9 @@ def block(arrays, /):
 
 
 def apply_along_axis(function, axis, x, /, *arguments, **keywords):
-    """Return the results of a function of vectors for each vector of `x` along `axis`.
+    """Return the results of `function` for each vector of `x` along `axis`.
 
-    It is called once for each vector. A function of several dimensions is much faster.
+    `function` is called once for each vector; a function that takes an axis is much faster.
 
     >>> import gputensor as gt
     >>> apply_along_axis(gt.sum, 1, gt.ones((2, 3), device="host")).tolist()
@@ -162,9 +163,9 @@ def apply_along_axis(function, axis, x, /, *arguments, **keywords):
 
 
 def _added(x, axis, index, source):
-    """x plus the sums of what `source` has for each index, all dense with three axes.
+    """Return x plus the sums of `source` for each index.
 
-    Floats of 16 bits are summed as float32, small integers as int32.
+    16-bit floats are summed in float32, integers of fewer than 32 bits in int32.
     """
     narrow = x.dtype.itemsize < 4
     dtype = x.dtype if not narrow else float32 if x.dtype.kind in "fV" else int32
@@ -188,10 +189,9 @@ def _check_sum(x, index, name):
 
 @spellings(dim="axis")
 def index_add(x, /, axis, index, source, *, alpha=1):
-    """Return `x` with the slices of `source` added to those that `index` names along `axis`.
+    """Return `x` with slices of `source` added to slices along `axis`, selected by `index`.
 
-    A slice that is named several times receives the sum, in an order that is not fixed on a GPU.
-    Floats of 16 bits are summed in float32.
+    Repeated indices add up, on a GPU in no fixed order. 16-bit floats are summed in float32.
 
     >>> import gputensor as gt
     >>> x, index = gt.zeros(3, device="host"), gt.asarray([2, 2, 0], device="host")
@@ -211,10 +211,9 @@ def index_add(x, /, axis, index, source, *, alpha=1):
 
 @spellings(dim="axis", src="source")
 def scatter_add(x, /, axis, index, source):
-    """Return `x` with each element of `source` added where `index` names it along `axis`.
+    """Return `x` with elements of `source` added to elements along `axis`, selected by `index`.
 
-    An element that is named several times receives the sum, in an order that is not fixed on a
-    GPU. Floats of 16 bits are summed in float32.
+    Repeated indices add up, on a GPU in no fixed order. 16-bit floats are summed in float32.
 
     >>> import gputensor as gt
     >>> x, index = gt.zeros((1, 3), device="host"), gt.asarray([[2, 2]], device="host")

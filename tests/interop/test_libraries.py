@@ -31,7 +31,7 @@ def test_numpy_functions_take_tensors_by_copy():
     assert np.sort(np.asarray(x), axis=None).tolist() == [1, 2, 3, 4]
     assert np.asarray(x, dtype="float64").dtype == np.float64
     with pytest.raises(
-        ValueError, match="copy: got False; expected True or None, since NumPy's array is a copy"
+        ValueError, match="copy: got False; expected True or None, because NumPy's array is a copy"
     ):
         np.asarray(x, copy=False)
 

@@ -179,7 +179,7 @@ DIFFERENCES = {
             "the same",
             "reads the nearest element, not a wrapped one; raises in `gt.checked_indices()`",
         ),
-        ("scatter_add", "scatter_add", "returns the result, summed in float64"),
+        ("scatter_add", "scatter_add", "returns the result; 16-bit floats are summed in float32"),
         ("random.default_rng", "random", "other numbers, from Philox"),
     ),
     "PyTorch": (

@@ -16,9 +16,9 @@ def test_an_index_out_of_range_raises_where_indices_are_checked(rng):
     high, low = gt.asarray([1, 5], device="cuda"), gt.asarray([-6], device="cuda")
     assert x[high].tolist() == [1, 4] and x[low].tolist() == [0]
     with gt.checked_indices():
-        with pytest.raises(IndexError, match="index: got 5 for axis 0; expected one within"):
+        with pytest.raises(IndexError, match="index: got 5 for axis 0; expected an index within"):
             x[high]
-        with pytest.raises(IndexError, match="index: got -6 for axis 0; expected one within"):
+        with pytest.raises(IndexError, match="index: got -6 for axis 0; expected an index within"):
             x[low] = 3
         assert x[gt.asarray([-5, 4], device="cuda")].tolist() == [0, 4]
     assert x[high].tolist() == [1, 4] and x.tolist() == [0, 1, 2, 3, 4]

@@ -1,4 +1,4 @@
-"""Reading the arguments that many functions share, with one wording for each mistake."""
+"""Parsing of arguments that many functions share, with one wording for each mistake."""
 
 cdef dict CODES = dtypes.CODES
 cdef object look_up = dtypes.dtype_code
@@ -26,10 +26,10 @@ cdef int shape_argument(object shape, int64_t* out) except -1:
         if out[ndim] < 0:
             raise ValueError(f"shape: got the extent {out[ndim]}; expected 0 or more")
         if out[ndim] and size > MAX_SIZE // out[ndim]:
-            # Without elements it is no question of memory.
+            # A shape with an extent of 0 needs no memory.
             kind = ValueError if 0 in shape else OutOfMemoryError
-            raise kind(f"shape: got {tuple(shape)}; expected no more elements than there are "
-                       "addresses")
+            raise kind(f"shape: got {tuple(shape)}; expected at most 2**58 elements, counted "
+                       "without the axes of extent 0")
         size *= out[ndim] or 1      # a view or a sum may lose the axis of extent 0
         ndim += 1
     return ndim
@@ -45,8 +45,7 @@ cdef int64_t count_argument(object count, str name, str argument) except -1:
     if value < 0:
         raise ValueError(f"{name}: {argument}: got {value}; expected 0 or more")
     if value > MAX_SIZE:
-        raise ValueError(f"{name}: {argument}: got {value}; expected no more elements than there "
-                         "are addresses")
+        raise ValueError(f"{name}: {argument}: got {value}; expected at most 2**58 elements")
     return value
 
 
@@ -56,7 +55,7 @@ cdef int64_t diagonal_argument(object k, str name) except? -1:
         value = PyNumber_Index(k)
     except TypeError:
         raise TypeError(f"{name}: k: got {type(k).__name__}; expected an int") from None
-    # Beyond the longest axis all diagonals are alike: empty.
+    # All diagonals beyond the longest axis are empty.
     return max(-MAX_SIZE, min(value, MAX_SIZE))
 
 
@@ -126,7 +125,7 @@ cpdef Tensor tensor_argument(object value, str name):
 
 
 def out_argument(out, Tensor like, tuple shape, dtype, str name):
-    """Return `out` when it can take a result of `shape` and `dtype` on the device of `like`.
+    """Return `out` if it can take a result of `shape` and `dtype` on the device of `like`.
 
     >>> out_argument(gt.zeros(2, device="host"), gt.zeros(3, device="host"), (3,), "int8", "roll")
     Traceback (most recent call last):
@@ -141,7 +140,7 @@ def out_argument(out, Tensor like, tuple shape, dtype, str name):
 
 
 def may_share(Tensor target, Tensor source):
-    """Whether the two may share bytes: what is written to one is perhaps read from the other.
+    """Return whether the two may share bytes, so that a write to one may change the other.
 
     >>> x = gt.zeros(4, device="host")
     >>> may_share(x[:2], x[2:]), may_share(x[1:], x[:2])

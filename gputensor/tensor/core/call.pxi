@@ -43,7 +43,7 @@ cdef object whole_number(object value, int dtype):
     return number
 
 
-# Fills a scalar operand; OverflowError when the number does not fit an integer `dtype`.
+# Fills a scalar operand; OverflowError if the number does not fit an integer `dtype`.
 cdef int fill_scalar(Operand* out, object value, int dtype) except -1:
     cdef int kind = dtype_kind(dtype)
     cdef object number
@@ -135,7 +135,7 @@ cdef int choose_dtypes(int op, str name, int common, int rule, int* compute,
     cdef int kind = dtype_kind(common)
     if kind == KIND_SMALL and rule != RULE_WHERE and op != OP_COPY:
         raise TypeError(f"{name}: dtype: got {DTYPES[common].name}, a type for storage; expected "
-                        "one that computes (convert the tensor with astype)")
+                        "a dtype with arithmetic (convert the tensor with astype)")
     compute[0] = common
     if rule == RULE_FLOAT or rule == RULE_CLASSIFY:
         if kind < KIND_FLOAT:
@@ -185,9 +185,9 @@ cdef int common_dtype(str name, tuple arguments, int rule) except -1:
 
 
 cdef int widen_for_numbers(int common, tuple arguments) except -1:
-    """Where to compare integers with a number that their dtype does not hold.
+    """Return the dtype in which to compare integers with a number that does not fit theirs.
 
-    int64 when that holds both; otherwise float64, for an infinity in place of the number.
+    int64 if both fit it; otherwise float64, and an infinity replaces the number.
     """
     low, high = INTEGER_LIMITS[common]
     for value in arguments:
@@ -199,7 +199,7 @@ cdef int widen_for_numbers(int common, tuple arguments) except -1:
 
 
 cdef object number_for(object value, Tensor tensor, int compute, int rule):
-    """The number to compute with: an infinity for one beyond all integers it is compared with."""
+    """Return the number to compute with: an infinity if no integer compared with it reaches it."""
     if (rule == RULE_COMPARE and dtype_kind(compute) == KIND_FLOAT
             and dtype_kind(tensor.dtype_code) < KIND_FLOAT and number_kind(value) == 1):
         return INFINITY if value > 0 else -INFINITY
@@ -239,8 +239,8 @@ cdef Tensor elementwise_tensor(int op, str name, tuple arguments, object out, in
                         DT_BOOL if rule == RULE_WHERE and i == 0 else compute)
             if (op == OP_POW and i == 1 and inputs[i].integer < 0
                     and dtype_kind(compute) == KIND_INT):
-                raise ValueError(f"{name}: got the exponent {arguments[i]}; expected 0 or more, "
-                                 "since integers have no negative integer powers")
+                raise ValueError(f"{name}: exponent: got {arguments[i]}; expected 0 or more, "
+                                 "because integers have no negative integer powers")
     if out is None:
         result = empty_tensor(result_code, ndim, shape, first.storage.device)
     else:
@@ -267,7 +267,7 @@ cdef Tensor elementwise_tensor(int op, str name, tuple arguments, object out, in
 
 
 cdef Tensor checked_out(str name, object out, int ndim, const int64_t* shape, int code):
-    """`out` when it can take the result; ValueError or TypeError otherwise."""
+    """Return `out` if it can take the result; raise ValueError or TypeError otherwise."""
     cdef Tensor target
     cdef int i
     if type(out) is not Tensor:
@@ -284,7 +284,7 @@ cdef Tensor checked_out(str name, object out, int ndim, const int64_t* shape, in
 
 
 cdef int check_distinct(Tensor target, str name) except -1:
-    """Refuse to write to a tensor whose elements share memory by stride 0."""
+    """Refuse to write to read-only memory, or to elements that share memory (stride 0)."""
     cdef int i
     if target.storage.device < closable:
         storage_check_open(target.storage)
@@ -295,13 +295,13 @@ cdef int check_distinct(Tensor target, str name) except -1:
                          "may be written (copy it first, or see assume_writable of from_dlpack)")
     for i in range(target.ndim_):
         if target.strides_[i] == 0 and target.shape_[i] > 1 and target.size_ > 0:
-            raise ValueError(f"{name}: target: got a broadcast tensor, several of whose elements "
-                             "are one place in memory; expected a copy of it")
+            raise ValueError(f"{name}: target: got a broadcast tensor, whose elements share "
+                             "memory; expected a copy of it")
     return 0
 
 
 cdef tuple apart_from(Tensor target, tuple arguments):
-    """The arguments, with a copy of each that overlaps `target` in another layout."""
+    """Return the arguments, with a copy of each that overlaps `target` in another layout."""
     cdef list result = None
     cdef int i
     for i in range(len(arguments)):
@@ -352,7 +352,7 @@ cdef int copy_into(Tensor target, Tensor source) except -1:
 
 
 cdef int copy_values(Tensor target, Tensor source) except -1:
-    """The copy of a source that fits its target and does not overlap it."""
+    """Queue the copy of a source that fits its target and does not overlap it."""
     cdef int device = target.storage.device
     cdef uint64_t stream = current_handle(device)
     work_begin()

@@ -1,8 +1,8 @@
-"""Tensors from a shape and strides: over new memory, or over memory that there is."""
+"""Tensors from a shape and strides, over new or existing memory."""
 
 cdef int describe(Tensor result, int dtype, int ndim, const int64_t* shape,
                   const int64_t* strides) except -1:
-    """Write shape, strides and what follows from them; NULL strides mean row-major."""
+    """Set shape, strides and the fields derived from them; NULL strides mean row-major."""
     cdef int i
     cdef int64_t expected = 1
     cdef int64_t most = 1       # elements, counted without the axes of extent 0

@@ -1,4 +1,4 @@
-# The end of a section on a host device (see section.pxd).
+# The end of a section on a host device (see __init__.pxd).
 
 cdef int host_work_end(int device) except -1:
     cdef status_t status

@@ -1,7 +1,7 @@
-"""Functions that know another library's keywords too: PyTorch's ``dim=`` for ``axis=``.
+"""Functions that also accept another library's keywords: PyTorch's ``dim=`` for ``axis=``.
 
-A call without such a keyword goes on to the function as it came, after one comparison for each of
-its keywords and without a frame of its own.
+A call without such a keyword is passed on to the function unchanged, after one comparison for each
+of its keywords and without an additional frame.
 """
 
 cdef extern from *:
@@ -28,12 +28,12 @@ cdef extern from *:
 
 @cython.final
 cdef class Spelled:
-    """A function and the keywords that stand for some of its own; `spellings` makes them."""
+    """A function with alternative names for some of its keywords; made by `spellings`."""
 
-    cdef vectorcallfunc entry       # what calls reach: spelled_call
-    cdef vectorcallfunc inner       # the function's own
+    cdef vectorcallfunc entry       # the entry of calls: spelled_call
+    cdef vectorcallfunc inner       # the function's own entry
     cdef object function
-    cdef object theirs              # what a call with another library's keyword calls
+    cdef object theirs              # the function for calls with another library's keyword
     cdef dict words                 # their keyword -> ours
     cdef tuple names                # their keywords
     cdef bint takes_sizes           # several ints in front are one shape
@@ -65,7 +65,7 @@ cdef class Spelled:
 
     @property
     def __signature__(self):
-        import inspect     # only those who look pay for it
+        import inspect     # imported only if a signature is inspected
 
         own = inspect.signature(self.function)
         kind = inspect.Parameter.KEYWORD_ONLY
@@ -74,7 +74,7 @@ cdef class Spelled:
 
     @property
     def spellings(self):
-        """Other libraries' keywords, with those that they stand for."""
+        """Other libraries' keywords, and the keywords that they mean."""
         return dict(self.words)
 
 
@@ -134,14 +134,14 @@ cdef str spelled_as(Spelled spelled, str name):
 
 
 def spellings(theirs=None, /, **words):
-    """Return a decorator: calls with one of the keywords `words` mean the one it stands for.
+    """Return a decorator that accepts the keywords `words` as names for other keywords.
 
     Parameters
     ----------
     theirs : callable or str, optional
-        What such calls reach, with this library's keywords, where the other library's function
-        gives something else; the decorated function when not given. A name with its module is
-        imported at the first such call.
+        The function for calls with such keywords, which receives this library's keywords, for when
+        the other library's function returns something else. Default: the decorated function. A
+        dotted name is imported at the first such call.
 
     >>> @spellings(dim="axis")
     ... def ask(x, axis=None):

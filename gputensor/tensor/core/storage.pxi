@@ -1,19 +1,19 @@
 """Storage: the memory behind tensors, and the record of its uses.
 
 A Storage owns either one Block of the allocator or a reference to a foreign owner, never both.
-Views share it. Freeing never waits. A block goes back to the allocator, which holds it until the
-streams that `order_read` and `order_write` told it about are done. A foreign owner is let go at
-once when no queued work uses its memory, and is otherwise kept in `retired` behind one event for
-each stream, which later imports and drops look through. All of this runs with the GIL held.
+Views share it. Freeing never waits. A block returns to the allocator, which holds it until the
+streams reported by `order_read` and `order_write` are done. A foreign owner is released at once if
+no queued work uses its memory; otherwise it is kept in `retired`, with one event for each stream,
+and later imports and drops check these events. All of this runs with the GIL held.
 """
 
-# Owners of foreign memory that queued work may still use: [owner, device, streams, events], where
-# the events are None until they can be recorded, which is not while this thread captures a graph or
-# one of the streams takes part in a capture of any thread.
+# Owners of foreign memory that queued work may still use: [owner, device, streams, events]. The
+# events are None until they can be recorded; that is not possible while this thread captures a
+# graph or one of the streams takes part in any thread's capture.
 cdef list retired = []
 
 cdef int closable = HOST_DEVICE
-cdef int closable_untraced = HOST_DEVICE    # what it is when no function is traced
+cdef int closable_untraced = HOST_DEVICE    # its value while no function is traced
 cdef int traces = 0
 
 
@@ -21,10 +21,10 @@ cdef int traces = 0
 @cython.no_gc
 @cython.freelist(64)
 cdef class Storage:
-    """Memory on one device. Not for users: reached through a Tensor."""
+    """Memory on one device. Internal: users reach it through a Tensor."""
 
     def __dealloc__(self):
-        # A host device that was closed took its memory along, and its number may be another's.
+        # A closed host device has freed its memory, and another one may have its number.
         cdef bint is_closed = self.generation != device_generation(self.device)
         if self.owner is not None and not is_closed:
             retire(self)
@@ -34,7 +34,7 @@ cdef class Storage:
 
 
 # New memory of `nbytes` on the device's current stream. Raises OutOfMemoryError and creates
-# nothing when the device has not enough.
+# nothing if the device has not enough.
 cdef Storage storage_new(int device, size_t nbytes):
     cdef Storage storage = Storage.__new__(Storage)
     cdef status_t status = STATUS_OK
@@ -74,7 +74,7 @@ cdef int storage_check_open(Storage storage) except -1:
 
 
 cdef int retire(Storage storage) except -1:
-    """Keep the owner of foreign memory until the work queued on every stream of its log is done."""
+    """Keep the owner of foreign memory until the queued work on every stream of its log is done."""
     cdef UseLog* log = &storage.uses
     cdef list streams = [log.writer]
     cdef int i
@@ -88,7 +88,7 @@ cdef int retire(Storage storage) except -1:
 
 
 cdef int release_retired() except -1:
-    """Let go of the owners whose streams have passed the end of their use."""
+    """Release the owners whose memory no queued work uses any more."""
     global retired
     cdef list kept
     if not retired:
@@ -100,7 +100,7 @@ cdef int release_retired() except -1:
 
 
 cdef bint is_in_use(list entry) except -1:
-    """Whether queued work may still use the memory; its events are recorded at the first look."""
+    """Return whether queued work may still use the memory; the first call records its events."""
     cdef int device = entry[1]
     cdef Driver* driver = driver_get(device)
     cdef list events
@@ -123,7 +123,7 @@ cdef bint is_in_use(list entry) except -1:
 
 
 cdef list marks(Driver* driver, int device, list streams):
-    """An event behind the work queued so far on each stream that is not idle."""
+    """Return an event behind the work queued so far on each stream that is not idle."""
     cdef list events = []
     cdef uint64_t event
     cdef uint64_t stream
@@ -142,7 +142,7 @@ cdef list marks(Driver* driver, int device, list streams):
 
 
 def forget_retired(int device):
-    """Let go of the owners of memory that work on a device used, which closes and runs nothing."""
+    """Release all owners of foreign memory used on a device that closes, where no work runs."""
     global retired
     dropped = [entry for entry in retired if entry[1] == device]
     retired = [entry for entry in retired if entry[1] != device]

@@ -1,10 +1,10 @@
-"""The Tensor type: what it is and what it tells; what it computes lives in the files beside it.
+"""The Tensor type: its fields and properties; the files beside it compute.
 
-A Tensor is a small value object over a shared Storage. It is made without a single Python object
-besides itself and, for new memory, its Storage; tuples are built when somebody asks for them. The
-operators call functions that `bind_operators` receives from tensor/operators.py, because those
-functions are built on this type. Instances do not take part in cyclic garbage collection: they
-refer to a Storage only.
+A Tensor is a small value object over a shared Storage. Its creation makes no Python object besides
+itself and, for new memory, its Storage; properties build tuples on demand. The operators call
+functions that `bind_operators` receives from tensor/operators.py, because those functions are built
+on this type. Instances do not take part in cyclic garbage collection because they only refer to a
+Storage.
 """
 
 cdef extern from "Python.h":
@@ -30,13 +30,13 @@ cdef Operators operators = Operators()
 
 
 def bind_operators(**functions):
-    """Give the operators their functions. Called once, by tensor/operators.py."""
+    """Set the functions of the operators. Called once, by tensor/operators.py."""
     for name, function in functions.items():
         setattr(operators, name, function)
 
 
 def bind_methods(dict functions):
-    """Make functions that take a Tensor first into methods of Tensor."""
+    """Turn functions whose first argument is a Tensor into methods of Tensor."""
     (<dict> (<PyTypeObject*> Tensor).tp_dict).update(functions)
     PyType_Modified(<PyTypeObject*> Tensor)
 
@@ -51,9 +51,9 @@ cdef class Tensor:
     """An n-dimensional array of one element type on one device.
 
     Made by :func:`asarray`, :func:`empty` and the other creation functions. Slices, transposes
-    and reshapes share memory with the tensor they come from. Operations are queued on the current
-    stream of the device and return at once; reading a value (``item``, ``numpy``, printing, a
-    conversion to a Python number) waits for it.
+    and reshapes share memory with their source. Operations are queued on the current stream of the
+    device and return at once; reading a value (``item``, ``numpy``, printing, a conversion to a
+    Python number) waits for it.
 
     >>> import gputensor as gt
     >>> t = gt.asarray([[1, 2], [3, 4]], dtype="float32", device="host")
@@ -61,8 +61,8 @@ cdef class Tensor:
     ((2, 2), 2, 4, 16)
     """
 
-    # NumPy's operators must not swallow tensors: ndarray + Tensor raises instead of copying from
-    # the device behind the caller's back.
+    # Keeps NumPy's operators from converting tensors: ndarray + Tensor raises instead of silently
+    # copying from the device.
     __array_ufunc__ = None
 
     def __init__(self, *args, **kwargs):
@@ -94,15 +94,15 @@ cdef class Tensor:
         if self.storage.device < closable:
             storage_check_write(self.storage)
         if self.storage.is_readonly:
-            raise ValueError("tensor: got read-only imported memory; expected memory whose owner "
-                             "allows writing and whose DLPack can say so: copy it first, or see "
-                             "assume_writable of from_dlpack")
+            raise ValueError("tensor: got read-only imported memory; expected memory that its "
+                             "DLPack producer declares writable (copy it first, or see "
+                             "assume_writable of from_dlpack)")
         status = order_write(&self.storage.uses, self.storage.block, stream)
         if status:
             raise_for_order(self.storage.device, stream, status)
         return 0
 
-    # ---- what it is
+    # ---- properties
 
     @property
     def shape(self):
@@ -164,7 +164,7 @@ cdef class Tensor:
         return operators.matrix_transpose(self)
 
     def data_ptr(self):
-        """Return the address of the first element; 0 when there is none."""
+        """Return the address of the first element; 0 if there is none."""
         if self.storage.device < closable:
             storage_check_open(self.storage)
             if is_tracing():
@@ -172,11 +172,11 @@ cdef class Tensor:
         return self.ptr if self.size_ else 0
 
     def _write_on(self, uint64_t stream):
-        """Order a coming write on a stream; in a section. For the replay of a graph."""
+        """Order a coming write on a stream, inside a section. Used by replays of graphs."""
         self.prepare_write(stream)
 
     def _is_used_on(self, streams):
-        """Return whether work on one of these streams used the memory. For graphs."""
+        """Return whether work on one of these streams used the memory. Used by graphs."""
         return any(use_log_has(&self.storage.uses, stream) for stream in streams)
 
     # ---- values, which wait for the device
@@ -197,7 +197,7 @@ cdef class Tensor:
         return iter([operators.getitem(self, i) for i in range(self.shape_[0])])
 
     def item(self):
-        """Return the only element as a Python number; ValueError when there is not just one."""
+        """Return the only element as a Python number; ValueError if there are more or none."""
         return number_of(self, "item")
 
     def __bool__(self):
@@ -229,7 +229,7 @@ cdef class Tensor:
         if copy is not None and copy is not True and copy is not False:
             raise TypeError(f"__array__: copy: got {copy!r:.60}; expected True, False or None")
         if copy is False:
-            raise ValueError("__array__: copy: got False; expected True or None, since NumPy's "
+            raise ValueError("__array__: copy: got False; expected True or None, because NumPy's "
                              "array is a copy from the device (numpy.from_dlpack shares memory of "
                              "the host device)")
         result = operators.numpy(self)
@@ -251,10 +251,10 @@ cdef class Tensor:
         return operators.array_interface(self)
 
     def to_device(self, device, /, *, stream=None):
-        """Return the tensor on `device`: itself when it is there already, else a copy.
+        """Return the tensor itself if it is on `device`, otherwise a copy on it.
 
-        `stream` is a Stream of the source device on which the copy is ordered; None: the current
-        one.
+        `stream` is the Stream of the source device on which the copy is ordered; default: the
+        current one.
         """
         return operators.to_device(self, device, stream)
 
@@ -439,13 +439,13 @@ cdef class Tensor:
 
 
 cdef bint is_operand(object value) noexcept:
-    """Whether a comparison with `value` is element-wise; with other objects it is False."""
+    """Return whether a comparison with `value` is element-wise; with others ``==`` is False."""
     return type(value) is Tensor or isinstance(value, (int, float, complex)) or hasattr(
         value, "dtype")
 
 
 cdef object number_of(Tensor a, str name):
-    """The only element as a Python number; ValueError names the calling function."""
+    """Return the only element as a Python number; ValueError names the calling function."""
     if a.size_ != 1:
         raise argument_error(ValueError, name, Described(f"a tensor of shape {a.shape}"),
                              "one element")

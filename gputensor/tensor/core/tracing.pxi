@@ -1,7 +1,7 @@
-"""What tensors do while a function is traced in this thread: lifting, refusing, watching writes.
+"""Tensors while this thread traces a function: lifting, refusing, and watching writes.
 
-Nothing here runs otherwise, but for `on_one_device` in front of its error. The tracer is described
-in streams/order/traces.pxi.
+Otherwise none of it runs, except `on_one_device`, which then raises an error. The tracer is
+described in streams/order/traces.pxi.
 """
 
 cdef int refuse_value_of(Tensor tensor, str what) except -1:
@@ -24,7 +24,7 @@ cpdef tuple on_one_device(str function, tuple operands, Tensor out):
 
 
 cdef tuple extents_seen(Tensor tensor, tuple values):
-    """Extents as the function sees them that this thread traces, if it does."""
+    """Return extents as a function that this thread traces sees them."""
     if not is_tracing():
         return values
     return current_tracer().extents(tensor.storage.device, values)
@@ -37,12 +37,12 @@ cdef int length_seen(Tensor tensor) except -1:
 
 
 def storage_place(Tensor tensor):
-    """Return (address of the storage, its bytes, offset of the tensor in it), for tracers."""
+    """Return (address of the storage, its bytes, byte offset of the tensor in it), for tracers."""
     return tensor.storage.ptr, tensor.storage.nbytes, tensor.ptr - tensor.storage.ptr
 
 
 def device_number_of(Tensor tensor):
-    """Return the number of a tensor's device, also of one that others stand for."""
+    """Return the number of a tensor's device, also if that is a trace device."""
     return tensor.storage.device
 
 
@@ -65,7 +65,7 @@ cdef int storage_check_write(Storage storage) except -1:
 
 
 def watch_writes(bint on):
-    """Have tracers hear of every write, in any thread and on any device; calls nest."""
+    """Report every write, in any thread and on any device, to tracers; calls nest."""
     global closable, traces
     traces += 1 if on else -1
     closable = MAX_DEVICES - HOST_DEVICES if traces else closable_untraced

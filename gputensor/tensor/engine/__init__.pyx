@@ -1,5 +1,5 @@
-# Calls of engines, and of the registry by name, with tensors: ordered, and queued on the current
-# stream of their device.
+# Calls of engines, and of the registry by name, with tensors. They are ordered and queued on the
+# current stream of their device.
 
 from libc.stdint cimport uint32_t, uint64_t
 

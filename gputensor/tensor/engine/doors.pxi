@@ -1,7 +1,7 @@
-"""The doors of calls that other libraries compute: engines that traces and programs hold.
+"""The doors of calls that other libraries compute: engines that traces and programs contain.
 
-On a GPU a door compiles and waits where CuPy does, so it is called outside of sections and captures
-(`Row.waits`); its memory is ordered by the caller, as for every door.
+On a GPU a door compiles and waits where CuPy does, so it is called outside sections and captures
+(`Row.waits`). The caller orders its memory, as for every door.
 """
 
 
@@ -16,8 +16,8 @@ cdef object engine_door(object engine):
             host_call(device, stream, row, attributes + tuple([
                 call_argument(device, &(<CallOperand?> one).c) for one in arguments[first:]]))
         elif device_facts(device).is_phantom:
-            raise argument_error(ValueError, title, Described("a GPU that is not there"),
-                                 "one on which CuPy runs: launch lists cannot hold the call")
+            raise argument_error(ValueError, title, Described("a GPU that is not present"),
+                                 "one on which CuPy runs: launch lists cannot contain the call")
         else:
             cupy_calls.run(engine, device, stream, attributes, arguments[first:])
 

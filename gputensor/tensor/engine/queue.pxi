@@ -1,7 +1,7 @@
 """One call of an engine: its reads and writes are ordered like those of any operation.
 
 A host device queues the engine's NumPy function inside the section. CuPy may compile and wait, so
-on CUDA it runs behind the section, and the uses are ordered once more behind its work.
+on CUDA it runs after the section, and the uses are ordered once more behind its work.
 """
 
 cdef int order_uses(list outputs, tuple inputs, uint64_t stream) except -1:
@@ -32,7 +32,7 @@ def queue_engine(engine, tuple attributes, list outputs, *inputs):
     Raises
     ------
     RuntimeError
-        The device records its calls for a trace, which keeps engines that are calls only.
+        The device records its calls for a trace, and the engine is not a call.
 
     >>> from gputensor._engines.sorting import sort
     >>> x = gt.asarray([3, 1, 2], device="host")

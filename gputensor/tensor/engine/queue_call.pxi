@@ -1,7 +1,7 @@
 """One call of the registry with tensors, through its door.
 
-For calls whose face Python code is quick enough for: what the caller has checked goes to the door
-as operands, ordered like those of any operation.
+For calls whose arguments Python code can check fast enough: the checked arguments go to the door as
+operands, ordered like those of any operation.
 """
 
 
@@ -13,7 +13,7 @@ def queue_call(str name, tuple attributes, tuple writes, tuple reads=(), str tit
     name : str
         A row of ``_kernels.calls``.
     attributes : tuple
-        In the row's order. The caller has checked them against the row's rule.
+        In the row's order; already checked against the row's rule.
     writes, reads : tuple of Tensor or None
     title : str, optional
         The public function's name, for messages.
@@ -52,7 +52,7 @@ def queue_call(str name, tuple attributes, tuple writes, tuple reads=(), str tit
 
 
 def refuse_in_trace(Tensor tensor, str problem, str way_out):
-    """Raise for a tensor of a trace what the trace cannot do.
+    """Raise TraceError with `problem` and `way_out` if the tensor belongs to a trace.
 
     >>> refuse_in_trace(gt.ones(1, device="host"), "sorting letters", "sort numbers")
     """
@@ -62,7 +62,7 @@ def refuse_in_trace(Tensor tensor, str problem, str way_out):
 
 
 def device_generation(Tensor tensor):
-    """Return (number, generation) of the device of a tensor: others once it was closed.
+    """Return (number, generation) of a tensor's device; they differ once it was closed.
 
     >>> device_generation(gt.ones(1, device="host"))[0]
     -1

@@ -1,4 +1,4 @@
-"""One launch of a kernel that the program brought along (user_kernels.py)."""
+"""One launch of a kernel of the user's program (user_kernels/)."""
 
 cdef dict user_kernels = {}     # program -> Kernel, for the life of the process
 
@@ -10,17 +10,17 @@ def queue_kernel(program, tuple extents, uint32_t shared_nbytes, bytes parameter
     Parameters
     ----------
     program : Program
-        Text with one kernel, which takes one struct.
+        Source text with one kernel, which takes one struct.
     extents : tuple of int
-        Three of the grid, three of a block.
+        Three extents of the grid, then three of a block.
     shared_nbytes : int
-        Dynamic shared memory.
+        The bytes of dynamic shared memory.
     parameters : bytes
-        The struct.
+        The bytes of the struct.
     writes, reads : tuple of Tensor
-        On one CUDA device, one at least. What the kernel may write is among `writes`.
+        At least one tensor, all on one CUDA device. `writes` has those that the kernel may write.
     title : str
-        The name in messages.
+        The function's name in messages.
     """
     cdef Tensor first = <Tensor?> (writes + reads)[0]
     cdef int device = first.storage.device
@@ -34,8 +34,7 @@ def queue_kernel(program, tuple extents, uint32_t shared_nbytes, bytes parameter
     refuse_in_trace(first, f"{title}() in a program", "call it outside")
     if device_kind(device) == DEVICE_HOST:
         raise argument_error(ValueError, title, Described(f"tensors on {first.device}"),
-                             "tensors on a CUDA device: its text is CUDA C++, which host devices "
-                             "cannot run")
+                             "tensors on a CUDA device (host devices cannot run CUDA C++)")
     stream = current_handle(device)
     kernel = user_kernels.get(program)
     if kernel is None:
@@ -44,7 +43,7 @@ def queue_kernel(program, tuple extents, uint32_t shared_nbytes, bytes parameter
     for i in range(3):
         launch.grid[i], launch.block[i] = extents[i], extents[3 + i]
     launch.shared_nbytes = launch.most_shared_nbytes = shared_nbytes
-    # Loaded before the section: compiling takes long.
+    # Loaded before the section because compiling takes long.
     kernel_load(<void*> kernel, device, <int> shared_nbytes)
     work_begin()
     try:

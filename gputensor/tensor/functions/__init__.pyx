@@ -1,5 +1,5 @@
-# Public functions, element by element and reductions. Several have the names of builtins (`all`,
-# `max`, `sum`): code that needs those of Python belongs in another room.
+# Public element-wise functions and reductions. Several have the names of builtins (`all`, `max`,
+# `sum`): code that needs Python's belongs in another room.
 
 from libc.stdint cimport int64_t, uint64_t
 
@@ -26,7 +26,7 @@ from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
 from gputensor.errors import Described, argument_error
 from gputensor.tensor.core import spellings
 
-# Made by setup.py from the table of operations; it lies in the build folder.
+# setup.py makes this file from the table of operations, in the build folder.
 include "elementwise_functions.pxi"
 include "selection.pxi"
 include "reduction.pxi"

@@ -1,16 +1,16 @@
-"""Sums, products, extremes, means and truth over axes.
+"""Sums, products, extremes, means, variances and logical reductions over axes.
 
 `axis` is an int, a tuple of ints or None for all axes; `keepdims` leaves reduced axes with extent
 1. Sums and products of integers have 64 bits; those of float16 and bfloat16 are accumulated in
-float32 and rounded once. NaN wins in max, min, argmax and argmin.
+float32 and rounded once. If an element is NaN, max and min return NaN, argmax and argmin its index.
 """
 
-# What one reduction kernel does.
+# The parameters of one reduction kernel.
 cdef struct Reduction:
     int op                      # RED_*
     int mask                    # a bit for each reduced axis
-    int compute                 # dtype codes: of the arithmetic and of the result
-    int code
+    int compute                 # dtype code of the arithmetic
+    int code                    # dtype code of the result
 
 
 cdef Tensor reduced(Reduction reduction, str name, Tensor a, object keepdims, object out):
@@ -25,7 +25,7 @@ cdef Tensor reduced(Reduction reduction, str name, Tensor a, object keepdims, ob
     cdef uint64_t stream
     if dtype_kind(a.dtype_code) == KIND_SMALL:
         raise TypeError(f"{name}: dtype: got {DTYPES[a.dtype_code].name}, a type for storage; "
-                        "expected one that computes (convert the tensor with astype)")
+                        "expected a dtype with arithmetic (convert the tensor with astype)")
     reduction_check(op, reduction.compute)
     for i in range(a.ndim_):
         if mask >> i & 1:
@@ -61,7 +61,7 @@ cdef Tensor reduced(Reduction reduction, str name, Tensor a, object keepdims, ob
 
 
 cdef Tensor without_reduced(Tensor result, int mask, int ndim):
-    """A view of a keepdims result without the reduced axes."""
+    """Return a view of a keepdims result without the reduced axes."""
     cdef int64_t[16] shape
     cdef int64_t[16] strides
     cdef int i
@@ -75,7 +75,7 @@ cdef Tensor without_reduced(Tensor result, int mask, int ndim):
 
 
 cdef Tensor beside(str name, Tensor a, object out):
-    """The argument on the device of `out`, when that is a tensor."""
+    """Return the argument, moved to the device of `out` if that is a tensor of a trace."""
     if type(out) is Tensor and (<Tensor> out).storage.device != a.storage.device:
         return on_one_device(name, (a,), out)[0]
     return a
@@ -110,7 +110,7 @@ cdef Tensor total(int op, str name, object x, object axis, object dtype, object 
 
 cdef Tensor chosen(int op, str name, object x, object axis, object keepdims, int code,
                    object out):
-    """A reduction over axes that computes in the dtype of x; code < 0 gives that dtype too."""
+    """Reduce in the dtype of x; the result has the dtype `code`, or if that is < 0, that of x."""
     cdef Tensor a = tensor_argument(x, name)
     cdef Reduction reduction = Reduction(op, axes_mask(axis, a.ndim_, name), a.dtype_code,
                                          a.dtype_code if code < 0 else code)
@@ -125,31 +125,31 @@ cdef Tensor position(int op, str name, object x, object axis, object keepdims, o
     return reduced(Reduction(op, mask, a.dtype_code, DT_INT64), name, a, keepdims, out)
 
 
-cdef object masked_reductions = None    # gives the module that has them
+cdef object masked_reductions = None    # returns their module
 
 
 def find_masked_with(finder):
-    """Say how the reductions of selected elements are found: a later room has them."""
+    """Set the function that returns the module of masked reductions, which is a later room."""
     global masked_reductions
     masked_reductions = finder
 
 
 cdef object masked(str kind, str name, tuple arguments, dict options):
-    """A reduction of the elements that a mask selects, or with an initial value."""
+    """Return a reduction of the elements that a mask selects, or with an initial value."""
     return getattr(masked_reductions(), kind)(name, *arguments, **options)
 
 
 @spellings(dim="axis", keepdim="keepdims")
 def sum(x, /, axis=None, dtype=None, out=None, keepdims=False, *, initial=None, where=None):
-    """Return the sum over `axis`; 0 when there are no elements.
+    """Return the sum over `axis`; 0 if there are no elements.
 
     Parameters
     ----------
     axis : int, tuple of int, optional
-        All axes when not given.
+        Default: all axes.
     dtype : dtype, optional
-        The dtype to sum in and to return. Without it: that of a floating-point `x`; int64 for
-        bool and signed, uint64 for unsigned integers.
+        The dtype of the sum and of the result. Default: that of a floating-point `x`, int64 for
+        bool and signed integers, uint64 for unsigned integers.
     keepdims : bool
         Keep the summed axes with extent 1.
     out : Tensor, optional
@@ -171,7 +171,7 @@ def sum(x, /, axis=None, dtype=None, out=None, keepdims=False, *, initial=None, 
 
 @spellings(dim="axis", keepdim="keepdims")
 def prod(x, /, axis=None, dtype=None, out=None, keepdims=False, *, initial=None, where=None):
-    """Return the product over `axis`; 1 when there are no elements. Arguments as for :func:`sum`.
+    """Return the product over `axis`; 1 if there are no elements. Arguments as in :func:`sum`.
 
     >>> prod(gt.asarray([2, 3, 4], device="host")).item()
     24
@@ -184,7 +184,7 @@ def prod(x, /, axis=None, dtype=None, out=None, keepdims=False, *, initial=None,
 
 @spellings("gputensor.tensor.numerics.torch_results.max_with_index", dim="axis", keepdim="keepdims")
 def max(x, /, axis=None, out=None, keepdims=False, *, initial=None, where=None):
-    """Return the greatest element over `axis`; ValueError when there is none.
+    """Return the greatest element over `axis`; ValueError if there is none.
 
     With PyTorch's ``dim=`` or ``keepdim=``: the pair (values, indices).
 
@@ -199,7 +199,7 @@ def max(x, /, axis=None, out=None, keepdims=False, *, initial=None, where=None):
 
 @spellings("gputensor.tensor.numerics.torch_results.min_with_index", dim="axis", keepdim="keepdims")
 def min(x, /, axis=None, out=None, keepdims=False, *, initial=None, where=None):
-    """Return the least element over `axis`; ValueError when there is none.
+    """Return the least element over `axis`; ValueError if there is none.
 
     With PyTorch's ``dim=`` or ``keepdim=``: the pair (values, indices).
 
@@ -240,7 +240,7 @@ def amin(x, /, axis=None, out=None, keepdims=False, *, initial=None, where=None)
 
 @spellings(dim="axis", keepdim="keepdims")
 def argmax(x, /, axis=None, out=None, *, keepdims=False):
-    """Return the int64 index of the first greatest element along `axis` (None: of all elements).
+    """Return the int64 index of the first greatest element along `axis` (default: of all).
 
     >>> argmax(gt.asarray([2, 3, 3], device="host")).item()
     1
@@ -250,7 +250,7 @@ def argmax(x, /, axis=None, out=None, *, keepdims=False):
 
 @spellings(dim="axis", keepdim="keepdims")
 def argmin(x, /, axis=None, out=None, *, keepdims=False):
-    """Return the int64 index of the first least element along `axis` (None: of all elements).
+    """Return the int64 index of the first least element along `axis` (default: of all).
 
     >>> argmin(gt.asarray([2, 1, 1], device="host")).item()
     1
@@ -260,7 +260,7 @@ def argmin(x, /, axis=None, out=None, *, keepdims=False):
 
 @spellings(dim="axis", keepdim="keepdims")
 def any(x, /, axis=None, out=None, keepdims=False, *, where=None):
-    """Return whether an element over `axis` is nonzero; False when there are none.
+    """Return whether any element over `axis` is nonzero; False if there are no elements.
 
     >>> any(gt.asarray([0, 2], device="host")).item()
     True
@@ -272,7 +272,7 @@ def any(x, /, axis=None, out=None, keepdims=False, *, where=None):
 
 @spellings(dim="axis", keepdim="keepdims")
 def all(x, /, axis=None, out=None, keepdims=False, *, where=None):
-    """Return whether every element over `axis` is nonzero; True when there are none.
+    """Return whether every element over `axis` is nonzero; True if there are no elements.
 
     >>> all(gt.asarray([0, 2], device="host")).item()
     False
@@ -284,10 +284,10 @@ def all(x, /, axis=None, out=None, keepdims=False, *, where=None):
 
 @spellings(dim="axis", keepdim="keepdims")
 def mean(x, /, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
-    """Return the mean over `axis`; NaN when there are no elements. Arguments as for :func:`sum`.
+    """Return the mean over `axis`; NaN if there are no elements. Arguments as in :func:`sum`.
 
-    Bool and integers are summed in float64 and give float32. With `dtype`, a floating-point or
-    complex one, the sum is computed and returned in that.
+    Bool and integers are summed in float64 and give float32. `dtype`, a floating-point or complex
+    dtype, is the dtype of the sum and of the result.
 
     >>> mean(gt.asarray([1, 2], device="host")).item()
     1.5
@@ -304,10 +304,10 @@ def mean(x, /, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
 
 
 cdef object divisor(str name, object ddof, object correction):
-    """What is taken from the number of elements: one of two names for it."""
+    """Return the number to subtract from the element count; it has two names."""
     if ddof is not None and correction is not None:
         raise argument_error(TypeError, f"{name}: ddof and correction", Described("both"),
-                             "one of them: they mean the same")
+                             "only one of them, because they mean the same")
     value = correction if ddof is None else ddof
     if value is None:
         return 0
@@ -316,8 +316,8 @@ cdef object divisor(str name, object ddof, object correction):
     return value
 
 
-# The variance, or its root, in the requested dtype. It is computed in float64 but for floats of up
-# to 32 bits.
+# The variance, or its root, in the requested dtype. It is computed in float64, except for floats
+# of at most 32 bits.
 cdef Tensor spread(str name, object x, object axis, int code, object out, object correction,
                    object keepdims):
     cdef Tensor a = tensor_argument(x, name)
@@ -327,7 +327,7 @@ cdef Tensor spread(str name, object x, object axis, int code, object out, object
     cdef int i
     if dtype_kind(code) != KIND_FLOAT:
         raise argument_error(TypeError, f"{name}: dtype", Described(DTYPES[code].name),
-                             "a real floating-point one")
+                             "a real floating-point dtype")
     if dtype_kind(a.dtype_code) == KIND_COMPLEX:
         total = spread("var", a.real, axis, code, None, correction, keepdims)
         total += spread("var", a.imag, axis, code, None, correction, keepdims)
@@ -361,7 +361,7 @@ cdef Tensor spread(str name, object x, object axis, int code, object out, object
 
 
 cdef int spread_code(object x, str name, object dtype) except -1:
-    """The dtype of var and std: that of a float or a complex part, else float32."""
+    """Return the dtype of var and std: that of a float or of a complex part, otherwise float32."""
     cdef int code = (<Tensor> tensor_argument(x, name)).dtype_code
     if dtype_kind(code) == KIND_COMPLEX:
         code = DT_FLOAT64 if code == DT_COMPLEX128 else DT_FLOAT32
@@ -374,14 +374,14 @@ def var(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, cor
         where=None):
     """Return the variance over `axis`: the mean squared distance from the mean.
 
-    Bool and integers are computed with in float64 and give float32.
+    Bool and integers are computed in float64 and give float32.
 
     Parameters
     ----------
     ddof, correction : float
-        The divisor is the number of elements less this number, or 0 when that is negative. Two
-        names for one argument, NumPy's and the array API's; 0 when neither is given, and 1, the
-        unbiased estimate, with PyTorch's ``dim=`` or ``keepdim=``.
+        The divisor is the number of elements minus this number, or 0 if that is negative. These
+        are two names for one argument, NumPy's and the array API's; default: 0, or with PyTorch's
+        ``dim=`` or ``keepdim=`` 1, the unbiased estimate.
     dtype : dtype, optional
         A real floating-point dtype to compute in and to return.
 
@@ -399,7 +399,7 @@ def var(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, cor
            unbiased="unbiased")
 def std(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, correction=None,
         where=None):
-    """Return the standard deviation over `axis`: the root of :func:`var`, whose arguments it has.
+    """Return the standard deviation over `axis`: the root of :func:`var`, with its arguments.
 
     >>> std(gt.asarray([1.0, 3.0], device="host")).item()
     1.0

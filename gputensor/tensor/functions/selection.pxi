@@ -1,6 +1,6 @@
-"""Element-wise functions whose signatures are their own: selection, limits, gelu.
+"""Element-wise functions with signatures of their own: selection, limits, gelu.
 
-The others are made from the table of operations (source.py). `out` is as there.
+The others are made from the table of operations (source.py). `out` has the same meaning there.
 """
 
 
@@ -19,9 +19,9 @@ def where(condition, x1=None, x2=None, /, *, out=None):
 
 
 cdef object bound(object number, object other, Tensor a, bint is_lower):
-    """A bound of integers that their dtype does not hold, as the last one that it does hold.
+    """Return a bound for integers, limited to the range of their dtype.
 
-    A bound that leaves no value of the dtype stays as it is, for the error that it raises.
+    A bound that admits no value of the dtype is returned as it is, so that it raises an error.
     """
     cdef int kind = dtype_kind(a.dtype_code)
     if number_kind(number) != 1 or kind not in (KIND_INT, KIND_UINT) or number_kind(other) > 1:
@@ -33,17 +33,18 @@ cdef object bound(object number, object other, Tensor a, bint is_lower):
 
 
 def clip(x, /, min=None, max=None, out=None, *, a_min=None, a_max=None):
-    """Return x, raised to `min` and lowered to `max`; None is no limit.
+    """Return x with values below `min` raised to it, and values above `max` lowered to it.
 
-    `min` and `max` are tensors or numbers. An int beyond what an integer dtype holds is no limit
-    either, as far as it never binds. `a_min` and `a_max` are NumPy's older names.
+    `min` and `max` are tensors or numbers; None means no limit. An int outside the range of an
+    integer dtype is no limit either if all values of the dtype satisfy it. `a_min` and `a_max` are
+    NumPy's older names.
 
     >>> clip(gt.asarray([1, 5, 9], device="host"), 2, 8).numpy()
     array([2, 5, 8])
     """
     if a_min is not None or a_max is not None:
         if min is not None or max is not None:
-            got = Described("limits beside min or max")
+            got = Described("limits together with min or max")
             raise argument_error(TypeError, "clip: a_min, a_max", got, "one pair of names")
         min, max = a_min, a_max
     if type(x) is Tensor:
@@ -58,12 +59,12 @@ def clip(x, /, min=None, max=None, out=None, *, a_min=None, a_max=None):
 
 
 def gelu(x, /, *, approximate="none", out=None):
-    """Return x times the normal distribution function of x.
+    """Return x times the cumulative distribution function of the normal distribution at x.
 
     Parameters
     ----------
     approximate : {"none", "tanh"}
-        The exact form, or the usual approximation by tanh.
+        The exact form, or the usual approximation with tanh.
 
     >>> gelu(gt.asarray([0.0], device="host")).numpy()
     array([0.], dtype=float32)

@@ -22,8 +22,8 @@ Parameters
 ----------
 {parameters}
 out : Tensor, optional
-    Takes the result instead of a new tensor. It has the result's shape and a dtype of the same or a
-    higher kind, and may be an argument or overlap one.
+    The tensor to write the result to. It must have the result's shape and a dtype of the same or a
+    higher kind; it may be an argument or overlap one.
 
 Returns
 -------
@@ -41,7 +41,7 @@ _INPUTS = {
 
 
 def generated(rows):
-    """Yield the rows whose functions are made here."""
+    """Return the rows whose functions are made here."""
     return (row for row in rows if " -> " in row.example)
 
 
@@ -52,7 +52,7 @@ def docstring(row, rules):
     ----------
     row : Operation
     rules : dict
-        What each rule says of the result's dtype.
+        The description of the result's dtype for each rule.
     """
     arguments, result = row.example.split(" -> ")
     first = re.match(r"\[.*?\]", arguments)[0]

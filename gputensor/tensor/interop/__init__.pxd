@@ -1,4 +1,4 @@
-# What other rooms may call of tensor/interop; each section is named after its part.
+# The functions of tensor/interop that other rooms may call; each section is named after its part.
 
 from libc.stdint cimport int64_t, uint64_t
 
@@ -6,10 +6,10 @@ from gputensor.tensor.core cimport Tensor
 
 # ---- foreign
 
-# Tensors over memory of somebody else.
+# Tensors over memory of other libraries.
 
-# What a producer says of its memory. Nothing in it is trusted before `foreign_tensor` or
-# `layout_check` has passed it.
+# A producer's description of its memory. No field is trusted before `foreign_tensor` or
+# `layout_check` has accepted it.
 cdef struct Layout:
     uint64_t ptr            # address of element [0, ..., 0]
     int dtype               # a DType of _arrays/__init__.pxd

@@ -1,10 +1,10 @@
-"""Converts objects to tensors, and tensors to another dtype or device.
+"""Conversion of objects to tensors, and of tensors to another dtype or device.
 
 `asarray` takes any array-like object. NumPy arrays, NumPy scalars and buffers keep their dtype,
 also as parts of lists (nested.pxi); Python floats become float32, ints int64, complex numbers
 complex64. Host memory is copied unless ``copy=False``; arrays already on a device are shared.
-Python numbers must fit a requested integer dtype; the elements of arrays are converted as `astype`
-does.
+Python numbers must fit a requested integer dtype; the elements of arrays are converted as by
+`astype`.
 """
 
 
@@ -14,19 +14,19 @@ def asarray(obj, /, dtype=None, *, device=None, copy=None):
     Parameters
     ----------
     obj : Tensor, numpy.ndarray, number, nested sequence, buffer or array of another library
-        Other libraries' arrays are taken through ``__dlpack__``, ``__cuda_array_interface__`` or
-        ``__array__``, whichever comes first.
+        Arrays of other libraries are read through ``__dlpack__``, ``__cuda_array_interface__`` or
+        ``__array__``, in this order.
     dtype : dtype, optional
-        That of `obj` when not given; Python floats are float32, ints int64, complex numbers
-        complex64. Arrays, tensors and NumPy scalars in a list keep their dtypes, which meet by
-        NumPy's promotion; Python numbers beside them bring their kind, not their width.
+        Default: that of `obj`; Python floats become float32, ints int64, complex numbers
+        complex64. Arrays, tensors and NumPy scalars in a list have their dtypes, which are combined
+        by NumPy's promotion; Python numbers beside them contribute their kind, not their width.
     device : str, int or Device, optional
-        That of `obj` when it is on a device already, a host device when its host memory is
-        shared, else the current device.
+        Default: the device of `obj` if it is on one, a host device if host memory is shared, and
+        otherwise the current device.
     copy : bool, optional
-        True: new memory in any case. False: share the memory, also that of host arrays and
-        buffers; ValueError when that cannot be. None: shared for tensors and arrays on a device,
-        copied from host arrays, which may change right after the call.
+        True: always new memory. False: share the memory, including that of host arrays and
+        buffers; ValueError if that is impossible. None: share tensors and arrays on a device, and
+        copy host arrays, which may change right after the call.
 
     Raises
     ------
@@ -57,11 +57,11 @@ def asarray(obj, /, dtype=None, *, device=None, copy=None):
 
 
 cdef Tensor placed(Tensor source, object dtype, object device, object copy):
-    """`source` with the requested dtype, on the requested device."""
+    """Return `source` with the requested dtype, on the requested device."""
     cdef int code = dtype_argument(dtype, source.dtype_code)
     cdef int target = source.storage.device if device is None else resolve_device(device)
     if copy is False and (code != source.dtype_code or target != source.storage.device):
-        raise ValueError("asarray: copy: got False; expected True or None, since dtype "
+        raise ValueError("asarray: copy: got False; expected True or None, because dtype "
                          f"{DTYPES[code].name} on {device_text(target)} cannot share the memory "
                          f"of {source.dtype} on {source.device}")
     if code != source.dtype_code:
@@ -73,26 +73,26 @@ cdef Tensor placed(Tensor source, object dtype, object device, object copy):
 
 
 cdef bint is_device_array(object obj):
-    """Whether `obj` offers DLPack on something else than host memory."""
+    """Return whether `obj` exports memory by DLPack that is not host memory."""
     if isinstance(obj, np.ndarray) or not hasattr(obj, "__dlpack_device__"):
         return False
     return producer_device(obj)[0] != 1
 
 
 cdef Tensor shared_host_memory(object obj, object device):
-    """A tensor of a host device over the memory of an object with DLPack or a buffer."""
+    """Return a tensor of a host device over the memory of an object with DLPack or a buffer."""
     if hasattr(obj, "__dlpack__"):
         if device is not None and device_kind(resolve_device(device)) != DEVICE_HOST:
-            device = None       # `placed` says that it cannot be there
+            device = None       # `placed` raises the error for this device
         try:
             return from_dlpack(obj, device=device, copy=False)
         except BufferError as error:
-            raise ValueError("asarray: copy: got False; expected True or None, since the memory "
+            raise ValueError("asarray: copy: got False; expected True or None, because the memory "
                              f"of a {type(obj).__name__} cannot be shared: {error}") from error
-    # A NumPy scalar offers a buffer as well, but of a copy of its value.
+    # A NumPy scalar has a buffer too, but it is a copy of its value.
     if PyObject_CheckBuffer(obj) and not isinstance(obj, np.generic):
         return share_ndarray(np.asarray(memoryview(obj)), device)
-    raise ValueError("asarray: copy: got False; expected True or None, since the memory of a "
+    raise ValueError("asarray: copy: got False; expected True or None, because the memory of a "
                      f"{type(obj).__name__} cannot be shared")
 
 
@@ -118,9 +118,9 @@ cdef Tensor from_host(object obj, object dtype, object device):
 
 
 cdef tuple as_ndarray(object obj):
-    """A NumPy array of `obj`, whether its dtype was chosen explicitly, and the owner of its memory.
+    """Return `obj` as a NumPy array, whether its dtype is to be kept, and the owner of its memory.
 
-    The owner of what was copied from sequences is a sequence of the same numbers.
+    For an array copied from sequences, the owner is a sequence of the same numbers.
     """
     cdef Tensor shared
     cdef Operand operand
@@ -129,7 +129,7 @@ cdef tuple as_ndarray(object obj):
     if isinstance(obj, (bytes, bytearray)):
         return np.frombuffer(obj, np.uint8), True, obj
     if hasattr(obj, "__dlpack__"):
-        # Through our own import, because NumPy's knows no bfloat16.
+        # Through our own import, because NumPy's does not support bfloat16.
         shared = from_dlpack(obj, device=HOST_DEVICE)
         shared.fill_operand(&operand)
         return host_view(&operand), True, shared
@@ -151,7 +151,7 @@ cdef tuple as_ndarray(object obj):
         check_inside_buffer(array, "asarray")
     array = native(array)
     if array.dtype == object:
-        # So NumPy takes ints of more than 64 bits, and everything that it does not know.
+        # NumPy's dtype for ints of more than 64 bits, and for everything that it does not know.
         kinds = {number_kind(part) for part in array.flat if is_plain} or {-1}
         if -1 in kinds:
             raise TypeError(f"asarray: obj: got {type(obj).__name__} of unequal or unsupported "
@@ -164,20 +164,20 @@ cdef tuple as_ndarray(object obj):
 
 
 cdef object native(object array):
-    """`array` in the byte order of this machine."""
+    """Return `array` in the byte order of this machine."""
     if array.dtype.isnative:
         return array
     return array.astype(array.dtype.newbyteorder("="))
 
 
 cdef object fitting(object array, object obj, int code):
-    """`array`, which holds the numbers of `obj`, when dtype `code` can take each of them."""
+    """Return `array`, the numbers of `obj`; raise if dtype `code` cannot take one of them."""
     cdef int kind = dtype_kind(code)
     if array.dtype.kind == "c" and kind != KIND_COMPLEX and kind != KIND_BOOL:
         raise TypeError("asarray: obj: got complex numbers; expected numbers that "
                         f"{DTYPES[code].name} can hold")
     if kind != KIND_INT and kind != KIND_UINT:
-        # Ints of more than 64 bits: bfloat16 and float8 take them from floats only.
+        # Ints of more than 64 bits can be converted to bfloat16 and float8 only through floats.
         return array.astype(np.float64) if array.dtype == object and kind != KIND_BOOL else array
     if array.size == 0:
         return array
@@ -185,7 +185,7 @@ cdef object fitting(object array, object obj, int code):
         return array
     low, high = array.min(), array.max()
     if array.dtype.kind == "f" and 2**53 <= max(-float(low), float(high)) < INFINITY:
-        # NumPy makes float64 of ints on both sides of 2**63 too; that rounds them.
+        # NumPy also makes float64 of ints on both sides of 2**63, which rounds them.
         array = np.asarray(obj, dtype=object)
         low, high = array.min(), array.max()
     whole_number(low, code)
@@ -196,8 +196,9 @@ cdef object fitting(object array, object obj, int code):
 def astype(x, dtype, /, *, copy=True, device=None):
     """Return `x` converted to `dtype`.
 
-    Floats become integers by dropping the fraction; a value outside the integer type is undefined,
-    as in C. With ``copy=False`` a tensor that has the dtype already is returned as it is.
+    Floats become integers by dropping the fraction; the result for a value outside the integer
+    type is undefined, as in C. With ``copy=False`` a tensor that already has the dtype is returned
+    itself.
 
     >>> astype(asarray([1.7, -1.7], device="host"), "int32").numpy()
     array([ 1, -1], dtype=int32)
@@ -221,13 +222,13 @@ def reinterpreted(x, dtype, /):
     cdef Tensor a = tensor_argument(x, "reinterpreted")
     cdef int code = dtype_argument(dtype, a.dtype_code)
     if dtype_itemsize(code) != dtype_itemsize(a.dtype_code):
-        raise ValueError(f"reinterpreted: got dtype {DTYPES[code].name}; expected one of "
+        raise ValueError(f"reinterpreted: dtype: got {DTYPES[code].name}; expected a dtype of "
                          f"{dtype_itemsize(a.dtype_code)} bytes")
     return tensor_over(a.storage, a.ptr, code, a.ndim_, a.shape_, a.strides_)
 
 
 def part_view(x, is_imaginary, /):
-    """Return the real or the imaginary parts of a complex tensor as a view.
+    """Return a view of the real or the imaginary parts of a complex tensor.
 
     >>> part_view(asarray([1 + 2j, 3 + 4j], device="host"), True).tolist()
     [2.0, 4.0]
@@ -255,7 +256,7 @@ def copy(x, /):
 
 
 def ascontiguous(x, /):
-    """Return `x` itself when its elements follow each other in row-major order, else a copy.
+    """Return `x` itself if it is row-major without gaps, otherwise a copy.
 
     >>> ascontiguous(asarray([[1, 2], [3, 4]], device="host").T).is_contiguous
     True
@@ -265,9 +266,9 @@ def ascontiguous(x, /):
 
 
 def reduce(Tensor x):
-    """What pickle stores: the values as a NumPy array, the name of the device, and the shape.
+    """Return what pickle stores: the values as a NumPy array, the device's name, and the shape.
 
-    Of an axis that a broadcast has repeated (stride 0), one element is stored.
+    Along an axis that a broadcast has repeated (stride 0), only one element is stored.
 
     >>> import pickle
     >>> x = gt.asarray([[1], [2]], device="host")
@@ -289,7 +290,7 @@ def reduce(Tensor x):
 
 
 def rebuild(array, device, shape=None):
-    """Make a pickled tensor again, on its device or, where there is no such, on the host device."""
+    """Return a pickled tensor, on its device, or on the host device if that one is missing."""
     cdef Tensor values
     cdef int64_t[16] extents
     cdef int64_t[16] strides

@@ -1,14 +1,14 @@
 """The CUDA array interface, both ways: `__cuda_array_interface__`, versions 0 to 3.
 
-Every field of what comes is checked before anything uses it. Version 3 names a stream that the
-memory is ready on; our current stream waits for it. The protocol names no device, so the current
-CUDA device is assumed; DLPack does name one and is preferred where an object offers both.
+Every field of an imported interface is checked before it is used. Version 3 names a stream on which
+the memory is ready; our current stream waits for it. The protocol names no device, so the current
+CUDA device is assumed; DLPack names one and is preferred if an object has both.
 """
 
 cdef str NAME = "__cuda_array_interface__"
 cdef int NEWEST_VERSION = 3
 
-# Type string -> DType. "V2" is what producers write for bfloat16, which the protocol cannot name.
+# Type string -> DType. Producers write "V2" for bfloat16, for which the protocol has no name.
 cdef dict CODES = {row.numpy.str: code for code, row in enumerate(DTYPES)
                    if row.kind != "small" and row.numpy.kind != "V"}
 CODES["<V2"] = CODES["|V2"] = DT_BFLOAT16
@@ -30,7 +30,7 @@ cdef int typestr_code(object text) except -1:
 
 
 cdef bint read_data(Layout* layout, object data) except -1:
-    """Note the address; whether the memory is read-only."""
+    """Store the address; return whether the memory is read-only."""
     cdef object address
     cdef tuple items = tuple(data) if isinstance(data, (tuple, list)) else ()
     if len(items) != 2:
@@ -41,7 +41,7 @@ cdef bint read_data(Layout* layout, object data) except -1:
     except TypeError:
         raise TypeError(f"{NAME}: data: got address {address!r:.60}; expected an int") from None
     if not 0 <= address < 1 << 64:
-        raise ValueError(f"{NAME}: data: got address {address:#x}; expected 0 to 64 bits")
+        raise ValueError(f"{NAME}: data: got address {address:#x}; expected 0 to 2**64 - 1")
     if not isinstance(is_readonly, (bool, np.bool_)):
         raise TypeError(f"{NAME}: data: got {is_readonly!r:.60} as the read-only flag; expected "
                         "True or False")
@@ -58,18 +58,18 @@ cdef int check_version(object version) except -1:
 
 
 cdef tuple read_interface(object interface, Layout* layout):
-    """Fill the layout; gives whether the memory is read-only, and the stream or None."""
+    """Fill the layout; return whether the memory is read-only, and the stream or None."""
     cdef dict fields
     if not isinstance(interface, dict):
         raise TypeError(f"{NAME}: got a {type(interface).__name__}; expected a dict")
-    fields = <dict> interface       # of a subclass too: what it holds, not what its methods say
+    fields = <dict> interface       # bypasses overridden methods of a subclass
     for key in ("shape", "typestr", "data", "version"):
         if key not in fields:
             raise ValueError(f"{NAME}: got no {key!r}; expected shape, typestr, data and version")
     check_version(fields["version"])
     if fields.get("mask") is not None:
-        raise ValueError(f"{NAME}: mask: got a mask; expected None: masked arrays are not "
-                         "supported")
+        raise ValueError(f"{NAME}: mask: got a mask; expected None, because masked arrays are "
+                         "not supported")
     layout.dtype = typestr_code(fields["typestr"])
     is_readonly = read_data(layout, fields["data"])
     layout_shape(layout, fields["shape"], NAME)
@@ -86,7 +86,7 @@ def from_cuda_array(obj):
     Raises
     ------
     TypeError, ValueError
-        A field of the interface is missing or cannot be; the message names it.
+        A field of the interface is missing or invalid; the message names it.
     """
     cdef Layout layout
     cdef int device, status
@@ -106,13 +106,13 @@ def from_cuda_array(obj):
 def array_interface(Tensor t):
     """Return the ``__cuda_array_interface__`` (version 3) of a tensor.
 
-    The stream it names is the current one, which is made to wait for all uses of the memory.
+    It names the current stream, which first waits for all uses of the memory. Raises
     AttributeError for host tensors and float8, which the protocol cannot describe.
     """
     cdef int device = t.storage.device
     cdef uint64_t stream
     if device_kind(device) == DEVICE_HOST:
-        raise AttributeError("__cuda_array_interface__ exists for tensors on CUDA devices only; "
+        raise AttributeError("__cuda_array_interface__ exists only for tensors on CUDA devices; "
                              f"this one is on {device_text(device)}")
     if dtype_kind(t.dtype_code) == KIND_SMALL:
         raise AttributeError(f"__cuda_array_interface__ has no name for {t.dtype}; use DLPack")

@@ -1,5 +1,5 @@
-// The structures of DLPack 1.3 (and of the unversioned form before it): an exchange format between
-// libraries, so names and layout are fixed by its specification.
+// The structures of DLPack 1.3 (and of the unversioned form before it). DLPack is an exchange
+// format between libraries, so its specification fixes names and layout.
 #ifndef GPUTENSOR_TENSOR_DLPACK_H
 #define GPUTENSOR_TENSOR_DLPACK_H
 

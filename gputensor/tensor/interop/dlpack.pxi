@@ -1,11 +1,11 @@
 """DLPack, both ways: memory shared with other libraries without a copy.
 
-Export: the capsule holds a reference to the tensor, so its block stays allocated; the consumer's
-stream waits for the tensor's uses and is recorded as a writer of it, so that our later uses wait
-for what the consumer queued until then. Import: the producer makes our current stream wait; the
-producer's memory is kept until our tensors over it, and the work queued with it, are done. Host
-devices speak DLPack's CPU: the export waits until all queued work on the tensor is done. The C
-structures are in dlpack.h.
+Export: the capsule holds a reference to the tensor, so its block stays allocated. The consumer's
+stream waits for the tensor's uses and is recorded as a writer, so our later uses wait for the work
+that the consumer has queued by then. Import: the producer makes our current stream wait. The
+producer's memory is kept until our tensors over it are gone and the work queued with it is done.
+Host devices appear as DLPack's CPU, and an export waits until all queued work on the tensor is
+done. The C structures are in dlpack.h.
 """
 
 cdef extern from "gputensor/tensor/interop/dlpack.h":
@@ -53,7 +53,7 @@ cdef enum:
     FLAG_READ_ONLY = 1
     FLAG_COPIED = 2
 
-# What one export allocates: both managed forms hold their shape and strides here.
+# The memory of one export; both managed forms keep their shape and strides in it.
 cdef struct Export:
     DLManagedTensor plain
     DLManagedTensorVersioned versioned
@@ -119,7 +119,7 @@ cdef int describe(Tensor t, Export* export, DLTensor* out) except -1:
 
 
 cdef int order_export(Tensor t, object stream) except -1:
-    """Make the consumer see finished memory: its stream waits, or this thread does."""
+    """Make the consumer see finished memory: its stream waits, or this thread waits."""
     cdef int device = t.storage.device
     cdef uint64_t handle
     cdef Driver* driver = driver_get(device)
@@ -143,7 +143,7 @@ cdef int order_export(Tensor t, object stream) except -1:
 
 
 cdef tuple int_pair(object value, str argument, str rule):
-    """A pair of ints from a caller; of a subclass of tuple the items that it holds."""
+    """Return a caller's pair of ints; bypasses overridden methods of a subclass of tuple."""
     cdef tuple items = tuple(value) if isinstance(value, (tuple, list)) else ()
     if len(items) == 2:
         try:
@@ -154,7 +154,7 @@ cdef tuple int_pair(object value, str argument, str rule):
 
 
 cdef int check_stream(object stream) except -1:
-    """Raise for what is no stream number on any device; host tensors ignore the rest."""
+    """Raise if `stream` is not a stream number on any device; host tensors ignore valid ones."""
     try:
         number = PyNumber_Index(stream)
     except TypeError:
@@ -166,19 +166,20 @@ cdef int check_stream(object stream) except -1:
 
 
 def dlpack(Tensor t, stream=None, max_version=None, dl_device=None, copy=None):
-    """Return a DLPack capsule of a tensor: what ``Tensor.__dlpack__`` does.
+    """Return a DLPack capsule of a tensor; the implementation of ``Tensor.__dlpack__``.
 
     Parameters
     ----------
     stream : int, optional
-        The consumer's stream on CUDA: 1 or None the legacy default stream, 2 the per-thread one,
-        -1 no ordering at all, else a stream handle. Host tensors wait and ignore it.
+        The consumer's stream on CUDA: 1 or None is the legacy default stream, 2 the per-thread one,
+        -1 means no ordering, and other values are stream handles. Exports of host tensors ignore
+        it and wait.
     max_version : tuple of two ints, optional
-        ``(1, 0)`` or more asks for the versioned form.
+        ``(1, 0)`` or more selects the versioned form.
     dl_device : tuple of int, optional
-        Where the memory is wanted; the tensor's own device, or the CPU, which takes a copy.
+        The device of the exported memory: the tensor's own, or the CPU, which needs a copy.
     copy : bool, optional
-        True: export a copy. False: BufferError when one would be needed.
+        True: export a copy. False: BufferError if one would be needed.
     """
     cdef Export* export
     cdef bint is_copied = False
@@ -198,8 +199,8 @@ def dlpack(Tensor t, stream=None, max_version=None, dl_device=None, copy=None):
             raise BufferError(f"dl_device: got {dl_device}; expected {others}(1, 0) for a tensor "
                               f"on {t.device}")
         if copy is False:
-            raise BufferError("copy: got False; expected True or None, since a tensor on "
-                              f"{t.device} reaches dl_device {dl_device} by a copy only")
+            raise BufferError("copy: got False; expected True or None, because a tensor on "
+                              f"{t.device} reaches dl_device {dl_device} only by a copy")
         t = moved(t, resolve_device(HOST_DEVICE))
         is_copied = True
     elif copy:
@@ -229,7 +230,7 @@ def dlpack(Tensor t, stream=None, max_version=None, dl_device=None, copy=None):
 
 
 def device_pair(Tensor t):
-    """Return what ``Tensor.__dlpack_device__`` does: (DLPack device type, index).
+    """Return (DLPack device type, index); the implementation of ``Tensor.__dlpack_device__``.
 
     >>> device_pair(gt.zeros(1, device="host"))
     (1, 0)
@@ -242,7 +243,7 @@ def device_pair(Tensor t):
 # ---- import
 
 def producer_device(x):
-    """Return what ``x.__dlpack_device__()`` gives as two ints, the index 0 or more."""
+    """Return the result of ``x.__dlpack_device__()`` as two ints, after checking them."""
     given = x.__dlpack_device__()
     try:
         kind, index = given
@@ -251,13 +252,12 @@ def producer_device(x):
         raise TypeError(f"__dlpack_device__: got {given!r:.60} from a {type(x).__name__}; "
                         "expected a pair (device type, index)") from None
     if not 0 <= index < 1 << 31:
-        raise ValueError(f"__dlpack_device__: index: got {index:#x}; expected 0 or more, below "
-                         "2**31")
+        raise ValueError(f"__dlpack_device__: index: got {index:#x}; expected 0 to 2**31 - 1")
     return kind, index
 
 
 cdef class Imported:
-    """Owner of a managed tensor of another library; gives it back when dropped."""
+    """Owner of a managed tensor of another library; calls its deleter when dropped."""
 
     cdef DLManagedTensor* plain
     cdef DLManagedTensorVersioned* versioned
@@ -270,15 +270,15 @@ cdef class Imported:
 
 
 cdef object ask_for_capsule(object x, object stream, object copy):
-    """The producer's capsule, versioned where it knows that form.
+    """Return the producer's capsule, in the versioned form if it supports that.
 
-    It learns when it must not copy; we make a requested copy ourselves.
+    The producer is told when it must not copy; we make a requested copy ourselves.
     """
     if copy is False:
         try:
             return x.__dlpack__(stream=stream, max_version=(1, 0), copy=False)
         except TypeError:
-            pass        # its DLPack is older than this argument
+            pass        # its version of DLPack lacks this argument
     try:
         return x.__dlpack__(stream=stream, max_version=(1, 0))
     except TypeError:
@@ -286,7 +286,7 @@ cdef object ask_for_capsule(object x, object stream, object copy):
 
 
 cdef int read_managed(DLTensor* source, Layout* layout) except -1:
-    """Fill a layout from what a producer wrote; no number of it is trusted."""
+    """Fill a layout from a producer's description; none of its numbers is trusted."""
     cdef int i
     pair = (source.dtype.code, source.dtype.bits)
     if pair not in DTYPE_OF_DL or source.dtype.lanes != 1:
@@ -313,7 +313,7 @@ cdef int read_managed(DLTensor* source, Layout* layout) except -1:
 
 
 cdef int check_place(DLTensor* source, int device) except -1:
-    """Raise unless the memory is where ``__dlpack_device__`` said."""
+    """Raise unless the memory is on the device that ``__dlpack_device__`` named."""
     cdef int kind = source.device.device_type
     if device_kind(device) == DEVICE_HOST and kind in (DL_CPU, DL_CUDA_HOST):
         return 0
@@ -324,9 +324,9 @@ cdef int check_place(DLTensor* source, int device) except -1:
 
 
 cdef Tensor adopt(object capsule, int device, bint assume_writable):
-    """A tensor over a capsule's memory; the capsule is used up, unless this raises.
+    """Return a tensor over a capsule's memory; this consumes the capsule, unless it raises.
 
-    A capsule that was not used gives its memory back itself, so the deleter runs once either way.
+    An unconsumed capsule frees its memory itself, so the deleter runs once in either case.
     """
     cdef DLTensor* source
     cdef Layout layout
@@ -337,7 +337,7 @@ cdef Tensor adopt(object capsule, int device, bint assume_writable):
     cdef Tensor result
     if PyCapsule_IsValid(capsule, "dltensor_versioned"):
         versioned = <DLManagedTensorVersioned*> PyCapsule_GetPointer(capsule, "dltensor_versioned")
-        # Only the version has its place in every version.
+        # Only the version field is at the same place in every version.
         if versioned.version.major != 1:
             raise BufferError(f"DLPack: got version {versioned.version.major}; expected 1")
         source = &versioned.dl_tensor
@@ -347,11 +347,11 @@ cdef Tensor adopt(object capsule, int device, bint assume_writable):
         source = &plain.dl_tensor
         is_readonly = not assume_writable
     else:
-        raise BufferError("__dlpack__: got no DLPack capsule that is still unused; expected one")
+        raise BufferError("__dlpack__: got no unused DLPack capsule; expected one")
     check_place(source, device)
     read_managed(source, &layout)
     result = foreign_tensor(device, &layout, owner, is_readonly, "__dlpack__")
-    # From here on nothing fails: the memory is ours to give back.
+    # Nothing fails from here on, and the deleter is now ours to call.
     if versioned is not NULL:
         owner.versioned = versioned
         PyCapsule_SetName(capsule, "used_dltensor_versioned")
@@ -369,28 +369,29 @@ def from_dlpack(x, /, *, device=None, copy=None, assume_writable=False):
     x : object
         An array of any library on the CPU or a CUDA device.
     device : str, int or Device, optional
-        Where the tensor is to be; its memory is copied when that is not where `x` is.
+        The device of the tensor; the memory is copied if `x` is on another device.
     copy : bool, optional
-        True: new memory. False: ValueError when the memory cannot be shared. None: share it when
+        True: new memory. False: ValueError if the memory cannot be shared. None: share it if
         possible.
     assume_writable : bool
-        True: memory that the producer cannot declare writable may be written. It never overrides
-        a producer that declares its memory read-only.
+        Allow writing to memory that the producer cannot declare writable. This never overrides a
+        producer that declares its memory read-only.
 
     Raises
     ------
     BufferError
         The dtype, device or DLPack version of `x` has no counterpart, or its capsule is malformed.
     TypeError, ValueError
-        What `x` says of its device or its memory cannot be.
+        The description of the device or memory by `x` is invalid.
 
     Notes
     -----
-    A tensor of this library gives a view, whose uses are ordered with those of `x` on all streams.
+    For a tensor of this library the result is a view, whose uses are ordered with those of `x` on
+    all streams.
 
-    DLPack before version 1 cannot say whether memory may be written, and some libraries export
-    immutable arrays with it. What comes that way is read-only, as in NumPy; write to a copy, or
-    say ``assume_writable=True`` when the memory is yours to write.
+    DLPack before version 1 cannot express whether memory may be written, and some libraries export
+    immutable arrays with it. Memory imported that way is read-only, as in NumPy; write to a copy,
+    or pass ``assume_writable=True`` if you may write to the memory.
 
     >>> import numpy as np
     >>> x = np.arange(3)
@@ -413,7 +414,7 @@ def from_dlpack(x, /, *, device=None, copy=None, assume_writable=False):
         if device is None or resolve_device(device) == home:
             return copied(x, (<Tensor> x).dtype_code) if copy else x[()]
     table = table_of(type(x))
-    # What records its uses for gradients refuses in __dlpack__, and has no say in the table.
+    # An array that records its uses for gradients refuses in __dlpack__; the table does not check.
     if table is not NULL and not getattr(x, "requires_grad", False):
         result = taken(x, table, device)
         if result is not None:
@@ -433,18 +434,18 @@ def from_dlpack(x, /, *, device=None, copy=None, assume_writable=False):
 
 
 cdef int home_for(object wanted) except? -1000:
-    """The host device that is wanted, else the one that imported host memory belongs to."""
+    """Return `wanted` if it is a host device, otherwise the host device for imported memory."""
     if wanted is not None and device_kind(resolve_device(wanted)) == DEVICE_HOST:
         return resolve_device(wanted)
     return host_home()
 
 
 cdef Tensor imported_to(Tensor x, object device, object copy):
-    """The import, on the requested device."""
+    """Return an imported tensor on the requested device."""
     cdef int target = x.storage.device if device is None else resolve_device(device)
     if target != x.storage.device:
         if copy is False:
-            raise ValueError("from_dlpack: copy: got False; expected True or None, since the "
+            raise ValueError("from_dlpack: copy: got False; expected True or None, because the "
                              f"memory is not on {device}")
         return moved(x, target)
     return copied(x, x.dtype_code) if copy else x

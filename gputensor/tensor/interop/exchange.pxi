@@ -1,9 +1,9 @@
-"""DLPack's C exchange table (version 1.3): tensors cross between libraries without Python calls.
+"""DLPack's C exchange table (version 1.3): exchange between libraries without Python calls.
 
 The type attribute ``__dlpack_c_exchange_api__`` is a capsule with a table of functions. They do not
-order work between streams: a consumer asks `current_work_stream` and queues its work there, which
-is where our own work goes. So an export orders the tensor's earlier uses with that stream, and
-counts as a write on it, as a capsule does.
+order work between streams: a consumer calls `current_work_stream` and queues its work on that
+stream, which is also the stream of our own work. Therefore an export orders the tensor's earlier
+uses with that stream, and counts as a write on it, like a capsule.
 """
 
 cdef extern from "gputensor/tensor/interop/dlpack.h":
@@ -31,7 +31,7 @@ cdef DLPackExchangeAPI exchange_table
 
 
 cdef int exported(Tensor t, DLManagedTensorVersioned** out) except -1:
-    """A managed tensor that holds a reference to `t`."""
+    """Make a managed tensor that holds a reference to `t`."""
     cdef Export* export
     prepare_export(t, current_handle(t.storage.device))
     if device_kind(t.storage.device) == DEVICE_HOST:
@@ -63,7 +63,7 @@ cdef int device_of_pair(int kind, int32_t index) except? -1000:
 cdef int exchange_allocate(DLTensor* prototype, DLManagedTensorVersioned** out, void* context,
                            void (*set_error)(void*, const char*, const char*) noexcept
                            ) noexcept with gil:
-    """New memory of the prototype's dtype, shape and device."""
+    """Allocate a tensor of the prototype's dtype, shape and device."""
     cdef int64_t[16] shape
     cdef int i
     try:
@@ -97,7 +97,7 @@ cdef int exchange_export(void* object_, DLManagedTensorVersioned** out) noexcept
 
 
 cdef int exchange_import(DLManagedTensorVersioned* managed, void** out) noexcept with gil:
-    """A tensor that takes the managed one over; it stays the caller's when this fails."""
+    """Make a tensor that owns the managed one; on failure the caller still owns it."""
     cdef Layout layout
     cdef Imported owner
     cdef Tensor result
@@ -120,7 +120,7 @@ cdef int exchange_import(DLManagedTensorVersioned* managed, void** out) noexcept
 
 
 cdef int exchange_borrow(void* object_, DLTensor* out) noexcept with gil:
-    """A description that is valid as long as the tensor: nothing is counted."""
+    """Describe a tensor without a reference; the description is valid as long as the tensor."""
     cdef Tensor t
     try:
         t = <Tensor?> <object> object_
@@ -142,7 +142,7 @@ cdef int exchange_borrow(void* object_, DLTensor* out) noexcept with gil:
 
 
 cdef int exchange_stream(int kind, int32_t index, void** out) noexcept with gil:
-    """The stream on which our work is queued; a host device has none."""
+    """Store the stream on which our work is queued; NULL for a host device."""
     try:
         out[0] = NULL
         if kind == DL_CUDA:
@@ -155,14 +155,14 @@ cdef int exchange_stream(int kind, int32_t index, void** out) noexcept with gil:
 
 # ---- import through a producer's table
 
-# Class -> address of its table, 0 where it has none that is used.
+# Class -> address of its table, or 0 if it has no usable one.
 cdef dict producer_tables = {}
 
 
 cdef DLPackExchangeAPI* table_of(object cls) except? NULL:
-    """The table of a class that states one itself, of version 1; NULL where there is none.
+    """Return the table of version 1 that a class itself defines, or NULL.
 
-    A subclass may hold its memory in another way, so its own ``__dlpack__`` is called.
+    A subclass may store its memory differently, so an inherited table is not used.
     """
     cdef DLPackExchangeAPI* table = NULL
     cdef DLPackExchangeAPIHeader* header
@@ -184,10 +184,9 @@ cdef DLPackExchangeAPI* table_of(object cls) except? NULL:
 
 
 cdef Tensor taken(object x, DLPackExchangeAPI* table, object wanted):
-    """A tensor over the memory of `x` by its library's table, or None: then call ``__dlpack__``.
+    """Return a tensor over the memory of `x` through the table, or None to use ``__dlpack__``.
 
-    Complex numbers go through ``__dlpack__``: what is lazily conjugated looks like any other
-    there.
+    Complex numbers go through ``__dlpack__``, because the table does not show lazy conjugation.
     """
     cdef DLManagedTensorVersioned* managed = NULL
     cdef Layout layout
@@ -217,7 +216,7 @@ cdef Tensor taken(object x, DLPackExchangeAPI* table, object wanted):
 
 
 cdef bint follow(int device, int kind, int32_t index, DLPackExchangeAPI* table) except -1:
-    """Have our current stream wait for what the producer queued on its own; False: ask it to."""
+    """Make our current stream wait for the producer's stream; False: ``__dlpack__`` has to."""
     cdef void* theirs = NULL
     if table.current_work_stream(kind, index, &theirs) != 0:
         PyErr_Clear()

@@ -1,18 +1,18 @@
-"""Tensors over memory of somebody else: what its producer says of it is checked here.
+"""Tensors over memory of other libraries; the producer's description is checked here.
 
-DLPack (dlpack.pyx), the CUDA array interface (cuda_interface.pyx) and NumPy arrays on a host device
-fill a Layout; `foreign_tensor` makes a tensor of one only when all its elements lie in the address
-space. Whether the producer has memory there cannot be known. The owner stays alive until the last
-tensor over it is gone and the work queued with it is done.
+DLPack (dlpack.pxi), the CUDA array interface (cuda_interface.pxi) and NumPy arrays on a host device
+fill a Layout; `foreign_tensor` makes a tensor of it only if all elements lie in the address space.
+Whether the producer has memory there cannot be checked. The owner stays alive until the last tensor
+over it is gone and the work queued with it is done.
 """
 
-# Elements have at most 16 bytes, so no sum of fewer than 2**58 of them leaves 64 bits.
-# No processor gives a process addresses from here on.
+# Elements have at most 16 bytes, so sizes of fewer than 2**58 elements fit 64 bits.
+# No processor gives a process addresses from this one on.
 cdef uint64_t END_OF_ADDRESSES = <uint64_t> 1 << 63
 
 
 cdef int64_t whole(object value, str source, str what) except? -1:
-    """`value` as an int of 64 bits."""
+    """Return `value` as an int of 64 bits."""
     cdef object number
     try:
         number = PyNumber_Index(value)
@@ -29,9 +29,9 @@ cdef tuple sequence(object value, str source, str what):
     return tuple(value)
 
 
-# Read a tuple or list of extents, or of strides in bytes (None: row-major; call it after the
-# shape). `source` names the protocol in messages: TypeError for what is no sequence of ints,
-# ValueError for wrong lengths, negative extents and strides that split elements.
+# Read a tuple or list of extents, or of strides in bytes (None: row-major; call it after
+# layout_shape). `source` names the protocol in messages. TypeError for anything but a sequence of
+# ints, ValueError for wrong lengths, negative extents and strides that split elements.
 cdef int layout_shape(Layout* layout, object shape, str source) except -1:
     cdef tuple extents = sequence(shape, source, "shape")
     cdef int i
@@ -55,11 +55,11 @@ cdef int layout_strides(Layout* layout, object strides, str source) except -1:
         return 0
     given = sequence(strides, source, "strides")
     if len(given) != layout.ndim:
-        raise ValueError(f"{source}: strides: got {len(given)} of them; expected {layout.ndim}, "
+        raise ValueError(f"{source}: strides: got {len(given)} values; expected {layout.ndim}, "
                          "one for each dimension")
     for i in range(layout.ndim):
         layout.strides[i] = whole(given[i], source, "strides")
-        # The remainder as in C: zero or not is the same for either sign.
+        # C's remainder; whether it is zero does not depend on its sign convention.
         if layout.shape[i] > 1 and layout.strides[i] % itemsize:
             raise ValueError(f"{source}: strides: got {given}; expected multiples of the element "
                              f"size {itemsize}; copy the array first")
@@ -68,12 +68,12 @@ cdef int layout_strides(Layout* layout, object strides, str source) except -1:
     return 0
 
 
-# ValueError when the layout has negative extents, more elements than there are addresses, memory
-# outside the address space, or an address that is no multiple of the element size. Empty layouts
-# get address 0; strides of axes with fewer than two elements say nothing and are replaced.
+# ValueError if the layout has negative extents, more than 2**58 elements, memory outside the
+# address space, or an address that is not a multiple of the element size. Empty layouts get
+# address 0; strides of axes with fewer than two elements have no meaning and are replaced.
 cdef int layout_check(Layout* layout, str source) except -1:
     cdef int64_t itemsize = dtype_itemsize(layout.dtype)
-    cdef int64_t size = 1           # of the axes so far, the last first; empty ones left out
+    cdef int64_t size = 1           # of the axes so far, from the last one; without empty ones
     cdef int64_t below = 0          # elements before and behind the first one
     cdef int64_t above = 0
     cdef int64_t extent, stride
@@ -89,8 +89,8 @@ cdef int layout_check(Layout* layout, str source) except -1:
             is_empty = True
             continue
         if size > MAX_SIZE // extent:
-            raise ValueError(f"{source}: shape: got {shape_of(layout)}; expected no more elements "
-                             "than there are addresses")
+            raise ValueError(f"{source}: shape: got {shape_of(layout)}; expected at most 2**58 "
+                             "elements, counted without the axes of extent 0")
         size *= extent
         if extent == 1:
             continue
@@ -138,13 +138,13 @@ cdef Tensor foreign_tensor(int device, Layout* layout, object owner, bint is_rea
     return result
 
 
-# The host device that imported host memory belongs to: the current one, or the embedded one.
+# The host device for imported host memory: the current one, or the default host device.
 cdef int host_home() except? -1000:
     cdef int device = current_device()
     return device if device_kind(device) == DEVICE_HOST else resolve_device(HOST_DEVICE)
 
 
-# Order the coming use of a tensor by others, which may write unless the memory is read-only.
+# Orders a coming use of a tensor by another library, which may write unless it is read-only.
 cdef int prepare_export(Tensor t, uint64_t stream) except -1:
     work_begin()
     try:
@@ -157,10 +157,10 @@ cdef int prepare_export(Tensor t, uint64_t stream) except -1:
     return 0
 
 
-# ValueError when an array that NumPy made of an object leaves the buffer that it lies in.
+# ValueError if elements of an array that NumPy made of an object lie outside its buffer.
 cdef int check_inside_buffer(object array, str source) except -1:
-    # NumPy compares the buffer of __array_interface__ with the number of elements, not with their
-    # strides.
+    # NumPy checks the buffer of __array_interface__ against the number of elements, but not against
+    # the strides.
     cdef object base = array.base
     if base is None or isinstance(base, np.ndarray) or not PyObject_CheckBuffer(base):
         return 0
@@ -185,18 +185,18 @@ def share_ndarray(array, device=None):
     Raises
     ------
     ValueError
-        `device` is no host device, or the array is misaligned or in foreign byte order.
+        `device` is not a host device, or the array is misaligned or in foreign byte order.
     """
     cdef Layout layout
     cdef int target = host_home() if device is None else resolve_device(device)
     if device_kind(target) != DEVICE_HOST:
-        raise ValueError("asarray: copy: got False; expected True or None, since the memory of a "
-                         f"NumPy array cannot be shared with {device_text(target)}")
-    # A subclass can say anything of itself; the plain array over its memory cannot.
+        raise ValueError("asarray: copy: got False; expected True or None, because the memory of "
+                         f"a NumPy array cannot be shared with {device_text(target)}")
+    # A subclass may describe itself wrongly; the plain array over its memory does not.
     plain = np.asarray(array)
     if not plain.dtype.isnative:
-        raise ValueError("asarray: copy: got False; expected True or None, since the array is in "
-                         "foreign byte order")
+        raise ValueError("asarray: copy: got False; expected True or None, because the array is "
+                         "in foreign byte order")
     layout.dtype = dtype_argument(plain.dtype, 0)
     layout.ptr = plain.__array_interface__["data"][0]
     layout_shape(&layout, plain.shape, "asarray")
@@ -204,12 +204,11 @@ def share_ndarray(array, device=None):
     return foreign_tensor(target, &layout, plain, not plain.flags.writeable, "asarray")
 
 
-# Our handle of a stream number of DLPack and the CUDA array interface.
 cdef uint64_t stream_of_protocol(object stream, str source) except? 0xFFFFFFFF:
-    """Our handle of a stream number of DLPack and the CUDA array interface.
+    """Return our handle for a stream number of DLPack or the CUDA array interface.
 
-    There 1 is the legacy default stream, which is our 0, and 2 the per-thread default stream,
-    which has that number in the driver too. 0 is ambiguous and not allowed.
+    In both, 1 is the legacy default stream, which is our 0, and 2 is the per-thread default stream,
+    as in the driver. 0 is ambiguous and not allowed.
     """
     cdef object number
     try:
@@ -218,17 +217,17 @@ cdef uint64_t stream_of_protocol(object stream, str source) except? 0xFFFFFFFF:
         raise TypeError(f"{source}: stream: got {stream!r:.60}; expected an int or None") from None
     if number == 0:
         raise ValueError(f"{source}: stream: got 0, which is ambiguous; expected 1 for the legacy "
-                         "default stream or 2 for that of the thread")
+                         "default stream or 2 for the per-thread default stream")
     if not 0 < number < 1 << 64:
         raise ValueError(f"{source}: stream: got {number:#x}; expected 1, 2 or a stream handle")
     return 0 if number == 1 else number
 
 
 def record_stream(Tensor t, stream):
-    """Tell the library that work of a foreign kernel, queued on `stream`, uses the tensor's memory.
+    """Record that foreign work already queued on `stream` uses the tensor's memory.
 
-    The memory is not reused, and later operations on the tensor do not start, before that work is
-    done. The library's own operations need no such call. To make after the kernel is queued.
+    The memory is not reused, and later operations on the tensor do not start, until that work is
+    done. The library's own operations need no such call. Call it after queueing the kernel.
 
     Parameters
     ----------
@@ -244,9 +243,9 @@ def record_stream(Tensor t, stream):
 
 
 def over_memory(owner, uint64_t ptr, shape, strides, dtype):
-    """Return a tensor over memory of `owner`, which has its ``device`` number and keeps it alive.
+    """Return a tensor over memory of `owner`, which keeps it alive and has a ``device`` number.
 
-    `strides` are in elements; None: the elements follow each other.
+    `strides` are in elements; None means row-major.
     """
     cdef Layout layout
     cdef int i
@@ -262,5 +261,5 @@ def over_memory(owner, uint64_t ptr, shape, strides, dtype):
 
 
 def memory_owner(Tensor t):
-    """Return the object whose memory a tensor shows; None for memory of the allocator."""
+    """Return the owner of a tensor's memory; None for memory of the allocator."""
     return t.storage.owner

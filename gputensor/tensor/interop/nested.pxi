@@ -1,22 +1,22 @@
 """Nested lists and tuples with arrays, tensors and NumPy scalars among their parts.
 
 Their dtypes promote as in NumPy, so no value is narrowed; bfloat16 and float8 count as float32
-beside a dtype that does not promote to them. Python numbers are weak: one of a higher kind brings
-the default dtype of its kind (int64, float32, complex64), every other takes the dtype of the
-arrays. Lists of Python numbers alone are converted in conversion.pxi.
+beside a dtype that does not promote to them. Python numbers are weak: a number of a higher kind
+contributes the default dtype of its kind (int64, float32, complex64); other numbers take the dtype
+of the arrays. Lists that contain only Python numbers are converted in conversion.pxi.
 """
 
 cdef object numpy_arrays = (np.ndarray, np.generic)
 cdef object texts = (str, bytes, bytearray)
-# The kinds of dtypes, and the dtype that a Python number of each kind brings.
+# The ranks of dtype kinds, and the default dtype of Python numbers of each rank.
 cdef dict RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 cdef tuple DEFAULT = tuple(
     np.dtype(name) for name in ("bool", "int64", "float32", "complex64"))
 cdef enum:
-    MOST_LEVELS = 17            # one more than a tensor has
+    MOST_LEVELS = 17            # one more than a tensor has axes
 
 
-# Whether a list or tuple holds anything but Python numbers that brings a dtype of its own.
+# Whether a list or tuple contains anything with a dtype of its own.
 cdef bint holds_arrays(object obj, int depth=0) except -1:
     cdef object part, kind
     if depth == MOST_LEVELS:
@@ -44,23 +44,23 @@ cdef bint is_array(object part) except -1:
 
 
 cdef object array_of(object part):
-    """The values of an array, a tensor or a NumPy scalar in host memory."""
+    """Return the values of an array, a tensor or a NumPy scalar as a NumPy array."""
     if type(part) is Tensor:
         return download(<Tensor> part)
     if isinstance(part, numpy_arrays):
         return np.asarray(part)
     if hasattr(part, "__dlpack__"):
-        return download(from_dlpack(part))   # NumPy's own import knows no bfloat16
+        return download(from_dlpack(part))   # NumPy's own import lacks bfloat16
     if hasattr(part, "__cuda_array_interface__"):
         return download(from_cuda_array(part))
     return np.asarray(part)
 
 
 cdef object gathered(object part, set dtypes, list numbers, int depth=0):
-    """The parts as nested lists; their dtypes and the Python numbers go to the collections."""
+    """Return the parts as nested lists; collect their dtypes and the Python numbers."""
     if depth > MOST_LEVELS:
-        raise ValueError(f"asarray: got sequences in more than {MOST_LEVELS} levels; expected at "
-                         "most 16 dimensions")
+        raise ValueError(f"asarray: obj: got sequences in more than {MOST_LEVELS} levels; expected "
+                         "at most 16 dimensions")
     if isinstance(part, (list, tuple)):
         return [gathered(one, dtypes, numbers, depth + 1) for one in part]
     if is_array(part):
@@ -75,8 +75,8 @@ cdef object gathered(object part, set dtypes, list numbers, int depth=0):
         return part
     if PySequence_Check(part) and not isinstance(part, texts):
         return [gathered(one, dtypes, numbers, depth + 1) for one in list(part)]
-    raise TypeError(f"asarray: got a {type(part).__name__} in a sequence; expected numbers, arrays "
-                    "and tensors")
+    raise TypeError(f"asarray: obj: got a {type(part).__name__} in a sequence; expected numbers, "
+                    "arrays and tensors")
 
 
 cdef bint takes(object dtype, object other) except -1:
@@ -87,7 +87,7 @@ cdef bint takes(object dtype, object other) except -1:
 
 
 cdef object promoted(object dtypes):
-    # NumPy's answer for types that it does not know depends on the order in which they come.
+    # NumPy's result for extension types depends on their order.
     for dtype in dtypes:
         if dtype.isbuiltin != 1 and all([takes(dtype, other) for other in dtypes]):
             return dtype
@@ -101,7 +101,7 @@ cdef object common_dtype(set dtypes, set kinds):
     return dtype if weakest <= rank else promoted([dtype, DEFAULT[weakest]])
 
 
-# (array, parts): the parts as one NumPy array of the dtype they meet in, and as nested lists of
+# Returns (array, parts): the parts as one NumPy array of their common dtype, and as nested lists of
 # numbers and NumPy arrays. TypeError for parts that are neither.
 cdef tuple joined(object obj):
     cdef set dtypes = set()

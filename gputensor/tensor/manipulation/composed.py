@@ -1,7 +1,7 @@
-"""Functions of the array API that are put together from kernels instead of having their own.
+"""Functions of the array API that are composed of several kernels instead of having their own.
 
-Each costs a few kernels; none is in the inner loop of anything we know of. Bool and integer tensors
-become float32 first (signbit takes integers as they are); one of two arguments may be a number.
+None is in the inner loop of any program that we know. Bool and integer tensors become float32 first
+(except in signbit); one of two arguments may be a number.
 """
 
 import math
@@ -35,7 +35,7 @@ __all__ = ["copysign", "hypot", "logaddexp", "signbit"]
 
 
 def _floating(x1, x2, name):
-    """Both as tensors of the dtype that they meet in, which is float32 for bool and integers."""
+    """Return both as tensors of their common dtype, or of float32 for bool and integers."""
     first = tensor_argument(x1 if type(x1) is Tensor else x2, name)
     for x in (x1, x2):
         if type(x) is not Tensor and not isinstance(x, (Number, np.generic)):
@@ -57,18 +57,20 @@ def _floating(x1, x2, name):
     return both
 
 
-# The bits of a float, by its size in bytes: kernels drop the sign of NaN, so it is read there.
+# Size in bytes of a float -> the integer dtype of its bits. Signs are read from the bits, because
+# kernels drop the sign of NaN.
 _BITS = {2: int16, 4: int32, 8: int64}
 
 
 def _bits(x, name):
     if x.dtype.kind == "c" or x.dtype.itemsize not in _BITS:
-        raise TypeError(f"{name}: got dtype {x.dtype}; expected a real one of 16 bits or more")
+        rule = "a real dtype of 16 bits or more"
+        raise argument_error(TypeError, f"{name}: dtype", Described(x.dtype), rule)
     return reinterpreted(x, _BITS[x.dtype.itemsize])
 
 
 def signbit(x, /):
-    """Return where the sign of real `x` is minus, also of -0.0 and of NaN whose sign bit is set.
+    """Return where the sign bit of real `x` is set, including that of -0.0 and NaN.
 
     >>> import gputensor as gt
     >>> signbit(gt.asarray([-1.5, -0.0, 0.0], device="host")).numpy()
@@ -79,7 +81,7 @@ def signbit(x, /):
 
 
 def copysign(x1, x2, /):
-    """Return the magnitude of x1 with the sign of x2, which is :func:`signbit`'s.
+    """Return the magnitude of x1 with the sign of x2, as determined by :func:`signbit`.
 
     >>> import gputensor as gt
     >>> x, y = gt.asarray([1.0, 2.0], device="host"), gt.asarray([-0.0, 3.0], device="host")
@@ -89,7 +91,7 @@ def copysign(x1, x2, /):
     size, _ = _floating(x1, x2, "copysign")
     bits = _bits(size, "copysign")
     if type(x2) is Tensor:
-        minus = signbit(x2)  # before a conversion, which might lose the sign of NaN
+        minus = signbit(x2)  # before a conversion, which could lose the sign of NaN
     else:
         minus = full((), math.copysign(1.0, x2) < 0, device=size.device)
     lowest = iinfo(bits.dtype).min
@@ -98,7 +100,7 @@ def copysign(x1, x2, /):
 
 
 def hypot(x1, x2, /):
-    """Return sqrt(x1**2 + x2**2) without overflow on the way.
+    """Return sqrt(x1**2 + x2**2) without intermediate overflow.
 
     >>> import gputensor as gt
     >>> hypot(gt.asarray([3.0, 0.0], device="host"), gt.asarray([4.0, 0.0], device="host")).numpy()
@@ -114,7 +116,7 @@ def hypot(x1, x2, /):
 
 
 def logaddexp(x1, x2, /):
-    """Return log(exp(x1) + exp(x2)) without overflow on the way.
+    """Return log(exp(x1) + exp(x2)) without intermediate overflow.
 
     >>> import gputensor as gt
     >>> x = gt.asarray([-1000.0, 1000.0], device="host")
@@ -126,7 +128,7 @@ def logaddexp(x1, x2, /):
 
 
 def log_distance(x1, x2, name):
-    """The larger of both, and how far the other one is above it: 0 at most.
+    """Return the larger of both, and the other one minus it, which is at most 0.
 
     >>> import gputensor as gt
     >>> x = gt.asarray([1.0, 3.0], device="host")
@@ -135,6 +137,6 @@ def log_distance(x1, x2, name):
     """
     x1, x2 = _floating(x1, x2, name)
     large, small = maximum(x1, x2), minimum(x1, x2)
-    # Equal infinities have no difference: their sum is the infinity itself.
+    # The difference of equal infinities would be NaN.
     distance = where(equal(large, small), large * 0, small - large)
     return large, where(equal(distance, distance), distance, 0)

@@ -1,7 +1,7 @@
-"""Tensors from no array: empty, constant, a progression, an identity.
+"""New tensors that are empty, constant, progressions or identities, and triangles of matrices.
 
-All are made on the current device unless `device` says otherwise, and filled on its current
-stream. The default dtype is float32, also for Python floats; ints give int64.
+They are made on the current device unless `device` is given, and filled on its current stream. The
+default dtype is float32, also for Python floats; ints give int64.
 """
 
 
@@ -13,9 +13,9 @@ def empty(shape, dtype=None, *, device=None):
     ----------
     shape : int or sequence of int
     dtype : dtype, optional
-        float32 when not given.
+        Default: float32.
     device : str, int or Device, optional
-        The current device when not given.
+        Default: the current device.
 
     Raises
     ------
@@ -34,8 +34,8 @@ def empty(shape, dtype=None, *, device=None):
 def full(shape, fill_value, dtype=None, *, device=None):
     """Return a new tensor with every element equal to `fill_value`, a number.
 
-    Without `dtype` an int gives int64, a float float32, a bool bool, a complex complex64, and a
-    scalar of NumPy, or a tensor of 0 dimensions, its own dtype.
+    The default dtype is int64 for an int, float32 for a float, bool for a bool, complex64 for a
+    complex, and that of `fill_value` for a NumPy scalar or a tensor of 0 dimensions.
 
     >>> full(2, 7, device="host").numpy()
     array([7, 7])
@@ -61,12 +61,12 @@ def full(shape, fill_value, dtype=None, *, device=None):
 
 
 cdef bint is_one_value(object value) noexcept:
-    """Whether a constant is given by a tensor of 0 dimensions."""
+    """Return whether a fill value is a tensor of 0 dimensions."""
     return type(value) is Tensor and (<Tensor> value).ndim_ == 0
 
 
 cdef int fill_from(Tensor target, Tensor value) except -1:
-    """Write the value of a tensor of 0 dimensions, of any device, to every element."""
+    """Write the value of a tensor of 0 dimensions, on any device, to every element."""
     if value.dtype.kind == "c" and target.dtype.kind != "c":
         raise TypeError("fill: value: got a complex number; expected one that dtype "
                         f"{target.dtype} can hold")
@@ -116,7 +116,7 @@ cdef Tensor empty_for(object x, object dtype, object device, object shape, str n
 
 
 def empty_like(x, /, dtype=None, *, device=None, shape=None):
-    """Return an undefined tensor with the dtype, device and shape of `x` unless given.
+    """Return a tensor with undefined values, and the dtype, device and shape of `x` unless given.
 
     >>> empty_like(zeros(3, device="host")).shape
     (3,)
@@ -161,7 +161,7 @@ def ones_like(x, /, dtype=None, *, device=None, shape=None):
 
 
 cdef Tensor progression(int64_t count, int dtype, int device, object start, object step):
-    """start + i * step for i < count."""
+    """Return ``start + i * step`` for i < count."""
     cdef Tensor result = empty_tensor(dtype, 1, &count, device)
     cdef Operand operand
     cdef uint64_t stream
@@ -185,9 +185,10 @@ cdef Tensor progression(int64_t count, int dtype, int device, object start, obje
 
 
 def arange(start, /, stop=None, step=1, dtype=None, *, device=None):
-    """Return ``start, start + step, ...`` up to but without `stop`, in one dimension.
+    """Return ``start, start + step, ...`` up to but excluding `stop`, in one dimension.
 
-    With one argument the values go from 0. Without `dtype`, ints give int64 and floats float32.
+    With one argument, that is `stop` and the values begin at 0. The default dtype is int64 for
+    ints, otherwise float32.
 
     >>> arange(2, 8, 3, device="host").numpy()
     array([2, 5])
@@ -201,7 +202,7 @@ def arange(start, /, stop=None, step=1, dtype=None, *, device=None):
         if number_kind(value) == 2 and not math.isfinite(value):
             raise ValueError(f"arange: {name}: got {value}; expected a finite number")
     if step == 0:
-        raise ValueError("arange: step: got 0; expected another number")
+        raise ValueError("arange: step: got 0; expected a nonzero number")
     is_integer = all(number_kind(value) == 1 for value in (start, stop, step))
     code = dtype_argument(dtype, DT_INT64 if is_integer else DT_FLOAT32)
     if is_integer:
@@ -219,19 +220,19 @@ def arange(start, /, stop=None, step=1, dtype=None, *, device=None):
 
 @spellings(steps="num")
 def linspace(start, stop, /, num=50, endpoint=True, retstep=False, *, dtype=None, device=None):
-    """Return `num` values from `start` to `stop` at equal distances.
+    """Return `num` evenly spaced values from `start` to `stop`.
 
     Parameters
     ----------
     start, stop : float
     num : int
-        How many values, 0 or more.
+        The number of values, 0 or more.
     dtype : dtype, optional
-        A real floating-point dtype, float32 when not given.
+        A real floating-point dtype; default: float32.
     endpoint : bool
         Whether the last value is `stop`.
     retstep : bool
-        Whether the result is a pair: the values, and the distance between them.
+        Return a pair: the values, and the distance between them.
 
     >>> linspace(0, 1, 5, device="host").numpy()
     array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
@@ -259,7 +260,7 @@ def linspace(start, stop, /, num=50, endpoint=True, retstep=False, *, dtype=None
 def eye(n_rows, n_cols=None, /, k=0, dtype=None, *, device=None):
     """Return a matrix with ones on diagonal `k` and zeros elsewhere.
 
-    `k` > 0 is above the main diagonal. float32 unless `dtype` is given.
+    `k` > 0 is above the main diagonal. The default dtype is float32.
 
     >>> eye(2, 3, k=1, device="host").numpy()
     array([[0., 1., 0.],

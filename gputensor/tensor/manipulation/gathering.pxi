@@ -1,26 +1,26 @@
 """Indexing with integer tensors and masks.
 
-Integer indices stay on the device. An index that is out of range raises IndexError on a host
-device, also where the selection has no elements; a CUDA kernel cannot raise, so there it reads the
-nearest element and writes nothing. Indices into an axis of extent 0 raise on both.
-Indices that come from the host (lists, NumPy arrays) are checked before they are sent. A mask is
-turned into integer indices: on a host device and for small masks by NumPy, else on the GPU, where
-the host reads how many there are (tensor/places.py).
+Integer indices stay on the device. An index out of range raises IndexError on a host device, even
+if the selection is empty. A CUDA kernel cannot raise, so there such an index reads the nearest
+element and writes nothing. Indices into an axis of extent 0 raise on both.
+Indices from the host (lists, NumPy arrays) are checked before the upload. A mask is converted to
+integer indices: large masks of a GPU on that GPU, where the host only reads their number
+(tensor/places.py), and others by NumPy.
 """
 
 cdef enum:
     MASK_ON_DEVICE = 1 << 15    # elements from which a mask of a GPU is not copied to the host
 
-# What they call stands above this room.
+# Set by tensor/places.py, which is above this room.
 cdef object find_places = None
 cdef object pick_elements = None
 
 
 def find_places_with(places, picked):
-    """Have functions find what a large mask of a GPU chooses.
+    """Set the functions that find the elements selected by a large mask of a GPU.
 
-    ``places(x)`` returns where `x` is not zero; ``picked(x, mask)`` the elements where a mask
-    of the shape of `x` is true.
+    ``places(x)`` returns where `x` is not zero; ``picked(x, mask)`` returns the elements of `x`
+    where a mask of its shape is true.
     """
     global find_places, pick_elements
     find_places, pick_elements = places, picked
@@ -28,7 +28,7 @@ def find_places_with(places, picked):
 
 cdef int selection_shape(Tensor a, int first_axis, list indices, int64_t* shape,
                          int64_t* index_shape, int* index_ndim) except -1:
-    """The shape of the selection, and the common shape of the indices."""
+    """Compute the shape of the selection and the common shape of the indices; return the ndim."""
     cdef int count = len(indices)
     cdef int i
     cdef int ndim = 0
@@ -58,7 +58,7 @@ cdef int fill_indices(list indices, Operand* operands, int ndim, const int64_t* 
 
 cdef int check_unused(Tensor a, int first_axis, list indices, int ndim,
                       const int64_t* shape) except -1:
-    """The checks of indices into `a` that select nothing."""
+    """Check indices into `a` that select nothing."""
     cdef Operand[16] operands
     cdef Operand whole
     cdef uint64_t stream = current_handle(a.storage.device)
@@ -72,7 +72,7 @@ cdef int check_unused(Tensor a, int first_axis, list indices, int ndim,
         work_end(a.storage.device)
 
 
-# The elements of `a` that index tensors pick on consecutive axes from `first_axis` on.
+# The elements of `a` that index tensors select along consecutive axes, beginning with `first_axis`.
 cdef Tensor gather_tensor(Tensor a, int first_axis, list indices):
     if not share_device(a, indices):
         a, *indices = on_one_device("index", (a, *indices), None)
@@ -92,13 +92,13 @@ if switch("GPUTENSOR_CHECK_INDICES"):
 
 
 class checked_indices:
-    """Have indices on CUDA devices checked before they are used: a context, or a call for good.
+    """Check indices on CUDA devices before they are used, in a ``with`` block.
 
     A kernel cannot raise, so by default an index out of range reads the nearest element and writes
     nothing on a CUDA device. Inside this block, in any thread, each gather and each assignment by
     integer tensors waits for the least and the greatest index and raises IndexError, as host
     devices always do. The environment variable ``GPUTENSOR_CHECK_INDICES=1`` does the same for the
-    whole process. Work that is captured into a graph is not checked: it cannot be waited for.
+    whole process. Work captured into a graph is not checked, because the host cannot wait for it.
 
     >>> with checked_indices():
     ...     gt.asarray([5, 6], device="host")[gt.asarray([1], device="host")].tolist()
@@ -117,7 +117,7 @@ class checked_indices:
 
 
 cdef int check_inside(Tensor a, int first_axis, list indices) except -1:
-    """IndexError for an index out of range on a CUDA device, which waits for it."""
+    """Raise IndexError for an index out of range on a CUDA device, after waiting for it."""
     cdef Tensor index
     cdef int i
     cdef int64_t extent
@@ -132,7 +132,7 @@ cdef int check_inside(Tensor a, int first_axis, list indices) except -1:
         for bound in (least(index), greatest(index)):
             value = int(bound)
             if not -extent <= value < extent:
-                raise IndexError(f"index: got {value} for axis {first_axis + i}; expected one "
+                raise IndexError(f"index: got {value} for axis {first_axis + i}; expected an index "
                                  f"within its extent {extent}")
     return 0
 
@@ -167,7 +167,7 @@ cdef Tensor gathered(Tensor a, int first_axis, list indices):
     return result
 
 
-# The same elements of `target` take `values`, which broadcast to the shape of that selection.
+# Writes `values`, broadcast to the shape of the selection, to the same elements of `target`.
 cdef int scatter_tensor(Tensor target, int first_axis, list indices, Tensor values) except -1:
     cdef int64_t[16] shape
     cdef int64_t[16] index_shape
@@ -214,7 +214,7 @@ cdef int scatter_tensor(Tensor target, int first_axis, list indices, Tensor valu
     return 0
 
 
-# `values` without leading axes of extent 1 beyond `ndim`, which NumPy lets go in assignments.
+# `values` without leading axes of extent 1 beyond `ndim`, which NumPy ignores in assignments.
 cdef Tensor without_leading(Tensor values, int ndim):
     cdef int extra = values.ndim_ - ndim
     cdef int i
@@ -224,13 +224,13 @@ cdef Tensor without_leading(Tensor values, int ndim):
     return values
 
 
-# Whether a mask is large enough, on a GPU, to be searched there.
+# Whether a mask of a GPU is large enough to be searched there.
 cdef bint stays_on_device(Tensor mask) noexcept:
     return mask.storage.device >= 0 and mask.size_ >= MASK_ON_DEVICE
 
 
-# One int64 tensor for each axis of a mask, or of what counts as one: where it is true, in row-major
-# order. Waits. A large mask of a GPU stays there; a small one is quicker copied.
+# Where a tensor is nonzero, in row-major order: one int64 tensor for each axis. Waits. A large mask
+# of a GPU stays there; copying a small one to the host is faster.
 cdef list mask_indices(Tensor mask):
     if is_tracing():
         refuse_value_of(mask, "a mask as an index")
@@ -254,10 +254,10 @@ def nonzero(x, /):
 
 
 def take(x, indices, /, axis=None):
-    """Return the slices of `x` along `axis` that an integer tensor names; stays on the device.
+    """Return slices of `x` along `axis`, selected by an integer tensor; stays on the device.
 
-    `axis` may be left out when `x` has one dimension. The result has the shape of `indices` in
-    place of the axis.
+    `axis` may be omitted if `x` has one dimension. In the result, the shape of `indices` replaces
+    the axis.
 
     >>> take(gt.asarray([5, 6, 7], device="host"), gt.asarray([2, 0], device="host")).numpy()
     array([7, 5])
@@ -271,7 +271,7 @@ def take(x, indices, /, axis=None):
     return gather_tensor(a, axis_argument(0 if axis is None else axis, a.ndim_, "take"), [picks])
 
 
-# IndexError unless the tensor is of integers.
+# Raises IndexError unless the tensor has an integer dtype.
 cdef int check_index_dtype(Tensor index) except -1:
     if DTYPES[index.dtype_code].kind not in ("int", "uint"):
         raise IndexError(f"index: got a tensor of dtype {DTYPES[index.dtype_code].name}; expected "

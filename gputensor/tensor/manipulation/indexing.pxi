@@ -1,10 +1,10 @@
 """``t[key]`` and ``t[key] = value``.
 
 A key of ints, slices, ``...`` and None gives a view. Integer tensors, lists, NumPy arrays and
-masks among the entries make it a gather (gathering.pyx); its result takes the place that NumPy
-gives it: where the index arrays stand when they stand together (ints count as index arrays then),
-in front otherwise. Writing through a key broadcasts the value and converts it to the dtype of the
-tensor; a value that overlaps the place it is written to is copied first.
+masks among its entries make it a gather (gathering.pxi). As in NumPy, the axes of the selection
+replace the index arrays if these are adjacent (ints count as index arrays then), and come first
+otherwise. Writing through a key broadcasts the value and converts it to the dtype of the tensor; a
+value that overlaps its destination is copied first.
 """
 
 cdef object ndarray = np.ndarray
@@ -14,7 +14,7 @@ cdef struct View:
     int ndim
     int64_t[16] shape
     int64_t[16] strides
-    # Where index arrays stand: groups of them, and the view axes in front of the first group.
+    # The number of groups of adjacent index arrays, and of view axes in front of the first group.
     int groups
     int group_axis
     bint is_in_group
@@ -45,11 +45,11 @@ cdef int take_integer(Tensor a, View* view, int axis, object key) except -1:
     try:
         index = key
     except OverflowError:
-        raise IndexError(f"index: got {key} for axis {axis}; expected one within its extent "
+        raise IndexError(f"index: got {key} for axis {axis}; expected an index within its extent "
                          f"{extent}") from None
     if index < -extent or index >= extent:
-        raise IndexError(f"index: got {index} for axis {axis}; expected one within its extent "
-                         f"{extent}")
+        raise IndexError(f"index: got {index} for axis {axis}; expected an index within its "
+                         f"extent {extent}")
     if index < 0:
         index += extent
     view.ptr += <uint64_t> (index * a.strides_[axis] * dtype_itemsize(a.dtype_code))
@@ -67,7 +67,7 @@ cdef int take_slice(Tensor a, View* view, int axis, object key) except -1:
 
 
 cdef object array_entry(object entry, int device):
-    """An index array as a Tensor, or as a NumPy array still to be checked; else IndexError."""
+    """Return an index array as a Tensor, or as a NumPy array still to be checked; or raise."""
     if type(entry) is Tensor:
         if (<Tensor> entry).dtype_code != DT_BOOL:
             check_index_dtype(<Tensor> entry)
@@ -86,7 +86,7 @@ cdef object array_entry(object entry, int device):
 
 
 cdef Tensor indices_inside(object array, int64_t extent, int axis, int device):
-    """Indices from the host, checked against the axis and sent to the device."""
+    """Return indices from the host on the device, after checking them against the axis."""
     if array.size and not (-extent <= int(array.min()) and int(array.max()) < extent):
         raise IndexError(f"index: got values in [{array.min()}, {array.max()}] for axis {axis}; "
                          f"expected all within its extent {extent}")
@@ -97,8 +97,8 @@ cdef int take_mask(Tensor a, View* view, int axis, Tensor mask, list arrays) exc
     cdef int i
     if axis + mask.ndim_ > a.ndim_ or not all(
             [mask.shape_[i] == a.shape_[axis + i] for i in range(mask.ndim_)]):
-        raise IndexError(f"mask: got shape {mask.shape}; expected that of the axes from {axis} "
-                         f"on, of shape {a.shape}")
+        raise IndexError(f"mask: got shape {mask.shape}; expected the extents of the axes from "
+                         f"{axis} on, of shape {a.shape}")
     if mask.ndim_ == 0:
         take_flag(view, bool(mask), a.storage.device, arrays)
         return 0
@@ -110,7 +110,7 @@ cdef int take_mask(Tensor a, View* view, int axis, Tensor mask, list arrays) exc
 
 
 cdef int take_flag(View* view, bint flag, int device, list arrays) except -1:
-    """A truth value as an index: a new axis of extent 1, whose element it takes or not."""
+    """Apply a bool as an index: a new axis of extent 1, whose element is selected or not."""
     arrays.append((view.ndim, upload(np.zeros(1 if flag else 0, np.int64), DT_INT64, device)))
     return keep_axis(view, 1, 0)
 
@@ -122,7 +122,7 @@ cdef bint is_basic(object entry) noexcept:
 
 
 cdef list walk(Tensor a, object key, View* view):
-    """Apply the basic entries of a key; the list of (view axis, index tensor) that are left."""
+    """Apply the basic entries of a key; return a list of the others: (view axis, index tensor)."""
     cdef int axis = 0
     cdef int consumed = 0
     cdef int _skipped
@@ -135,7 +135,7 @@ cdef list walk(Tensor a, object key, View* view):
     for entry in key if type(key) is tuple else (key,):
         if entry is Ellipsis:
             if has_ellipsis:
-                raise IndexError("index: got more than one Ellipsis; expected one at most")
+                raise IndexError("index: got more than one Ellipsis; expected at most one")
             has_ellipsis = True
         elif entry is not None:
             if not is_basic(entry):
@@ -183,7 +183,7 @@ cdef list walk(Tensor a, object key, View* view):
 
 
 cdef Tensor arranged(Tensor a, View* view, list arrays, int* first_axis):
-    """The view with its indexed axes side by side, starting at `first_axis`."""
+    """Return the view with its indexed axes side by side, starting at `first_axis`."""
     cdef int64_t[16] shape
     cdef int64_t[16] strides
     cdef int i
@@ -245,7 +245,7 @@ cdef bint is_whole_mask(Tensor a, object key):
 
 
 cdef Tensor spread_mask(Tensor mask, Tensor a):
-    """The mask with axes of extent 1 behind it, so that it broadcasts over all of `a`."""
+    """Return the mask with axes of extent 1 appended, so that it broadcasts over all of `a`."""
     cdef int64_t[16] shape
     cdef int64_t[16] strides
     cdef int i
@@ -256,7 +256,7 @@ cdef Tensor spread_mask(Tensor mask, Tensor a):
 
 
 cdef Tensor value_tensor(object value, Tensor a):
-    """A value to write, as a tensor on the device of `a`."""
+    """Return a value to write as a tensor on the device of `a`."""
     cdef Tensor source
     if type(value) is Tensor:
         source = <Tensor> value

@@ -1,6 +1,6 @@
-"""Tensors put together, repeated and taken apart along an axis.
+"""Joining, repeating and unstacking tensors along an axis.
 
-Everything is made of a new tensor and writes to slices of it, one kernel for each part.
+Most functions make a new tensor and write to slices of it, one kernel for each part.
 """
 
 import operator
@@ -37,17 +37,17 @@ def _whole(value, name, argument):
 
 
 def _several(value):
-    """The values of a tuple or a list; one value otherwise."""
+    """Return the values of a tuple or a list, or a single value as a tuple."""
     return tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
 
 def _at(axis, key):
-    """The index that applies `key` along `axis` >= 0."""
+    """Return the index that applies `key` along `axis` >= 0."""
     return (slice(None),) * axis + (key,)
 
 
 def _tensors(arrays, name):
-    """The tensors of a sequence, of which there is one at least."""
+    """Return the tensors of a sequence, which must contain at least one."""
     try:
         arrays = list(arrays)
     except TypeError:
@@ -72,7 +72,7 @@ def _joined(arrays, axis, dtype, out, name):
                 ValueError,
                 f"{name}: arrays",
                 Described(f"shapes {first.shape} and {one.shape}"),
-                f"extents that differ in axis {axis} only",
+                f"extents that differ only in axis {axis}",
             )
     arrays = on_one_device(name, tuple(arrays), None)
     first = arrays[0]
@@ -93,13 +93,12 @@ def _joined(arrays, axis, dtype, out, name):
 
 @spellings(dim="axis")
 def concat(arrays, /, axis=0, out=None, *, dtype=None):
-    """Return the tensors joined along an axis that they have; None joins them flattened.
+    """Return tensors joined along an existing axis; None joins them flattened.
 
     Parameters
     ----------
     arrays : sequence of Tensor
-        At least one; equal shapes but for `axis`, one device. The dtype is their common one unless
-        `dtype` is given.
+        At least one, on one device, with equal extents except along `axis`.
     axis : int or None
 
     >>> import gputensor as gt
@@ -114,7 +113,7 @@ def concat(arrays, /, axis=0, out=None, *, dtype=None):
 
 @spellings(dim="axis")
 def stack(arrays, /, axis=0, out=None, *, dtype=None):
-    """Return tensors of one shape joined along a new axis at `axis` of the result.
+    """Return tensors of one shape joined along a new axis, which is `axis` of the result.
 
     >>> import gputensor as gt
     >>> stack([gt.zeros(2, device="host"), gt.ones(2, device="host")], axis=1).shape
@@ -140,7 +139,7 @@ def vstack(arrays, /, *, dtype=None):
 
 
 def hstack(arrays, /, *, dtype=None):
-    """Return tensors joined along the second axis, vectors along their only one.
+    """Return tensors joined along the second axis, or vectors along their only axis.
 
     >>> import gputensor as gt
     >>> hstack([gt.zeros((3, 1), device="host"), gt.ones((3, 2), device="host")]).shape
@@ -176,7 +175,7 @@ def column_stack(arrays, /):
 
 
 def append(x, values, /, axis=None):
-    """Return `x` followed by `values` along `axis` (None: both flattened).
+    """Return `x` followed by `values` along `axis` (default: both flattened).
 
     Numbers and lists of numbers adopt the dtype of `x`, as in ``x + 1``.
 
@@ -197,7 +196,7 @@ def append(x, values, /, axis=None):
 
 @spellings(dim="axis")
 def unstack(x, /, axis=0):
-    """Return the slices of `x` along `axis`, as a tuple of views.
+    """Return the slices of `x` along `axis`, a tuple of views.
 
     >>> import gputensor as gt
     >>> [one.item() for one in unstack(gt.arange(3, device="host"))]
@@ -210,9 +209,9 @@ def unstack(x, /, axis=0):
 
 @spellings(shifts="shift", dims="axis")
 def roll(x, /, shift, axis=None):
-    """Return a copy with the elements moved by `shift` places, round the end, along `axis`.
+    """Return a copy with the elements rotated by `shift` places along `axis`.
 
-    `shift` and `axis` are ints or tuples of one length; axis None rolls the flattened tensor.
+    `shift` and `axis` are ints or tuples of one length; by default the flattened tensor is rotated.
 
     >>> import gputensor as gt
     >>> roll(gt.arange(4, device="host"), 1).numpy()
@@ -239,7 +238,7 @@ def roll(x, /, shift, axis=None):
 
 
 def tile(x, repetitions, /):
-    """Return `x` repeated `repetitions` times along each axis; missing axes count as 1 in front.
+    """Return `x` repeated `repetitions` times along each axis; missing leading axes count as 1.
 
     >>> import gputensor as gt
     >>> tile(gt.arange(2, device="host"), (2, 2)).numpy()
@@ -261,10 +260,10 @@ def tile(x, repetitions, /):
 
 @spellings(dim="axis")
 def repeat(x, /, repeats, axis=None):
-    """Return `x` with each element repeated `repeats` times along `axis` (None: flattened).
+    """Return `x` with each element repeated `repeats` times along `axis` (default: flattened).
 
-    `repeats` is an int, or one for each element along the axis in a tensor, array or list; the
-    values of a tensor decide the shape, so they are waited for.
+    `repeats` is an int, or a tensor, array or list with a count for each element along the axis;
+    the values of a tensor determine the shape, so the call waits for them.
 
     >>> import gputensor as gt
     >>> repeat(gt.arange(2, device="host"), 2).numpy()
@@ -294,14 +293,14 @@ def repeat(x, /, repeats, axis=None):
 
 
 def meshgrid(*arrays, indexing="xy", sparse=False):
-    """Return the coordinates of a grid from one-dimensional coordinates, as a tuple of tensors.
+    """Return the coordinates of a grid, a tuple of tensors, from one-dimensional coordinates.
 
     Parameters
     ----------
     indexing : {"xy", "ij"}
         ``"xy"`` puts the first coordinate along the second axis, as plots do.
     sparse : bool
-        Whether each tensor has extent 1 along the axes of the others, for broadcasting.
+        Return tensors of extent 1 along the axes of the others, for broadcasting.
 
     >>> import gputensor as gt
     >>> x, y = meshgrid(gt.arange(2, device="host"), gt.arange(3, device="host"))

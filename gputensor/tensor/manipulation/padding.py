@@ -1,4 +1,4 @@
-"""Tensors with a border around them, as NumPy's ``pad`` makes it."""
+"""Tensors with a border, as by NumPy's ``pad``."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ MODES = ("constant", "empty", *GATHERED)
 
 
 def _pairs(value, ndim, name):
-    """(before, after) for each axis: of one value, of a pair, or of a pair for each axis."""
+    """Return (before, after) for each axis, from a value, a pair, or a pair for each axis."""
     if isinstance(value, dict):
         value = [value.get(i, value.get(i - ndim, (0, 0))) for i in range(ndim)]
     try:
@@ -42,10 +42,10 @@ def pad(x, /, pad_width, mode="constant", *, constant_values=0):
     Parameters
     ----------
     pad_width : int, pair of int, sequence of pairs or dict from axis to pair
-        The widths before and after each axis, as in NumPy. (PyTorch's flat list names the last
+        The widths before and after along each axis, as in NumPy. (PyTorch's flat list has the last
         axis first.)
     mode : {"constant", "edge", "reflect", "symmetric", "wrap", "empty"}
-        What the border holds; "empty" leaves it undefined.
+        The values of the border; "empty" leaves them undefined.
     constant_values : number, pair or sequence of pairs
         The values of mode "constant", in the order of `pad_width`.
 
@@ -67,7 +67,7 @@ def pad(x, /, pad_width, mode="constant", *, constant_values=0):
     inside = [slice(w[0], w[0] + n) for n, w in zip(x.shape, widths, strict=True)]
     result[tuple(inside)] = x
     if mode == "constant":
-        # The border of an axis spans that of earlier axes and leaves that of later ones out.
+        # The border of an axis includes the corners with earlier axes, not those with later ones.
         for axis in range(ndim):
             for edge, value in enumerate(values[axis]):
                 if widths[axis][edge]:
@@ -78,7 +78,7 @@ def pad(x, /, pad_width, mode="constant", *, constant_values=0):
 
 
 def _gathered(x, widths, mode):
-    """One gather of all axes that have a border."""
+    """Return the padded tensor by one gather over all axes that have a border."""
     key = [slice(None)] * x.ndim
     axes = [axis for axis, pair in enumerate(widths) if any(pair)]
     for place, axis in enumerate(axes):
@@ -91,7 +91,7 @@ def _gathered(x, widths, mode):
         return copy(x)
     if len(axes) == axes[-1] - axes[0] + 1:
         return x[tuple(key)]
-    # Index arrays that do not stand together would put their axes first.
+    # Index arrays that are not adjacent would move their axes to the front.
     for axis in axes:
         x = x[(slice(None),) * axis + (key[axis].reshape(-1),)]
     return x

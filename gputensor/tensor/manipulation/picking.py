@@ -1,7 +1,7 @@
-"""Elements picked by their positions or by masks: along an axis, by number, where true.
+"""Selection of elements by positions or by masks.
 
-What reads positions on the device stays there. Results whose length depends on values wait for it:
-those of masks, which have to be counted.
+Positions on the device stay there. Functions whose result length depends on values, such as the
+count of a mask, wait for the device.
 """
 
 import operator
@@ -42,7 +42,7 @@ def flatnonzero(x, /):
 
 
 def argwhere(x, /):
-    """Return where `x` is not zero: one row of positions for each element. Waits for the device.
+    """Return where `x` is not zero: one row of positions for each such element. Waits.
 
     >>> import gputensor as gt
     >>> argwhere(gt.asarray([[0, 5], [7, 0]], device="host")).tolist()
@@ -61,7 +61,7 @@ def _mask(mask, like, name):
 
 
 def masked_fill(x, mask, value, /, out=None):
-    """Return `x` with `value`, a number or a tensor, where `mask` is true.
+    """Return `x` with elements replaced by `value`, a number or a tensor, where `mask` is true.
 
     >>> import gputensor as gt
     >>> x = gt.asarray([1, 2], device="host")
@@ -89,7 +89,7 @@ def masked_select(x, mask, /):
 
 
 def extract(condition, x, /):
-    """Return the elements of the flattened `x` where the flattened `condition` is not zero. Waits.
+    """Return elements of the flattened `x` where the flattened `condition` is not zero. Waits.
 
     >>> import gputensor as gt
     >>> extract(gt.asarray([1, 0], device="host"), gt.asarray([5, 6], device="host")).tolist()
@@ -100,7 +100,7 @@ def extract(condition, x, /):
 
 
 def compress(condition, x, /, axis=None):
-    """Return the slices of `x` along `axis` (None: flattened) where `condition` is true. Waits.
+    """Return slices of `x` along `axis` (default: flattened) where `condition` is true. Waits.
 
     >>> import gputensor as gt
     >>> compress([True, False, True], gt.asarray([5, 6, 7], device="host")).tolist()
@@ -118,7 +118,7 @@ def compress(condition, x, /, axis=None):
 
 
 def _grid(x, indices, axis, name):
-    """A key for `x` that takes `indices` along `axis`, each in its own place of the other axes."""
+    """Return a key for `x` that applies `indices` along `axis`, element by element elsewhere."""
     tensor_argument(x, name)
     if tensor_argument(indices, name).dtype.kind not in "iu":
         got = Described(indices.dtype.name)
@@ -134,7 +134,7 @@ def _grid(x, indices, axis, name):
             continue
         if indices.shape[i] not in (1, extent) and extent != 1:
             got = Described(f"shape {indices.shape}")
-            rule = f"extents of {x.shape} or 1 but in axis {axis}"
+            rule = f"extents of {x.shape} or 1 except in axis {axis}"
             raise argument_error(ValueError, f"{name}: indices", got, rule)
         places = arange(extent, device=x.device)
         key.append(reshape(places, [-1 if j == i else 1 for j in range(x.ndim)]))
@@ -143,9 +143,10 @@ def _grid(x, indices, axis, name):
 
 @spellings(dim="axis")
 def take_along_axis(x, /, indices, axis=-1):
-    """Return the elements of `x` that `indices` names along `axis`, place by place.
+    """Return elements of `x`, selected along `axis` by `indices` at each place of the other axes.
 
-    `indices` has as many dimensions as `x`; the other axes broadcast. None flattens `x`.
+    `indices` has as many dimensions as `x`; the other axes broadcast. An `axis` of None flattens
+    `x`.
 
     >>> import gputensor as gt
     >>> x = gt.asarray([[5, 6], [7, 8]], device="host")
@@ -169,13 +170,14 @@ def put_along_axis(x, indices, values, /, axis=-1):
     if axis is None:
         if not tensor_argument(x, "put_along_axis").is_contiguous:
             got = Described("a tensor that is not contiguous")
-            raise argument_error(ValueError, "put_along_axis: x", got, "an axis for it")
+            rule = "a contiguous one if axis is None"
+            raise argument_error(ValueError, "put_along_axis: x", got, rule)
         x, axis = reshape(x, -1), 0
     x[_grid(x, indices, axis, "put_along_axis")] = values
 
 
 def _corner(x, indices, axis, name):
-    """`x` cut to the extents of `indices` but for `axis`, as torch.gather reads it."""
+    """Return `x` cut to the extents of `indices` except along `axis`, as torch.gather reads it."""
     tensor_argument(x, name)
     tensor_argument(indices, name)
     if x.ndim != indices.ndim:
@@ -185,7 +187,7 @@ def _corner(x, indices, axis, name):
     for i, (extent, most) in enumerate(zip(indices.shape, x.shape, strict=True)):
         if i != axis and extent > most:
             got = Described(f"shape {indices.shape}")
-            rule = f"extents of {x.shape} or less but in axis {axis}"
+            rule = f"at most the extents of {x.shape} except in axis {axis}"
             raise argument_error(ValueError, f"{name}: index", got, rule)
     key = [slice(None) if i == axis else slice(n) for i, n in enumerate(indices.shape)]
     return x[tuple(key)], axis
@@ -193,9 +195,9 @@ def _corner(x, indices, axis, name):
 
 @spellings(dim="axis")
 def gather(x, /, axis, index):
-    """Return PyTorch's gather: the elements that `index` names along `axis`, place by place.
+    """Return elements of `x`, selected along `axis` by `index`, as PyTorch's gather.
 
-    Other axes of `index` may be shorter than those of `x`.
+    The other axes of `index` may be shorter than those of `x`.
 
     >>> import gputensor as gt
     >>> x = gt.asarray([[5, 6], [7, 8]], device="host")
@@ -208,9 +210,9 @@ def gather(x, /, axis, index):
 
 @spellings(dim="axis", src="source")
 def scatter(x, /, axis, index, source):
-    """Return a copy of `x` with `source` written to the elements that `index` names along `axis`.
+    """Return a copy of `x` with `source` written to elements selected along `axis` by `index`.
 
-    `source` is a number, or a tensor with the extents of `index` at least.
+    `source` is a number, or a tensor whose extents are at least those of `index`.
 
     >>> import gputensor as gt
     >>> x, index = gt.zeros((1, 3), device="host"), gt.asarray([[2, 0]], device="host")
@@ -227,7 +229,7 @@ def scatter(x, /, axis, index, source):
 
 @spellings(dim="axis")
 def index_select(x, /, axis, index):
-    """Return the slices of `x` along `axis` that an integer tensor names; see :func:`take`.
+    """Return slices of `x` along `axis`, selected by an integer tensor; see :func:`take`.
 
     >>> import gputensor as gt
     >>> index_select(gt.arange(3, device="host"), 0, gt.asarray([2], device="host")).tolist()
@@ -237,10 +239,10 @@ def index_select(x, /, axis, index):
 
 
 def one_hot(x, num_classes=-1, /, *, dtype=int64):
-    """Return 1 in the place that each element of `x` names along a new last axis, 0 elsewhere.
+    """Return vectors along a new last axis with 1 at the position given by each element, else 0.
 
-    With -1 there is a class for each number up to the greatest, which is waited for. An element
-    that is no class has zeros only.
+    With -1 there are as many classes as the greatest element needs, which waits for the device. An
+    element outside the classes gives zeros only.
 
     >>> import gputensor as gt
     >>> one_hot(gt.asarray([1, 0], device="host"), 3).tolist()
@@ -261,7 +263,7 @@ def one_hot(x, num_classes=-1, /, *, dtype=int64):
 
 
 def _kept(obj, extent, name):
-    """The positions along an axis that NumPy's delete leaves."""
+    """Return the positions along an axis that NumPy's delete keeps."""
     positions = np.arange(extent)
     if isinstance(obj, Tensor):
         obj = obj.numpy()
@@ -273,9 +275,9 @@ def _kept(obj, extent, name):
 
 
 def delete(x, obj, /, axis=None):
-    """Return a copy of `x` without the slices `obj` along `axis` (None: flattened).
+    """Return a copy of `x` without the slices `obj` along `axis` (default: flattened).
 
-    `obj` is an int, a slice, or a sequence of ints; the values of a tensor are waited for.
+    `obj` is an int, a slice, or a sequence of ints; for a tensor, the call waits for its values.
 
     >>> import gputensor as gt
     >>> delete(gt.arange(4, device="host"), [1, -1]).tolist()
@@ -289,7 +291,7 @@ def delete(x, obj, /, axis=None):
 
 
 def insert(x, obj, values, /, axis=None):
-    """Return a copy of `x` with `values` before the positions `obj` of `axis` (None: flattened).
+    """Return a copy of `x` with `values` before positions `obj` along `axis` (default: flattened).
 
     >>> import gputensor as gt
     >>> insert(gt.arange(3, device="host"), 1, 9).tolist()
@@ -314,7 +316,7 @@ def insert(x, obj, values, /, axis=None):
         values = asarray(values, dtype=x.dtype, device=x.device)
     places = np.where(places < 0, places + extent, places)
     if places.ndim == 0:
-        # One position takes as many slices as there are values.
+        # All slices of the values go to this position.
         count = values.shape[axis] if values.ndim == x.ndim else 1
         places = np.full(count, places)
     order = np.argsort(places, kind="stable")

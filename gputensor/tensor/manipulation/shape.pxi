@@ -1,7 +1,7 @@
-"""Other shapes of the same elements: views wherever strides can say it, a copy otherwise.
+"""Other shapes of the same elements.
 
-Only `reshape` may copy, and only when no strides describe the result. Everything else returns a
-view: it shares memory with its argument, and writing to one shows in the other.
+Only `reshape` may copy, and only if no strides describe the result. All other functions return a
+view: it shares memory with its argument, and a write to one changes the other.
 """
 
 # A view with the axes in another order; `order` holds each axis once.
@@ -15,7 +15,7 @@ cdef Tensor permuted(Tensor a, const int* order):
     return view_tensor(a, a.ptr, a.ndim_, shape, strides)
 
 
-# A view broadcast to a shape that admits it.
+# A view broadcast to a compatible shape.
 cdef Tensor broadcast_view(Tensor a, int ndim, const int64_t* shape):
     cdef int64_t[16] strides
     cdef int i
@@ -29,10 +29,10 @@ cdef Tensor broadcast_view(Tensor a, int ndim, const int64_t* shape):
 
 
 cdef bint restride(Tensor a, int ndim, const int64_t* shape, int64_t* strides) noexcept:
-    """Strides that show `a` in another shape of the same size; False when there are none.
+    """Compute strides for a view of `a` in another shape of the same size; False if impossible.
 
-    Both shapes are cut into the shortest runs of axes with equal products. A run of `a` must be
-    one progression, which the new axes of the run then divide.
+    Both shapes are divided into the shortest runs of axes with equal products. The elements of a
+    run of `a` must be evenly spaced; the new axes of the run then divide them.
     """
     cdef int64_t[16] old_shape
     cdef int64_t[16] old_strides
@@ -76,10 +76,10 @@ def reshape(x, /, shape, *, copy=None):
     Parameters
     ----------
     shape : int or tuple of int
-        One extent may be -1: it follows from the others.
+        One extent may be -1; it is computed from the others.
     copy : bool, optional
-        True: always copy. False: never; ValueError when a view cannot show the result. None: copy
-        when a view cannot.
+        True: always copy. False: never; ValueError if the result cannot be a view. Default: copy
+        only if necessary.
 
     >>> reshape(gt.arange(6, device="host"), (2, -1)).shape
     (2, 3)
@@ -119,8 +119,8 @@ def reshape(x, /, shape, *, copy=None):
     if restride(a, ndim, dims, strides):
         return view_tensor(a, a.ptr, ndim, dims, strides)
     if copy is not None:
-        raise ValueError("reshape: copy: got False; expected True or None, since no view shows "
-                         f"strides {a.strides} in shape {tuple(shape)}")
+        raise ValueError("reshape: copy: got False; expected True or None, because strides "
+                         f"{a.strides} allow no view of shape {tuple(shape)}")
     a = copied(a, a.dtype_code)
     return view_tensor(a, a.ptr, ndim, dims, NULL)
 
@@ -166,7 +166,7 @@ def matrix_transpose(x, /):
 
 
 def transpose(x, /):
-    """Return a view with the axes in reverse order, the transpose of a matrix: the attribute ``T``.
+    """Return a view with the axes in reverse order, as the attribute ``T``.
 
     >>> gt.zeros((2, 3, 4), device="host").T.shape
     (4, 3, 2)
@@ -180,7 +180,7 @@ def transpose(x, /):
 
 
 def moveaxis(x, source, destination, /):
-    """Return a view with axes `source` moved to the places `destination`; the others keep order.
+    """Return a view with axes `source` moved to positions `destination`; others keep their order.
 
     >>> moveaxis(gt.zeros((2, 3, 4), device="host"), 0, -1).shape
     (3, 4, 2)
@@ -200,7 +200,7 @@ def moveaxis(x, source, destination, /):
 
 
 def expand_dims(x, /, axis=0):
-    """Return a view with axes of extent 1 put at `axis`, an int or a tuple, of the result.
+    """Return a view with new axes of extent 1 at the positions `axis`, an int or a tuple.
 
     >>> expand_dims(gt.zeros(3, device="host"), axis=1).shape
     (3, 1)
@@ -229,9 +229,9 @@ def expand_dims(x, /, axis=0):
 
 @spellings("gputensor.tensor.numerics.torch_results.squeeze_ones", dim="axis")
 def squeeze(x, /, axis=None):
-    """Return a view without the axes `axis`, an int or a tuple, which have extent 1.
+    """Return a view without the axes `axis`, an int or a tuple, which must have extent 1.
 
-    None takes away every axis of extent 1.
+    By default all axes of extent 1 are removed.
 
     >>> squeeze(gt.zeros((1, 3, 1), device="host"), 0).shape
     (3, 1)
@@ -256,7 +256,7 @@ def squeeze(x, /, axis=None):
 
 @spellings(dims="axis")
 def flip(x, /, axis=None):
-    """Return a view with the order along `axis`, an int or a tuple (None: all), reversed.
+    """Return a view with the order reversed along `axis`, an int or a tuple (default: all).
 
     >>> flip(gt.arange(3, device="host")).numpy()
     array([2, 1, 0])
@@ -276,7 +276,7 @@ def flip(x, /, axis=None):
 
 
 def diagonal_view(Tensor tensor, int first, int second):
-    """Return a view in which axis `first` walks the diagonal of axes `first` and `second`."""
+    """Return a view in which axis `first` is the diagonal of axes `first` and `second`."""
     cdef int64_t[MAX_NDIM] shape
     cdef int64_t[MAX_NDIM] strides
     cdef int axis
@@ -292,7 +292,7 @@ def diagonal_view(Tensor tensor, int first, int second):
 
 
 def broadcast_to(x, /, shape):
-    """Return a view of `x` repeated to `shape`; it takes no writes, as elements share memory.
+    """Return a view of `x` repeated to `shape`; not writable, because its elements share memory.
 
     >>> broadcast_to(gt.arange(2, device="host"), (2, 2)).numpy()
     array([[0, 1],

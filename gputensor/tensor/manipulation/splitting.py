@@ -1,7 +1,7 @@
-"""Tensors taken apart along an axis; every part is a view.
+"""Splitting tensors along an axis; every part is a view.
 
-``split`` counts as NumPy does: an int is the number of parts, a sequence the places to cut. For
-parts of a given size, as PyTorch's ``split`` makes them, give ``range(size, extent, size)``.
+``split`` works as in NumPy: an int is the number of parts, a sequence the positions to cut at. For
+parts of a given size, as by PyTorch's ``split``, pass ``range(size, extent, size)``.
 """
 
 import operator
@@ -23,7 +23,7 @@ def _count(value, name):
 
 
 def _cuts(indices, extent, name):
-    """Where the parts begin and end, as slices of NumPy would cut."""
+    """Return where the parts begin and end, with the meaning of NumPy's slices."""
     edges = [0]
     try:
         edges += [operator.index(one) for one in indices]
@@ -38,7 +38,7 @@ def _parts(x, axis, edges):
 
 
 def _even(extent, count):
-    """`count` parts of which the first are one longer where `extent` is no multiple."""
+    """Yield `count` parts; the first are longer by one if `extent` is not a multiple."""
     size, longer = divmod(extent, count)
     start = 0
     for i in range(count):
@@ -66,12 +66,12 @@ def array_split(x, /, indices_or_sections, axis=0):
 @spellings("gputensor.tensor.numerics.torch_results.split_by_size", dim="axis",
            split_size_or_sections="sizes", split_size="sizes")  # fmt: skip
 def split(x, indices_or_sections, /, axis=0):
-    """Return a list of views of `x`, its parts along `axis`.
+    """Return the parts of `x` along `axis`, a list of views.
 
     Parameters
     ----------
     indices_or_sections : int or sequence of int
-        How many equal parts, or the places at which to cut.
+        The number of equal parts, or the positions at which to cut.
     axis : int
 
     >>> import gputensor as gt
@@ -97,7 +97,7 @@ def split(x, indices_or_sections, /, axis=0):
 
 @spellings(dim="axis")
 def chunk(x, /, chunks, axis=0):
-    """Return at most `chunks` views of `x` along `axis`, all but the last of one length.
+    """Return at most `chunks` views of `x` along `axis`; all but the last have the same length.
 
     >>> import gputensor as gt
     >>> [part.tolist() for part in chunk(gt.arange(5, device="host"), 3)]

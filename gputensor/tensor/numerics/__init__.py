@@ -1,1 +1,1 @@
-"""What NumPy and PyTorch have names for beyond the standard, put together from other functions."""
+"""Functions of NumPy and PyTorch beyond the standard, composed of other functions."""

@@ -1,4 +1,4 @@
-"""Numbers in parts: bits of bytes, fractions and exponents, distances to the next number."""
+"""Parts of numbers: bits of bytes, fractions and exponents, distances to the next number."""
 
 import math
 
@@ -24,7 +24,7 @@ def _weights(bitorder, device, name):
 
 
 def _lines(x, axis, name):
-    """The axis as the last one, and its place; a flat tensor when it is None."""
+    """Return x with `axis` moved to the end, or flattened for None, and the axis number."""
     if axis is None:
         return reshape(x, -1), 0
     axis = axis_argument(axis, x.ndim, name)
@@ -32,7 +32,7 @@ def _lines(x, axis, name):
 
 
 def packbits(x, /, axis=None, bitorder="big"):
-    """Return bytes of eight truth values each along `axis` (None: flattened), the last filled by 0.
+    """Return bytes of eight bools each along `axis` (default: flattened), padded with zero bits.
 
     >>> import gputensor as gt
     >>> packbits(gt.asarray([1, 0, 1], dtype="uint8", device="host")).tolist()
@@ -53,15 +53,15 @@ def packbits(x, /, axis=None, bitorder="big"):
 
 
 def unpackbits(x, /, axis=None, count=None, bitorder="big"):
-    """Return the bits of bytes along `axis` (None: flattened) as zeros and ones.
+    """Return the bits of bytes along `axis` (default: flattened) as zeros and ones.
 
     Parameters
     ----------
     x : Tensor
-        uint8.
+        Of dtype uint8.
     axis : int, optional
     count : int, optional
-        How many bits to keep; a negative number leaves as many out at the end.
+        How many bits to keep; a negative number omits that many at the end.
     bitorder : {"big", "little"}
 
     >>> import gputensor as gt
@@ -88,7 +88,7 @@ def unpackbits(x, /, axis=None, count=None, bitorder="big"):
 def frexp(x, /):
     """Return fractions of magnitude 0.5 to 1 and int32 exponents: x is fraction * 2**exponent.
 
-    Of 0, infinities and NaN the fraction is x itself and the exponent 0.
+    For 0, infinities and NaN the fraction is x itself and the exponent 0.
 
     >>> import gputensor as gt
     >>> [one.tolist() for one in frexp(gt.asarray([6.0, -0.5], device="host"))]
@@ -102,14 +102,14 @@ def frexp(x, /):
     wide = astype(x, float32) if dtype.itemsize < 4 else x
     is_plain = fn.logical_and(fn.isfinite(wide), fn.not_equal(wide, 0))
     facts = finfo(wide.dtype)
-    # Numbers below the normal ones are scaled up; no step rounds.
+    # Subnormal numbers are scaled up; no step rounds.
     digits = 2 - int(math.log2(facts.eps))
     is_small = fn.less(fn.abs(wide), facts.smallest_normal)
     lifted = fn.where(is_small, fn.multiply(wide, 2.0**digits), wide)
     lifted = fn.where(is_plain, lifted, 1)
     exponent = astype(fn.add(fn.floor(fn.log2(fn.abs(lifted))), 1), int32)
     fraction = ldexp(lifted, fn.negative(exponent))
-    # The logarithm beside a power of 2 may be rounded across it.
+    # The logarithm of a number close to a power of 2 may be rounded to that power.
     is_large = fn.greater_equal(fn.abs(fraction), 1)
     fraction = fn.where(is_large, fn.multiply(fraction, 0.5), fraction)
     exponent = fn.add(exponent, astype(is_large, int32))
@@ -136,9 +136,9 @@ def spacing(x, /):
 
 
 def real_if_close(x, /, tol=100):
-    """Return the real part where every imaginary part is nearly 0, which is waited for; else x.
+    """Return the real part if every imaginary part is nearly 0, otherwise x; waits for the device.
 
-    `tol` counts distances between 1 and the next number; at 1 and below it is a distance itself.
+    If `tol` is above 1 it is multiplied by the dtype's eps; otherwise it is the limit itself.
 
     >>> import gputensor as gt
     >>> real_if_close(gt.asarray([1 + 0j], device="host")).dtype

@@ -1,4 +1,4 @@
-"""Distances between vectors, and products with sums that PyTorch has names for."""
+"""Distances between vectors, and PyTorch's products with an added term."""
 
 import math
 
@@ -14,12 +14,12 @@ from gputensor.tensor.products import matmul
 
 __all__ = ["addbmm", "addmv", "cdist", "dist", "renorm"]
 
-# Above it a difference for every pair of elements takes more memory than the vectors by far.
+# For more rows, the differences of all pairs take far more memory than the vectors.
 _SHORT = 25
 
 
 def _powered(x, p, axis, keepdims=False):
-    """The norm of order `p` along some axes."""
+    """Return the norm of order `p` along some axes."""
     size = fn.abs(x)
     if p == math.inf:
         return fn.max(size, axis, keepdims=keepdims)
@@ -48,9 +48,9 @@ def dist(x1, x2, /, p=2):
 
 
 def cdist(x1, x2, /, p=2.0):
-    """Return the distances of order `p` of rows of x1 to rows of x2; further axes are stacks.
+    """Return the distances of order `p` from rows of x1 to rows of x2; other axes are stacks.
 
-    Euclidean distances of long rows come from products, which loses digits of small ones.
+    With many rows, Euclidean distances are computed by products, which loses digits of small ones.
 
     >>> import gputensor as gt
     >>> x = gt.asarray([[0.0, 0.0], [3.0, 4.0]], device="host")
@@ -77,7 +77,7 @@ def cdist(x1, x2, /, p=2.0):
 
 @spellings(dim="axis")
 def renorm(x, /, p, axis, maxnorm):
-    """Return `x` with slices along `axis` scaled down to a norm of `maxnorm` at most.
+    """Return `x` with slices along `axis` scaled down to a norm of at most `maxnorm`.
 
     >>> import gputensor as gt
     >>> renorm(gt.asarray([[3.0, 4.0], [0.5, 0.0]], device="host"), 1, 0, 3.5).round(3).tolist()
@@ -110,7 +110,7 @@ def addmv(x, matrix, vector, /, *, beta=1, alpha=1):
 
 
 def addbmm(x, batch1, batch2, /, *, beta=1, alpha=1):
-    """Return ``beta * x`` and ``alpha`` times the sum of the products of two stacks of matrices.
+    """Return ``beta * x + alpha * s``, where s is the sum of the products of two matrix stacks.
 
     >>> import gputensor as gt
     >>> a = gt.ones((3, 2, 2), device="host")

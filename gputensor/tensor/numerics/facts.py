@@ -1,4 +1,4 @@
-"""Questions about tensors and dtypes whose answers need no device, under NumPy's names."""
+"""Properties of tensors and dtypes, mostly known without the device, under NumPy's names."""
 
 import math
 from numbers import Number
@@ -49,7 +49,7 @@ def size(x, /, axis=None):
 
 
 def get_array_module(*args):
-    """Return gputensor where an argument is a tensor, and NumPy otherwise, as CuPy's function does.
+    """Return gputensor if an argument is a tensor, otherwise NumPy, as CuPy's function does.
 
     >>> import gputensor as gt
     >>> get_array_module(gt.ones(2, device="host")) is gt, get_array_module([1]).__name__
@@ -60,7 +60,7 @@ def get_array_module(*args):
 
 
 def item(x, /):
-    """Return the one element of a tensor as a Python number.
+    """Return the only element of a tensor as a Python number.
 
     >>> import gputensor as gt
     >>> item(gt.asarray([2.5], device="host"))
@@ -70,7 +70,7 @@ def item(x, /):
 
 
 def asnumpy(x, /):
-    """Return a NumPy array of the values of a tensor, list or number: CuPy's name of ``x.numpy()``.
+    """Return a tensor, list or number as a NumPy array; CuPy's name for ``x.numpy()``.
 
     >>> import gputensor as gt
     >>> asnumpy(gt.ones(2, device="host"))
@@ -89,7 +89,7 @@ def is_tensor(x, /):
 
 
 def isscalar(x, /):
-    """Return whether `x` is a number, no tensor or list.
+    """Return whether `x` is a number or a string, and not a tensor or list.
 
     >>> isscalar(3.0), isscalar([3.0])
     (True, False)
@@ -126,7 +126,7 @@ def is_complex(x, /):
 
 
 def is_floating_point(x, /):
-    """Return whether the dtype of a tensor is a real floating-point one.
+    """Return whether a tensor has a real floating-point dtype.
 
     >>> import gputensor as gt
     >>> is_floating_point(gt.ones(1, device="host"))
@@ -136,7 +136,7 @@ def is_floating_point(x, /):
 
 
 def common_type(*tensors):
-    """Return the floating-point dtype that all tensors convert to; float32 for integers.
+    """Return the common floating-point dtype of all tensors; integers count as float32.
 
     >>> import gputensor as gt
     >>> common_type(gt.ones(1, "int8", device="host"), gt.ones(1, "float64", device="host"))
@@ -153,7 +153,7 @@ def common_type(*tensors):
 
 
 def min_scalar_type(x, /):
-    """Return the smallest dtype that holds a number; the dtype of a tensor.
+    """Return the smallest dtype that can hold a number, or the dtype of a tensor.
 
     >>> min_scalar_type(300), min_scalar_type(-1)
     (dtype('uint16'), dtype('int8'))
@@ -162,7 +162,7 @@ def min_scalar_type(x, /):
 
 
 def may_share_memory(x1, x2, /):
-    """Return whether the memory that two tensors span has bytes in common.
+    """Return whether the address ranges of two tensors overlap.
 
     >>> import gputensor as gt
     >>> x = gt.ones(4, device="host")
@@ -174,7 +174,7 @@ def may_share_memory(x1, x2, /):
 
 
 def array_repr(x, /):
-    """Return what ``repr`` gives.
+    """Return ``repr(x)``.
 
     >>> import gputensor as gt
     >>> array_repr(gt.ones(1, device="host"))
@@ -184,7 +184,7 @@ def array_repr(x, /):
 
 
 def array_str(x, /):
-    """Return what ``str`` gives: the values alone.
+    """Return ``str(x)``.
 
     >>> import gputensor as gt
     >>> array_str(gt.ones(1, device="host")) == str(gt.ones(1, device="host"))

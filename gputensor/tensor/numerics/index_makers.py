@@ -1,6 +1,6 @@
-"""NumPy's objects that make tensors by indexing: ``mgrid``, ``ogrid``, ``r_``, ``c_``, ``x.flat``.
+"""NumPy's objects for indexing: ``mgrid``, ``ogrid``, ``r_``, ``c_`` and ``x.flat``.
 
-What they make from slices and numbers alone is on the current device.
+Tensors made only from slices and numbers are on the current device.
 """
 
 from gputensor._arrays.promotion import result_type
@@ -14,11 +14,11 @@ __all__ = ["Flat", "c_", "mgrid", "ogrid", "r_"]
 
 
 def _progression(piece, name, device=None):
-    """The numbers of a slice; an imaginary step is their count, and the end then one of them."""
+    """Return the numbers of a slice; an imaginary step is their count and includes the end."""
     start = 0 if piece.start is None else piece.start
     step = 1 if piece.step is None else piece.step
     if piece.stop is None:
-        raise argument_error(ValueError, f"{name}: slice", piece, "one with an end")
+        raise argument_error(ValueError, f"{name}: slice", piece, "a slice with an end")
     if isinstance(step, complex):
         return linspace(start, piece.stop, int(abs(step)), device=device)
     return arange(start, piece.stop, step, device=device)
@@ -51,7 +51,7 @@ class _Grid:
 
 
 class _Joiner:
-    """Joins numbers, slices and tensors: ``r_`` in a row, ``c_`` as columns."""
+    """Joins numbers, slices and tensors: ``r_`` along the first axis, ``c_`` as columns."""
 
     def __init__(self, name, are_columns):
         self.name, self.are_columns = name, are_columns
@@ -81,7 +81,7 @@ c_ = _Joiner("c_", True)
 
 
 class Flat:
-    """The elements of a tensor in row-major order: to read, to write and to go through.
+    """The elements of a tensor in row-major order, for reading, writing and iteration.
 
     >>> import gputensor as gt
     >>> x = gt.zeros((2, 3), device="host")
@@ -105,11 +105,11 @@ class Flat:
     def __setitem__(self, key, value):
         flat = reshape(self.base, -1)
         flat[key] = value
-        if not self.base.is_contiguous:  # what was written is a copy
+        if not self.base.is_contiguous:  # `flat` is a copy
             self.base[...] = reshape(flat, self.base.shape)
 
     def copy(self):
-        """Return the elements as a new tensor of one dimension."""
+        """Return the elements as a new one-dimensional tensor."""
         return reshape(self.base, -1, copy=True)
 
 

@@ -1,4 +1,4 @@
-"""Tensors made of functions, of other memory and of parts: what peers have names for."""
+"""Tensors made from functions, iterables, buffers and parts."""
 
 import itertools
 import math
@@ -24,7 +24,7 @@ __all__ = [
 
 
 def fromfunction(function, shape, *, dtype=float32, device=None, **keywords):
-    """Return what `function` gives for the indices of a grid, a tensor for each axis.
+    """Return the result of `function` for the indices of a grid, one tensor for each axis.
 
     >>> fromfunction(lambda i, j: i * 10 + j, (2, 2), dtype="int64", device="host").tolist()
     [[0, 1], [10, 11]]
@@ -34,7 +34,7 @@ def fromfunction(function, shape, *, dtype=float32, device=None, **keywords):
 
 
 def fromiter(iterable, dtype, count=-1, *, device=None):
-    """Return a vector of the values of an iterable; of the first `count` unless that is negative.
+    """Return a vector of the values of an iterable, or of the first `count` if that is given.
 
     >>> fromiter((i * i for i in range(3)), "int32", device="host").tolist()
     [0, 1, 4]
@@ -44,7 +44,8 @@ def fromiter(iterable, dtype, count=-1, *, device=None):
     plain = like if like.kind != "V" else np.dtype(np.float32)
     array = np.fromiter(values, plain)
     if 0 <= count != array.size:
-        raise argument_error(ValueError, "fromiter: count", count, f"{array.size}, all there are")
+        rule = f"at most {array.size}, the number of values"
+        raise argument_error(ValueError, "fromiter: count", count, rule)
     return asarray(array, like, device=device)
 
 
@@ -59,7 +60,7 @@ def frombuffer(buffer, dtype=float32, count=-1, offset=0, *, device=None):
 
 
 def from_numpy(array, /, *, device=None):
-    """Return a tensor of a NumPy array; on a host device it shares the memory, as in PyTorch.
+    """Return a NumPy array as a tensor; on a host device they share memory, as in PyTorch.
 
     >>> import numpy as np
     >>> array = np.zeros(2)
@@ -85,7 +86,7 @@ def _parts(first, second, name):
 
 
 def complex(real, imag, /):
-    """Return complex numbers of two real tensors.
+    """Return complex numbers with the given real and imaginary parts.
 
     >>> import gputensor as gt
     >>> complex(gt.ones(1, device="host"), gt.zeros(1, device="host")).tolist()
@@ -100,7 +101,7 @@ def complex(real, imag, /):
 
 
 def polar(size, angle, /):
-    """Return complex numbers of magnitudes and angles.
+    """Return complex numbers with the given magnitudes and angles.
 
     >>> import gputensor as gt
     >>> polar(gt.ones(1, device="host"), gt.zeros(1, device="host")).tolist()
@@ -112,7 +113,7 @@ def polar(size, angle, /):
 
 @spellings(dim1="axis1", dim2="axis2")
 def diag_embed(x, /, offset=0, axis1=-2, axis2=-1):
-    """Return matrices with the last axis of `x` on a diagonal, in the two axes named.
+    """Return matrices, in two given axes, with the last axis of `x` on a diagonal.
 
     >>> import gputensor as gt
     >>> diag_embed(gt.asarray([1, 2], device="host")).tolist()
@@ -120,11 +121,11 @@ def diag_embed(x, /, offset=0, axis1=-2, axis2=-1):
     """
     if tensor_argument(x, "diag_embed").ndim == 0:
         got = Described("0 dimensions")
-        raise argument_error(ValueError, "diag_embed: x", got, "1 dimension or more")
+        raise argument_error(ValueError, "diag_embed: x", got, "1 or more")
     offset = operator.index(offset)
     ends = [axis_argument(axis, x.ndim + 1, "diag_embed") for axis in (axis1, axis2)]
     if ends[0] == ends[1]:
-        raise argument_error(ValueError, "diag_embed: axis2", axis2, "another axis than axis1")
+        raise argument_error(ValueError, "diag_embed: axis2", axis2, "an axis other than axis1")
     count = x.shape[-1]
     extent = count + abs(offset)
     out = zeros((*x.shape[:-1], extent, extent), x.dtype, device=x.device)
@@ -136,7 +137,7 @@ def diag_embed(x, /, offset=0, axis1=-2, axis2=-1):
 
 
 def block_diag(*matrices):
-    """Return a matrix with the given ones along its diagonal; a vector is a row.
+    """Return a matrix with the given matrices along its diagonal; a vector is a row.
 
     >>> import gputensor as gt
     >>> block_diag(gt.ones((1, 2), device="host"), gt.ones((1, 1), device="host")).tolist()
@@ -146,10 +147,11 @@ def block_diag(*matrices):
     for one in matrices:
         if tensor_argument(one, "block_diag").ndim > 2:
             got = Described(f"{one.ndim} dimensions")
-            raise argument_error(ValueError, "block_diag: matrices", got, "2 at most")
+            raise argument_error(ValueError, "block_diag: matrices", got, "at most 2")
         found.append(one.reshape((1,) * (2 - one.ndim) + one.shape))
     if not found:
-        raise argument_error(ValueError, "block_diag", Described("no matrices"), "one at least")
+        got = Described("no matrices")
+        raise argument_error(ValueError, "block_diag: matrices", got, "at least one")
     shape = [sum(one.shape[axis] for one in found) for axis in (0, 1)]
     out = zeros(shape, result_type(*found), device=found[0].device)
     row = column = 0
@@ -160,7 +162,7 @@ def block_diag(*matrices):
 
 
 def combinations(x, r=2, with_replacement=False):
-    """Return all choices of `r` elements of a vector, in order, as rows.
+    """Return all combinations of `r` elements of a vector, in order, as rows.
 
     >>> import gputensor as gt
     >>> combinations(gt.asarray([5, 6, 7], device="host")).tolist()

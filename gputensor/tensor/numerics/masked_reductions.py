@@ -1,6 +1,6 @@
-"""Reductions of the elements that a mask selects, and from a given value on.
+"""Reductions of the elements that a mask selects, and with an initial value.
 
-The functions of the same names in `functions` come here for their ``where=`` and ``initial=``.
+The reductions in `functions` call these for their ``where=`` and ``initial=``.
 """
 
 from gputensor._arrays.dtypes import float32, float64
@@ -14,7 +14,7 @@ __all__ = ["extreme", "mean", "total", "truth", "variance"]
 
 
 def _mask(x, where, name):
-    """`where` in the shape of `x`; None when it selects every element."""
+    """Return `where` in the shape of `x`; None if it selects every element."""
     tensor_argument(x, name)
     if where is None or where is True:
         return None
@@ -27,7 +27,7 @@ def _mask(x, where, name):
         return broadcast_to(where, x.shape)
     except ValueError:
         got = Described(f"shape {where.shape}")
-        rule = f"one that broadcasts to {x.shape}"
+        rule = f"a shape that broadcasts to {x.shape}"
         raise argument_error(ValueError, f"{name}: where", got, rule) from None
 
 
@@ -65,7 +65,8 @@ def extreme(name, x, axis, out, keepdims, *, initial=None, where=None):
     if initial is None:
         if mask is not None:
             got = Described("where without initial")
-            raise argument_error(ValueError, f"{name}: initial", got, "a value for no element")
+            rule = "a value for slices without selected elements"
+            raise argument_error(ValueError, f"{name}: initial", got, rule)
         return reduce(x, axis, out, keepdims)
     if mask is not None:
         x = fn.where(mask, x, initial)
@@ -76,7 +77,7 @@ def extreme(name, x, axis, out, keepdims, *, initial=None, where=None):
 
 
 def truth(name, x, axis, out, keepdims, *, where=None):
-    """Return whether some or every one of the selected elements is nonzero.
+    """Return whether any, or every, selected element is nonzero.
 
     >>> import gputensor as gt
     >>> x = gt.asarray([0, 2], device="host")
@@ -91,7 +92,7 @@ def truth(name, x, axis, out, keepdims, *, where=None):
 
 
 def _count(x, axis, mask):
-    """How many elements are selected, with the axes kept; an int without a mask."""
+    """Return how many elements are selected, with the axes kept; an int without a mask."""
     if mask is not None:
         return fn.sum(mask, axis, keepdims=True)
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
@@ -107,7 +108,7 @@ def _mean(x, axis, mask, wide):
 
 
 def _dtypes(x, dtype):
-    """The dtypes to compute in and to return."""
+    """Return the dtype to compute in and that of the result."""
     if dtype is not None:
         return dtype, dtype
     if x.dtype.kind not in "fcV":
@@ -116,14 +117,14 @@ def _dtypes(x, dtype):
 
 
 def _without_axes(result, x, axis, keepdims):
-    """A result whose reduced axes were kept, as `keepdims` wants it."""
+    """Return a result, computed with reduced axes kept, with or without them."""
     if keepdims:
         return result
     return result.reshape(fn.any(x, axis).shape)
 
 
 def mean(name, x, axis, dtype, out, keepdims, *, where=None):
-    """Return the mean of the selected elements; NaN where there is none.
+    """Return the mean of the selected elements; NaN if there are none.
 
     >>> import gputensor as gt
     >>> x = gt.asarray([1.0, 2.0, 6.0], device="host")

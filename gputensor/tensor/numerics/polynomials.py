@@ -1,4 +1,4 @@
-"""Polynomials as vectors of coefficients, the highest power first, as NumPy has them."""
+"""Polynomials as vectors of coefficients, the highest power first, as in NumPy."""
 
 import operator
 
@@ -16,19 +16,20 @@ __all__ = ["polyadd", "polyder", "polydiv", "polyint", "polymul", "polysub"]
 
 
 def _vectors(name, *values):
-    """Tensors of one axis on the device of those that are tensors."""
+    """Return the values as vectors, on the device of those that are tensors."""
     device = next((one.device for one in values if isinstance(one, Tensor)), None)
     found = []
     for one in values:
         one = reshape(asarray(one, device=device), -1)
         if one.size == 0:
-            raise argument_error(ValueError, f"{name}: p", Described("no elements"), "one at least")
+            got = Described("no elements")
+            raise argument_error(ValueError, f"{name}: p", got, "at least one")
         found.append(one)
     return found
 
 
 def _aligned(a, b):
-    """Both as long as the longer one, with zeros for the highest powers."""
+    """Return both, padded to the same length with zeros for the highest powers."""
     length = max(a.size, b.size)
     return tuple(
         one if one.size == length
@@ -70,7 +71,7 @@ def polymul(p1, p2, /):
 def polydiv(u, v, /):
     """Return the coefficients of quotient and remainder of two polynomials.
 
-    One step for each coefficient of the quotient, each a few kernels.
+    Each coefficient of the quotient takes a few kernels.
 
     >>> import gputensor as gt
     >>> quotient, rest = polydiv(gt.asarray([1.0, 0.0, -3.0], device="host"), [1.0, -2.0])
@@ -90,7 +91,7 @@ def polydiv(u, v, /):
         factor = fn.divide(rest[i], v[0])
         quotient[i] = factor
         rest[i : i + v.size] = fn.subtract(rest[i : i + v.size], fn.multiply(v, factor))
-    # As in NumPy the remainder begins with its first coefficient that is not nearly 0.
+    # As in NumPy, the remainder begins with its first coefficient that is not nearly 0.
     rest = rest[count:]
     is_kept = fn.greater(fn.abs(rest), 1e-8).nonzero()[0]
     first = int(is_kept[0]) if is_kept.size else rest.size - 1
@@ -126,7 +127,7 @@ def polyint(p, m=1, k=0):
     p : Tensor or sequence
     m : int
     k : number or sequence of numbers
-        The constant of each integration; one for all when it is a number.
+        The constant of each integration, or one for all.
 
     >>> import gputensor as gt
     >>> polyint(gt.asarray([2.0, 2.0], device="host"), k=3).tolist()

@@ -1,4 +1,4 @@
-"""Values of all elements up to each, and neighbours that are alike."""
+"""Cumulative extremes and sums of exponentials, and runs of equal elements."""
 
 import math
 import operator
@@ -21,14 +21,14 @@ __all__ = ["cummax", "cummin", "logcumsumexp", "mode", "unique_consecutive", "un
 
 
 class Extremes(NamedTuple):
-    """What :func:`cummax`, :func:`cummin` and :func:`mode` return."""
+    """The result of :func:`cummax`, :func:`cummin` and :func:`mode`."""
 
     values: Tensor
     indices: Tensor
 
 
 def _scanned(op, x, axis, name):
-    """A call ``cumulate`` along an axis."""
+    """Return the result of the call ``cumulate`` along an axis."""
     axis = axis_argument(axis, tensor_argument(x, name).ndim, name)
     out = empty(x.shape, x.dtype, device=x.device)
     if x.size:
@@ -39,7 +39,7 @@ def _scanned(op, x, axis, name):
 
 
 def _column(x, axis):
-    """0, 1, ... along an axis, in a shape that broadcasts to that of x."""
+    """Return 0, 1, ... along an axis, in a shape that broadcasts to that of x."""
     count = x.shape[axis]
     return reshape(arange(count, device=x.device), [-1] + [1] * (x.ndim - axis % x.ndim - 1))
 
@@ -49,7 +49,7 @@ def _extremes(op, x, axis, name):
         raise argument_error(TypeError, f"{name}: x", Described(x.dtype.name), "a real dtype")
     axis = axis_argument(axis, x.ndim, name)
     values = _scanned(op, x, axis, name)
-    # The last place so far at which an element is the extreme; NaN stays one.
+    # The last position so far at which an element is the extreme; a NaN remains the extreme.
     is_one = fn.logical_or(fn.equal(x, values), fn.not_equal(x, x))
     places = fn.where(is_one, _column(x, axis), 0)
     return Extremes(values, _scanned("max", places, axis, name))
@@ -57,9 +57,9 @@ def _extremes(op, x, axis, name):
 
 @spellings(dim="axis")
 def cummax(x, /, axis):
-    """Return the greatest of all elements up to each along `axis`, and where it is; NaN wins.
+    """Return the running maximum along `axis` and its positions; from a NaN on, it is NaN.
 
-    Of equal elements the last one is named, as in PyTorch.
+    Among equal elements, the position is that of the last, as in PyTorch.
 
     >>> import gputensor as gt
     >>> [one.tolist() for one in cummax(gt.asarray([1, 3, 2], device="host"), 0)]
@@ -70,7 +70,7 @@ def cummax(x, /, axis):
 
 @spellings(dim="axis")
 def cummin(x, /, axis):
-    """Return the least of all elements up to each along `axis`, and where; see :func:`cummax`.
+    """Return the running minimum along `axis` and its positions; see :func:`cummax`.
 
     >>> import gputensor as gt
     >>> [one.tolist() for one in cummin(gt.asarray([3, 1, 2], device="host"), 0)]
@@ -81,7 +81,7 @@ def cummin(x, /, axis):
 
 @spellings(dim="axis")
 def logcumsumexp(x, /, axis):
-    """Return the logarithm of the sum of ``exp`` of all elements up to each, without overflow.
+    """Return the logarithm of the cumulative sum of ``exp(x)`` along `axis`, without overflow.
 
     >>> import gputensor as gt
     >>> logcumsumexp(gt.asarray([1000.0, -gt.inf], device="host"), 0).tolist()
@@ -94,13 +94,13 @@ def logcumsumexp(x, /, axis):
 
 
 def unwrap(x, /, discont=None, axis=-1, *, period=2 * math.pi):
-    """Return angles without jumps: steps above half a period lose whole periods.
+    """Return angles without jumps: whole periods are removed from steps above half a period.
 
     Parameters
     ----------
     x : Tensor
     discont : float, optional
-        The least step that counts as a jump; half a period unless that is more.
+        The least step that counts as a jump; default: half a period.
     axis : int
     period : float
 
@@ -113,7 +113,7 @@ def unwrap(x, /, discont=None, axis=-1, *, period=2 * math.pi):
     step = diff(x, axis=axis)
     half = period / 2
     short = fn.subtract(fn.remainder(fn.add(step, half), period), half)
-    # Half a period up stays one.
+    # A step of half a period upwards stays as it is.
     is_half = fn.logical_and(fn.equal(short, -half), fn.greater(step, 0))
     short = fn.where(is_half, half, short)
     limit = half if discont is None else discont
@@ -127,7 +127,7 @@ def unwrap(x, /, discont=None, axis=-1, *, period=2 * math.pi):
 
 @spellings(dim="axis", keepdim="keepdims")
 def mode(x, /, axis=-1, *, keepdims=False):
-    """Return the most frequent value along `axis`, the least of several, and a place where it is.
+    """Return the most frequent value along `axis`, the least if several, and a position of it.
 
     >>> import gputensor as gt
     >>> mode(gt.asarray([3, 1, 3], device="host")).values.item()
@@ -135,11 +135,11 @@ def mode(x, /, axis=-1, *, keepdims=False):
     """
     axis = axis_argument(axis, tensor_argument(x, "mode").ndim, "mode")
     if x.shape[axis] == 0:
-        raise argument_error(ValueError, "mode: x", Described("no elements"), "one at least")
+        raise argument_error(ValueError, "mode: x", Described("no elements"), "at least one")
     ordered = sort(x, axis)
     before = (slice(None),) * axis
     place = fn.add(fn.multiply(astype(fn.equal(ordered, ordered), int64), 0), _column(x, axis))
-    # Where a run of equal elements begins; how long each is up to every element.
+    # Where each run of equal elements begins, and its length up to each element.
     inside = fn.equal(ordered[before + (slice(1, None),)], ordered[before + (slice(None, -1),)])
     first = ordered[before + (slice(None, 1),)]
     is_new = concat([ones(first.shape, "bool", device=x.device), fn.logical_not(inside)], axis)
@@ -155,13 +155,13 @@ def mode(x, /, axis=-1, *, keepdims=False):
 
 
 def unique_consecutive(x, /, return_inverse=False, return_counts=False):
-    """Return a flat tensor without elements that equal the one before, which waits for the device.
+    """Return a flat tensor without elements that equal the one before; waits for the device.
 
     Parameters
     ----------
     x : Tensor
     return_inverse, return_counts : bool
-        Also return which element of the result each one is, and how often each came.
+        Also return the position in the result for each element, and the length of each run.
 
     >>> import gputensor as gt
     >>> unique_consecutive(gt.asarray([1, 1, 2, 1], device="host")).tolist()

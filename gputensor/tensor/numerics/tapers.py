@@ -1,4 +1,4 @@
-"""Window functions of signal processing: vectors that fall to their ends."""
+"""Window functions of signal processing: vectors that fall off towards both ends."""
 
 import math
 import operator
@@ -12,7 +12,7 @@ __all__ = ["bartlett", "blackman", "hamming", "hanning", "kaiser"]
 
 
 def _places(M, device):
-    """Numbers of 0 to 1 in float64; None where there are less than two."""
+    """Return `M` numbers from 0 to 1 in float64, or None if there are fewer than two."""
     count = operator.index(M)
     if count < 2:
         return None
@@ -26,7 +26,7 @@ def _made(M, values, dtype, device):
 
 
 def _cosines(M, factors, dtype, device):
-    """The sum of cosines of whole turns, each by its factor."""
+    """Return the sum of cosines with 0, 1, ... periods, each times its factor."""
     at = _places(M, device)
     if at is None:
         return _made(M, None, dtype, device)
@@ -38,7 +38,7 @@ def _cosines(M, factors, dtype, device):
 
 
 def hanning(M, /, *, dtype=None, device=None):
-    """Return the window ``0.5 - 0.5 cos`` of `M` points.
+    """Return the Hann window of `M` points: ``0.5 - 0.5 cos``.
 
     >>> hanning(3, device="host").tolist()
     [0.0, 1.0, 0.0]
@@ -47,7 +47,7 @@ def hanning(M, /, *, dtype=None, device=None):
 
 
 def hamming(M, /, *, dtype=None, device=None):
-    """Return the window ``0.54 - 0.46 cos`` of `M` points.
+    """Return the Hamming window of `M` points: ``0.54 - 0.46 cos``.
 
     >>> hamming(3, dtype="float64", device="host").round(2).tolist()
     [0.08, 1.0, 0.08]
@@ -56,7 +56,7 @@ def hamming(M, /, *, dtype=None, device=None):
 
 
 def blackman(M, /, *, dtype=None, device=None):
-    """Return the window ``0.42 - 0.5 cos + 0.08 cos`` of one and two turns, of `M` points.
+    """Return the Blackman window of `M` points: 0.42, minus and plus cosines of 1 and 2 periods.
 
     >>> (blackman(3, device="host").round(3) + 0.0).tolist()
     [0.0, 1.0, 0.0]
@@ -65,7 +65,7 @@ def blackman(M, /, *, dtype=None, device=None):
 
 
 def bartlett(M, /, *, dtype=None, device=None):
-    """Return the triangular window of `M` points, 0 at both ends.
+    """Return the Bartlett window of `M` points: a triangle, 0 at both ends.
 
     >>> bartlett(5, device="host").tolist()
     [0.0, 0.5, 1.0, 0.5, 0.0]
@@ -77,7 +77,7 @@ def bartlett(M, /, *, dtype=None, device=None):
 
 
 def kaiser(M, beta, /, *, dtype=None, device=None):
-    """Return the window of Bessel functions of `M` points; `beta` says how steep it is.
+    """Return the Kaiser window of `M` points, made with Bessel functions; `beta` is its steepness.
 
     >>> kaiser(3, 0.0, device="host").tolist()
     [1.0, 1.0, 1.0]

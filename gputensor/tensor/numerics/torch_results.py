@@ -1,7 +1,7 @@
-"""What calls with PyTorch's keywords give, where its function gives something else than ours.
+"""Variants for calls with PyTorch's keywords, where its function returns something else than ours.
 
-``x.max(axis=1)`` are the greatest elements, as in NumPy, and ``x.max(dim=1)`` these and their
-positions, as in PyTorch. `spellings` names these functions; a program calls ours.
+``x.max(axis=1)`` returns the greatest elements, as in NumPy; ``x.max(dim=1)`` also returns their
+positions, as in PyTorch. Users call our functions; `spellings` selects these variants.
 """
 
 import operator
@@ -23,7 +23,7 @@ __all__ = [
 
 
 class Found(NamedTuple):
-    """Elements and the places along an axis at which they were."""
+    """Elements and their positions along an axis."""
 
     values: Tensor
     indices: Tensor
@@ -54,7 +54,7 @@ def min_with_index(x, /, axis=None, keepdims=False):
 
 
 def sort_with_indices(x, /, axis=-1, descending=False, stable=True):
-    """Return the sorted elements along `axis` and where each was.
+    """Return the sorted elements along `axis` and their former positions.
 
     >>> import gputensor as gt
     >>> [one.tolist() for one in gt.sort(gt.asarray([3, 1, 2], device="host"), dim=0)]
@@ -65,17 +65,17 @@ def sort_with_indices(x, /, axis=-1, descending=False, stable=True):
 
 
 def _lower(x, axis, keepdims, name, is_without_nan):
-    """The lower of the middle elements along `axis`; the first NaN where NaN count."""
+    """Return the lower middle element along `axis`, or the first NaN unless they are ignored."""
     if axis is None:
         lower = _lower(tensor_argument(x, name).reshape(-1), 0, False, name, is_without_nan).values
         return lower.reshape((1,) * x.ndim) if keepdims else lower
     axis = axis_argument(axis, tensor_argument(x, name).ndim, name)
     if x.shape[axis] == 0:
-        raise argument_error(ValueError, f"{name}: x", Described("no elements"), "one at least")
+        raise argument_error(ValueError, f"{name}: x", Described("no elements"), "at least one")
     order = sorting.argsort(x, axis)
     count = fn.sum(fn.logical_not(fn.isnan(x)), axis, keepdims=True)
     middle = fn.maximum(fn.floor_divide(count - 1, 2), 0)
-    if not is_without_nan:  # those are at the end of the order
+    if not is_without_nan:  # NaN is at the end of the order
         middle = fn.where(fn.less(count, x.shape[axis]), count, middle)
     indices = take_along_axis(order, middle, axis)
     values = take_along_axis(x, indices, axis)
@@ -105,15 +105,15 @@ def lower_nanmedian(x, /, axis=None, keepdims=False):
 
 def _unbiased(reduce, x, axis, unbiased, given):
     if unbiased is not None and given.keys() & {"correction", "ddof"}:
-        got = Described("unbiased beside correction")
-        raise argument_error(TypeError, f"{reduce.__name__}: unbiased", got, "one of them")
+        got = Described("unbiased and correction")
+        raise argument_error(TypeError, f"{reduce.__name__}: unbiased", got, "only one of them")
     if not given.keys() & {"correction", "ddof"}:
         given["correction"] = 0 if unbiased is False else 1
     return reduce(x, axis, **given)
 
 
 def unbiased_var(x, /, axis=None, unbiased=None, **given):
-    """Return the variance over `axis` with one less than the number of elements as divisor.
+    """Return the variance over `axis`; the divisor is the number of elements minus one.
 
     >>> import gputensor as gt
     >>> gt.var(gt.asarray([1.0, 3.0], device="host"), dim=0).item()
@@ -123,7 +123,7 @@ def unbiased_var(x, /, axis=None, unbiased=None, **given):
 
 
 def unbiased_std(x, /, axis=None, unbiased=None, **given):
-    """Return the root of :func:`unbiased_var`.
+    """Return the square root of :func:`unbiased_var`.
 
     >>> import gputensor as gt
     >>> gt.std(gt.asarray([1.0, 5.0, 3.0], device="host"), dim=0).item()
@@ -133,7 +133,7 @@ def unbiased_std(x, /, axis=None, unbiased=None, **given):
 
 
 def squeeze_ones(x, /, axis=None):
-    """Return a view without those of the axes that have extent 1.
+    """Return a view without those of the given axes that have extent 1.
 
     >>> import gputensor as gt
     >>> gt.squeeze(gt.zeros((1, 3), device="host"), dim=(0, 1)).shape
@@ -145,7 +145,7 @@ def squeeze_ones(x, /, axis=None):
 
 
 def split_by_size(x, /, sizes, axis=0):
-    """Return parts of `x` of `sizes` elements along `axis`, or of each of several sizes.
+    """Return parts of `x` along `axis`, each of `sizes` elements, or one of each of several sizes.
 
     >>> import gputensor as gt
     >>> [part.tolist() for part in gt.split(gt.arange(5, device="host"), 2, dim=0)]
@@ -159,5 +159,5 @@ def split_by_size(x, /, sizes, axis=0):
         return array_split(x, range(size, extent, size), axis)
     sizes = [operator.index(one) for one in sizes]
     if min(sizes, default=0) < 0 or sum(sizes) != extent:
-        raise argument_error(ValueError, "split: sizes", sizes, f"sizes of the sum {extent}")
+        raise argument_error(ValueError, "split: sizes", sizes, f"sizes whose sum is {extent}")
     return array_split(x, list(accumulate(sizes))[:-1], axis)

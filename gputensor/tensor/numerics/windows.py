@@ -1,4 +1,4 @@
-"""Views in other shapes than reshape gives: by strides, by windows, of complex parts."""
+"""Views beyond reshape: by strides, by windows, and of complex parts; and resized copies."""
 
 import operator
 
@@ -18,7 +18,7 @@ __all__ = [
 
 
 def _offset(x):
-    """Bytes from the beginning of the storage to the first element."""
+    """Return the bytes from the beginning of the storage to the first element."""
     return storage_place(x)[2]
 
 
@@ -27,14 +27,14 @@ def _steps(x):
 
 
 def as_strided(x, shape, strides, /, offset=None):
-    """Return a view of the memory of `x` by extents and strides, which count elements.
+    """Return a view of the memory of `x` with the given extents and strides, in elements.
 
     Parameters
     ----------
     x : Tensor
     shape, strides : sequence of int
     offset : int, optional
-        Elements from the beginning of the memory; where `x` begins when not given.
+        The first element, counted from the beginning of the memory; default: that of `x`.
 
     Raises
     ------
@@ -49,7 +49,8 @@ def as_strided(x, shape, strides, /, offset=None):
     strides = tuple(map(operator.index, strides))
     if len(shape) != len(strides) or min(shape, default=0) < 0:
         got = Described(f"{shape} and {strides}")
-        raise argument_error(ValueError, "as_strided: shape, strides", got, "as many, 0 or more")
+        rule = "equally many, with extents of 0 or more"
+        raise argument_error(ValueError, "as_strided: shape, strides", got, rule)
     phase = _offset(tensor_argument(x, "as_strided")) % x.itemsize
     count = (storage_place(x)[1] - phase) // x.itemsize
     first = _offset(x) // x.itemsize if offset is None else operator.index(offset)
@@ -59,7 +60,8 @@ def as_strided(x, shape, strides, /, offset=None):
         high = first + sum(one for one in reach if one > 0)
         if low < 0 or high >= count:
             got = Described(f"elements {low} to {high}")
-            raise argument_error(ValueError, "as_strided", got, f"0 to {count - 1}, its memory")
+            rule = f"0 to {count - 1}, the memory of x"
+            raise argument_error(ValueError, "as_strided: strides", got, rule)
     else:
         first = min(max(first, 0), count)
     return view_of(x, first * x.itemsize + phase, x.dtype, shape, strides)
@@ -67,7 +69,7 @@ def as_strided(x, shape, strides, /, offset=None):
 
 @spellings(dimension="axis")
 def unfold(x, /, axis, size, step):
-    """Return a view of windows of `size` elements along `axis`, `step` apart, as a new last axis.
+    """Return a view of windows of `size` elements along `axis`, `step` apart, in a new last axis.
 
     >>> import gputensor as gt
     >>> unfold(gt.arange(5, device="host"), 0, 3, 2).tolist()
@@ -111,7 +113,7 @@ def sliding_window_view(x, window_shape, /, axis=None):
 
 
 def view_as_real(x, /):
-    """Return the real and imaginary parts of a complex tensor as a last axis: a view.
+    """Return a view of a complex tensor with the real and imaginary parts in a new last axis.
 
     >>> import gputensor as gt
     >>> view_as_real(gt.asarray([1 + 2j], device="host")).tolist()
@@ -125,7 +127,7 @@ def view_as_real(x, /):
 
 
 def view_as_complex(x, /):
-    """Return complex numbers of pairs along the last axis: a view.
+    """Return a view of pairs along the last axis as complex numbers.
 
     >>> import gputensor as gt
     >>> view_as_complex(gt.asarray([[1.0, 2.0]], device="host")).tolist()
@@ -138,7 +140,8 @@ def view_as_complex(x, /):
     fits = x.ndim and x.shape[-1] == 2 and steps[-1] == 1
     if not fits or any(step % 2 for step, n in zip(steps[:-1], x.shape, strict=False) if n > 1):
         got = Described(f"shape {x.shape} with strides {tuple(steps)}")
-        raise argument_error(ValueError, "view_as_complex: x", got, "dense pairs at the end")
+        rule = "adjacent pairs in the last axis"
+        raise argument_error(ValueError, "view_as_complex: x", got, rule)
     dtype = complex64 if x.dtype == float32 else complex128
     if _offset(x) % dtype.itemsize:
         rule = f"a multiple of {dtype.itemsize}: copy it first"
@@ -147,19 +150,19 @@ def view_as_complex(x, /):
 
 
 def t(x, /):
-    """Return the transpose of a matrix; a tensor of fewer dimensions as it is.
+    """Return the transpose of a matrix; a tensor of fewer dimensions is returned unchanged.
 
     >>> import gputensor as gt
     >>> t(gt.ones((2, 3), device="host")).shape
     (3, 2)
     """
     if tensor_argument(x, "t").ndim > 2:
-        raise argument_error(ValueError, "t: x", Described(f"{x.ndim} dimensions"), "2 at most")
+        raise argument_error(ValueError, "t: x", Described(f"{x.ndim} dimensions"), "at most 2")
     return transpose(x)
 
 
 def rollaxis(x, axis, start=0, /):
-    """Return a view with `axis` moved in front of axis `start`; `moveaxis` is easier to read.
+    """Return a view with `axis` moved before axis `start`; `moveaxis` is easier to read.
 
     >>> import gputensor as gt
     >>> rollaxis(gt.ones((2, 3, 4), device="host"), 2).shape
@@ -174,7 +177,7 @@ def rollaxis(x, axis, start=0, /):
 
 
 def resize(x, shape, /):
-    """Return a new tensor of `shape` filled by the elements of `x`, again from the first.
+    """Return a new tensor of `shape` filled with the elements of `x`, repeated if necessary.
 
     >>> import gputensor as gt
     >>> resize(gt.asarray([1, 2], device="host"), (2, 3)).tolist()
@@ -190,13 +193,13 @@ def resize(x, shape, /):
 
 
 def trim_zeros(x, /, trim="fb"):
-    """Return a vector without the zeros at its front and back, which are waited for.
+    """Return a vector without the zeros at its front and back; waits for the device.
 
     Parameters
     ----------
     x : Tensor
     trim : {"fb", "f", "b"}
-        Whether to trim the front, the back or both.
+        The ends to trim: front, back or both.
 
     >>> import gputensor as gt
     >>> trim_zeros(gt.asarray([0, 1, 0, 2, 0], device="host")).tolist()

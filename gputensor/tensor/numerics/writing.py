@@ -1,4 +1,4 @@
-"""Functions that write by index or condition and return the result, and triangles of a shape."""
+"""Copies with elements replaced by index or condition, and indices of diagonals and triangles."""
 
 import numpy as np
 
@@ -21,13 +21,13 @@ def _places(x, axis, index, name):
     axis = axis_argument(axis, tensor_argument(x, name).ndim, name)
     if tensor_argument(index, name).dtype.kind not in "iu" or index.ndim > 1:
         got = Described(f"{index.dtype.name} of {index.ndim} dimensions")
-        raise argument_error(TypeError, f"{name}: index", got, "integers of 1 dimension")
+        raise argument_error(TypeError, f"{name}: index", got, "an integer dtype and 1 dimension")
     return (slice(None),) * axis + (reshape(index, -1),)
 
 
 @spellings(dim="axis")
 def index_copy(x, /, axis, index, source):
-    """Return `x` with the slices that `index` names along `axis` replaced by those of `source`.
+    """Return `x` with slices along `axis`, selected by `index`, replaced by those of `source`.
 
     >>> import gputensor as gt
     >>> x, index = gt.zeros(3, device="host"), gt.asarray([2, 0], device="host")
@@ -42,7 +42,7 @@ def index_copy(x, /, axis, index, source):
 
 @spellings(dim="axis")
 def index_fill(x, /, axis, index, value):
-    """Return `x` with `value` in the slices that `index` names along `axis`.
+    """Return `x` with `value` in slices along `axis`, selected by `index`.
 
     >>> import gputensor as gt
     >>> index_fill(gt.zeros(3, device="host"), 0, gt.asarray([1], device="host"), 7).tolist()
@@ -55,9 +55,10 @@ def index_fill(x, /, axis, index, value):
 
 
 def masked_scatter(x, mask, source, /):
-    """Return `x` with the elements of `source`, one after the other, where `mask` is true.
+    """Return `x` with successive elements of `source` where `mask` is true.
 
-    `source` has as many elements as the mask has true ones, or more; nothing waits for the device.
+    `source` must have at least as many elements as `mask` has true ones. Does not wait for the
+    device.
 
     >>> import gputensor as gt
     >>> x = gt.zeros(3, device="host")
@@ -74,17 +75,18 @@ def masked_scatter(x, mask, source, /):
 
 
 def piecewise(x, conditions, functions, /, *arguments, **keywords):
-    """Return, in each place, what belongs to the last condition that holds there.
+    """Return a function defined by cases: at each element, that of the last true condition.
 
-    Every function is called with all of `x`, so that nothing waits for the device: it has to take
-    the elements outside of its own part.
+    Every function is called with all of `x`, which avoids waiting for the device, so it must accept
+    elements outside its own part.
 
     Parameters
     ----------
     x : Tensor
     conditions : sequence of Tensor
     functions : sequence of callables or numbers
-        One more than the conditions: where none holds; 0 when there is none.
+        One for each condition, and optionally one for elements without a true condition, which
+        default to 0.
     *arguments, **keywords
         Further arguments of the functions.
 
@@ -97,7 +99,8 @@ def piecewise(x, conditions, functions, /, *arguments, **keywords):
     functions = list(functions)
     if len(functions) not in (len(conditions), len(conditions) + 1):
         got = Described(f"{len(functions)} for {len(conditions)} conditions")
-        raise argument_error(ValueError, "piecewise: functions", got, "as many, or one more")
+        rule = "as many as conditions, or one more"
+        raise argument_error(ValueError, "piecewise: functions", got, rule)
 
     def values(one):
         return one(x, *arguments, **keywords) if callable(one) else one
@@ -111,7 +114,7 @@ def piecewise(x, conditions, functions, /, *arguments, **keywords):
 
 
 def apply_over_axes(function, x, axes, /):
-    """Return ``function(x, axis)`` for one axis after the other; lost axes come back as 1.
+    """Return ``function(x, axis)`` applied for each axis in turn; reduced axes keep extent 1.
 
     >>> import gputensor as gt
     >>> apply_over_axes(gt.sum, gt.ones((2, 3), device="host"), [0, 1]).tolist()
@@ -131,7 +134,7 @@ def apply_over_axes(function, x, axes, /):
 
 
 def diag_indices_from(x, /):
-    """Return where the main diagonal of a tensor of equal extents is.
+    """Return the indices of the main diagonal of a tensor with equal extents.
 
     >>> import gputensor as gt
     >>> [one.tolist() for one in diag_indices_from(gt.ones((2, 2), device="host"))]
@@ -139,7 +142,8 @@ def diag_indices_from(x, /):
     """
     if tensor_argument(x, "diag_indices_from").ndim < 2 or len(set(x.shape)) != 1:
         got = Described(f"shape {x.shape}")
-        raise argument_error(ValueError, "diag_indices_from: x", got, "2 or more equal extents")
+        rule = "two or more equal extents"
+        raise argument_error(ValueError, "diag_indices_from: x", got, rule)
     return (arange(x.shape[0], device=x.device),) * x.ndim
 
 
@@ -150,7 +154,7 @@ def _matrix(x, name):
 
 
 def tril_indices_from(x, /, k=0):
-    """Return where the lower triangle of a matrix is; see :func:`tril_indices`.
+    """Return the indices of the lower triangle of a matrix; see :func:`tril_indices`.
 
     >>> import gputensor as gt
     >>> [one.tolist() for one in tril_indices_from(gt.ones((2, 2), device="host"))]
@@ -160,7 +164,7 @@ def tril_indices_from(x, /, k=0):
 
 
 def triu_indices_from(x, /, k=0):
-    """Return where the upper triangle of a matrix is; see :func:`triu_indices`.
+    """Return the indices of the upper triangle of a matrix; see :func:`triu_indices`.
 
     >>> import gputensor as gt
     >>> [one.tolist() for one in triu_indices_from(gt.ones((2, 2), device="host"))]
@@ -170,7 +174,7 @@ def triu_indices_from(x, /, k=0):
 
 
 def mask_indices(n, function, k=0, *, device=None):
-    """Return where ``function(matrix of ones, k)`` leaves something, such as :func:`tril`.
+    """Return where ``function(ones, k)`` is not zero; `function` may be :func:`tril`.
 
     >>> import gputensor as gt
     >>> [one.tolist() for one in mask_indices(2, gt.tril, device="host")]

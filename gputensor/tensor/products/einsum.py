@@ -1,9 +1,9 @@
 """Contractions of more than two dimensions, as sequences of batched matrix products.
 
-A contraction of two operands is: permute each to (batch, kept, summed), fold each group into one
-dimension, multiply, unfold. Permutations are views; folding copies only what strides cannot
-express. ``einsum`` takes the order of contractions from opt_einsum when that is installed and goes
-from left to right otherwise.
+A contraction of two operands permutes each to (batch, kept, summed), folds each group into one
+dimension, multiplies, and unfolds. Permutations are views; folding copies only what strides cannot
+express. ``einsum`` takes the order of contractions from opt_einsum if that is installed, and
+otherwise contracts from left to right.
 """
 
 import contextlib
@@ -21,21 +21,21 @@ __all__ = ["einsum", "tensordot"]
 
 @spellings(dims="axes")
 def tensordot(x1, x2, /, axes=2, *, precision=None):
-    """Sum the products over pairs of axes.
+    """Return the sums of products over pairs of axes.
 
     Parameters
     ----------
     x1, x2 : Tensor
     axes : int or pair of sequences of int
-        A number N: the last N axes of `x1` with the first N of `x2`, in order. Two sequences: the
-        axes of each, paired in order.
+        A number N pairs the last N axes of `x1` with the first N of `x2`, in order. Two sequences
+        list the axes of each, paired in order.
     precision : str or Precision, optional
         As in :func:`matmul`.
 
     Returns
     -------
     Tensor
-        The axes of `x1` that are left, then those of `x2`.
+        It has the remaining axes of `x1`, then those of `x2`.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def tensordot(x1, x2, /, axes=2, *, precision=None):
 
 
 def _axis_pairs(x1, x2, axes):
-    """The axes to sum over, non-negative, one list for each operand."""
+    """Return the axes to sum over, non-negative, one list for each operand."""
     with contextlib.suppress(TypeError):
         axes = operator.index(axes)
     if isinstance(axes, int):
@@ -79,7 +79,7 @@ def _axis_pairs(x1, x2, axes):
         ) from None
     if len(left) != len(right):
         raise ValueError(
-            f"tensordot: axes: got {len(left)} and {len(right)} axes; expected as many of each"
+            f"tensordot: axes: got {len(left)} and {len(right)} axes; expected equally many"
         )
     for which, tensor in ((left, x1), (right, x2)):
         for position, axis in enumerate(which):
@@ -94,19 +94,19 @@ def _axis_pairs(x1, x2, axes):
 
 
 def einsum(subscripts, /, *operands, optimize=True, precision=None):
-    """Sum products of operands over the indices that the result leaves out.
+    """Return the sums of products of operands over the indices that the result lacks.
 
     Parameters
     ----------
     subscripts : str
-        ``"ij,jk->ik"``: one group of letters for each operand, and after the arrow the result's.
-        Without an arrow, the letters that occur once, in alphabetical order. ``...`` stands for
-        the dimensions that broadcast. A letter that an operand has twice, with equal
-        lengths, takes its diagonal.
+        ``"ij,jk->ik"``: one group of letters for each operand, and after the arrow the letters of
+        the result; without an arrow, these are the letters that occur once, in alphabetical order.
+        ``...`` means the dimensions that broadcast. A letter that occurs twice in an operand, with
+        equal lengths, selects its diagonal.
     *operands : Tensor
     optimize : bool or str
-        The order of contractions for three operands or more: True lets opt_einsum choose (left to
-        right without it), False is left to right, a string names opt_einsum's strategy.
+        The order of contractions for three or more operands: True lets opt_einsum choose (left to
+        right if it is missing), False is left to right, a string names a strategy of opt_einsum.
     precision : str or Precision, optional
         As in :func:`matmul`.
 
@@ -142,7 +142,7 @@ def einsum(subscripts, /, *operands, optimize=True, precision=None):
 
 
 def _parse(subscripts, operands):
-    """The labels of each operand and of the result; broadcast dimensions get number labels."""
+    """Return the labels of each operand and of the result; broadcast dimensions have int labels."""
     text = subscripts.replace(" ", "")
     inputs, arrow, output = text.partition("->")
     terms = inputs.split(",")
@@ -190,7 +190,7 @@ def _labels(term, ndim, subscripts):
 
 
 def _check_lengths(terms, operands):
-    """An index has one length, or 1 where it broadcasts; within an operand it does not."""
+    """Check that an index has one length, or 1 to broadcast, and equal lengths in an operand."""
     lengths = {}
     for term, tensor in zip(terms, operands, strict=True):
         own = {}
@@ -211,14 +211,14 @@ def _check_lengths(terms, operands):
 
 
 def _with_needs(operands, terms, result):
-    """Each operand and its term with the labels that the result or other operands have."""
+    """Yield each operand and its term with the labels that the result or other operands use."""
     for position, (operand, term) in enumerate(zip(operands, terms, strict=True)):
         others = terms[:position] + terms[position + 1 :]
         yield operand, term, set(result).union(*others)
 
 
 def _without_repeats(tensor, labels):
-    """Take the diagonal for a label that occurs twice."""
+    """Return the diagonal for labels that occur more than once."""
     labels = list(labels)
     for label in [x for x in dict.fromkeys(labels) if labels.count(x) > 1]:
         while labels.count(label) > 1:
@@ -230,7 +230,7 @@ def _without_repeats(tensor, labels):
 
 
 def _summed(pair, needed):
-    """Sum over the labels that are no longer needed."""
+    """Return a tensor and labels after summing over the labels that are no longer needed."""
     tensor, labels = pair
     axes = tuple(axis for axis, label in enumerate(labels) if label not in needed)
     if axes:
@@ -239,10 +239,10 @@ def _summed(pair, needed):
 
 
 def _order(terms, result, operands, optimize):
-    """Pairs of positions to contract; each result goes to the end of the list."""
+    """Return pairs of positions to contract; each result is appended to the list."""
     count = len(operands)
     if count < 3 or optimize is False or importlib.util.find_spec("opt_einsum") is None:
-        # The last one is the result so far, once there is one.
+        # From the second pair on, the last entry is the result so far.
         return [(0, 1)] + [(count - k, 0) for k in range(2, count)] if count > 1 else []
     import opt_einsum
 
@@ -269,7 +269,7 @@ def _order(terms, result, operands, optimize):
     pairs = []
     left = count
     for step in path:
-        # A step of three or more is taken two at a time; what is made goes to the end.
+        # A step with three or more operands is done in pairs; each result goes to the end.
         step = sorted(step)
         while len(step) > 1:
             i, j = step[0], step[1]
@@ -280,7 +280,7 @@ def _order(terms, result, operands, optimize):
 
 
 def _contract(a, labels_a, b, labels_b, needed, precision):
-    """One product: the labels of both operands, of one only, and those that are summed."""
+    """Return the contraction of two operands, one matrix product, and its labels."""
     shared = [x for x in labels_a if x in labels_b]
     # A dimension of length 1 against a longer one broadcasts: it belongs to the longer operand.
     for label in list(shared):

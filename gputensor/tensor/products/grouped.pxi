@@ -1,15 +1,15 @@
 """Grouped products: many matrix products of different shapes in one call.
 
-Two forms: a list of pairs, and rows of one tensor in groups against a stack of matrices (a mixture
-of experts). The order is that of product_call.pyx: check everything, allocate the results, prepare,
-order the reads and writes after other streams, queue the work.
+There are two forms: a list of pairs, and groups of rows of one tensor times a stack of matrices (a
+mixture of experts). The order is that of product_call.pxi: check everything, allocate the results,
+prepare, order the reads and writes after other streams, queue the work.
 """
 
 cdef str NAME = "grouped_matmul"
 
 
 def grouped_matmul(a, b, /, offsets=None, *, out=None, out_dtype=None, precision=None):
-    """Multiply many pairs of matrices of different shapes in one call.
+    """Return the products of many pairs of matrices of different shapes, in one call.
 
     Parameters
     ----------
@@ -19,18 +19,18 @@ def grouped_matmul(a, b, /, offsets=None, *, out=None, out_dtype=None, precision
         ``(groups, k, n)``: rows ``offsets[g - 1]`` to ``offsets[g]`` of the tokens (from 0 for the
         first group) are multiplied by ``b[g]``.
     offsets : sequence of int, numpy.ndarray or Tensor
-        For the second form: where each group ends, one int for each of the groups, not decreasing
-        and at most `tokens`. Groups may be empty; rows after the last offset become 0. A Tensor
-        (of int32, or int64, which is converted) is read on its device when the stream gets
-        there: nothing waits for it, it may be captured in a graph, and its values are not
-        checked but clamped to this rule.
+        For the second form: the end of each group, one int for each group, not decreasing and at
+        most `tokens`. Groups may be empty; rows after the last offset become 0. A Tensor (int32, or
+        int64, which is converted) is read on its device in stream order: the host does not wait for
+        it, the call can be captured in a graph, and its values are clamped to this rule instead of
+        checked.
     out : sequence of Tensor, or Tensor, optional
-        Where to write, as in :func:`matmul`; no result may share memory with another.
+        The tensors to write to, as in :func:`matmul`; they must not overlap each other.
     out_dtype : dtype, optional
-        The type of the results when `out` is not given: that of the operands, or float32 for
+        The type of the results if `out` is not given: that of the operands, or float32 for
         float16 and bfloat16.
     precision : str or Precision, optional
-        For this call; see :class:`gputensor.blas.Precision`.
+        The precision of this call; see :class:`gputensor.blas.Precision`.
 
     Returns
     -------
@@ -40,14 +40,15 @@ def grouped_matmul(a, b, /, offsets=None, *, out=None, out_dtype=None, precision
     Raises
     ------
     ValueError
-        Shapes, offsets or devices do not fit, or a result shares memory with an operand.
+        Shapes or offsets do not match, devices differ, or a result overlaps an operand.
     TypeError
-        No product for the element types. With offsets in a Tensor: float32, float16, bfloat16.
+        The element types have no product. With offsets in a Tensor they must be float32, float16 or
+        bfloat16.
 
     Notes
     -----
-    Queued on the current stream. On a GPU, small matrices of float32, float16 and bfloat16 go as
-    one library call (cuBLAS 12.5 or newer); others as one product each.
+    Queued on the current stream. On a GPU, small matrices of float32, float16 and bfloat16 are one
+    library call (cuBLAS 12.5 or newer); others are one product each.
 
     Examples
     --------
@@ -63,14 +64,14 @@ def grouped_matmul(a, b, /, offsets=None, *, out=None, out_dtype=None, precision
     """
     if type(a) is Tensor or type(b) is Tensor:
         if offsets is None:
-            raise ValueError(f"{NAME}: offsets: got None for tokens and weights; expected where "
-                             "each group ends (or pairs as two sequences)")
+            raise ValueError(f"{NAME}: offsets: got None for tokens and weights; expected the end "
+                             "of each group (or pairs as two sequences)")
         if type(offsets) is Tensor:
             return multiply_at_offsets(a, b, offsets, out, out_dtype)
         return multiply_rows(a, b, offsets, out, out_dtype, precision)
     if offsets is not None:
-        raise ValueError(f"{NAME}: offsets: got them with sequences of pairs; expected them with "
-                         "tokens and weights only")
+        raise ValueError(f"{NAME}: offsets: got offsets with sequences of pairs; expected them "
+                         "only with tokens and weights")
     return multiply_pairs(a, b, out, out_dtype, precision)
 
 
@@ -104,7 +105,7 @@ cdef list multiply_pairs(object a, object b, object out, object out_dtype, objec
     cdef Options options
     if len(right) != count or len(given) != count:
         raise ValueError(f"{NAME}: operands: got {count} first, {len(right)} second and "
-                         f"{'no' if out is None else len(given)} out; expected as many of each")
+                         f"{'no' if out is None else len(given)} out; expected equally many")
     if count == 0:
         return results
     left, right = brought_together(left, right, given)
@@ -138,7 +139,7 @@ cdef list multiply_pairs(object a, object b, object out, object out_dtype, objec
 
 
 cdef tuple brought_together(list left, list right, list given):
-    """The operands, all on one device."""
+    """Return the operands, all on one device."""
     cdef int device = (<Tensor>left[0]).storage.device
     for tensor in (*left, *right, *given):
         if tensor is not None and (<Tensor>tensor).storage.device != device:
@@ -150,7 +151,7 @@ cdef tuple brought_together(list left, list right, list given):
 
 cdef int queue(int device, const Pairs* pairs, const Options* options, list left, list right,
                list results) except -1:
-    """Prepare, order and queue products whose operands are checked."""
+    """Prepare, order and queue products with checked operands."""
     cdef uint64_t stream = current_handle(device)
     cdef GroupedTask task
     try:
@@ -181,7 +182,7 @@ cdef bint on_device_of(Tensor tokens, tuple others):
 
 
 cdef Tensor token_result(Tensor tokens, Tensor weights, object out, object out_dtype):
-    """The tensor to write; its shape is checked with the others."""
+    """Return the tensor to write; its shape is checked later, with the others."""
     cdef int64_t[2] shape
     cdef Tensor result
     cdef int code
@@ -218,7 +219,7 @@ cdef Tensor multiply_at_offsets(object a, object b, Tensor offsets, object out, 
     offsets.fill_operand(&ends)
     offsets_check(&left, &right, &target, &ends)
     if offsets.dtype_code != DT_INT32:
-        # Clamped on the way: what int32 does not hold would wrap into the rows of other groups.
+        # Clamped before the conversion: values beyond int32 would wrap into rows of other groups.
         narrow = empty_tensor(DT_INT32, 1, offsets.shape_, device)
         offsets = elementwise_tensor(OP_CLIP, NAME, (offsets, 0, tokens.shape_[0]), narrow,
                                      RULE_SAME)
@@ -239,7 +240,7 @@ cdef Tensor multiply_at_offsets(object a, object b, Tensor offsets, object out, 
 
 
 cdef list ends_of(object offsets, int64_t groups, int64_t tokens):
-    """Offsets on the host as ints, checked."""
+    """Return offsets on the host as ints, after checking them."""
     cdef list ends
     cdef int64_t before = 0
     try:
@@ -252,8 +253,8 @@ cdef list ends_of(object offsets, int64_t groups, int64_t tokens):
         raise ValueError(f"{NAME}: offsets: got {len(ends)}; expected {groups}, one for each group")
     for end in ends:
         if end < before or end > tokens:
-            raise ValueError(f"{NAME}: offsets: got {end} after {before}; expected none that "
-                             f"decreases or passes the {tokens} tokens")
+            raise ValueError(f"{NAME}: offsets: got {end} after {before}; expected {before} to "
+                             f"{tokens}, the number of tokens")
         before = end
     return ends
 
@@ -289,7 +290,7 @@ cdef Tensor multiply_rows(object a, object b, object offsets, object out, object
         start = 0
         for group in range(groups):
             end = ends[group]
-            # Empty groups are products without elements, which nothing is queued for.
+            # Empty groups are products without elements; no work is queued for them.
             rows_of(&left, start, end, &operands[group])
             matrix_of(&right, group, &operands[groups + group])
             rows_of(&target, start, end, &operands[2 * groups + group])
@@ -318,7 +319,7 @@ cdef void matrix_of(const Operand* stack, int64_t index, Operand* out) noexcept 
 
 
 cdef int zero_rows(int device, Operand* rows) except -1:
-    """Rows of no group; the write of the result is ordered already."""
+    """Fill rows that belong to no group with 0; the write of the result is already ordered."""
     cdef Operand zero
     zero.is_scalar = 1
     zero.ndim = 0

@@ -1,4 +1,4 @@
-"""Products that no matrix multiplication makes: of all pairs, by blocks, of vectors in space."""
+"""Outer, inner, Kronecker and cross products, and products of matrices and vectors."""
 
 from gputensor.errors import Described, argument_error
 from gputensor.tensor.core import axis_argument, spellings, tensor_argument
@@ -29,7 +29,7 @@ def outer(x1, x2, /, out=None):
 
 
 def inner(x1, x2, /):
-    """Return the sums of products over the last axis of both; of vectors their dot product.
+    """Return the sums of products over the last axis of both; for vectors their dot product.
 
     >>> import gputensor as gt
     >>> x = gt.asarray([1.0, 2.0], device="host")
@@ -40,7 +40,7 @@ def inner(x1, x2, /):
         return multiply(x1, x2)
     if x1.shape[-1] != x2.shape[-1]:
         got = Described(f"shapes {x1.shape} and {x2.shape}")
-        raise argument_error(ValueError, "inner", got, "last axes of one extent")
+        raise argument_error(ValueError, "inner: x1, x2", got, "equal extents of the last axes")
     return tensordot(x1, x2, ((-1,), (-1,)))
 
 
@@ -57,7 +57,7 @@ def vdot(x1, x2, /):
 
 
 def matvec(x1, x2, /):
-    """Return the products of matrices and vectors, stacks of either.
+    """Return the products of matrices and vectors, or of stacks of them.
 
     >>> import gputensor as gt
     >>> matvec(gt.ones((2, 3), device="host"), gt.ones(3, device="host")).tolist()
@@ -67,7 +67,7 @@ def matvec(x1, x2, /):
 
 
 def vecmat(x1, x2, /):
-    """Return the products of vectors, conjugated where complex, and matrices, stacks of either.
+    """Return the products of vectors (conjugated if complex) and matrices, or of stacks of them.
 
     >>> import gputensor as gt
     >>> vecmat(gt.ones(2, device="host"), gt.ones((2, 3), device="host")).tolist()

@@ -12,7 +12,7 @@ cdef dict ACTIVATIONS = {
 }
 
 
-# The ACT_* number of an activation for a product of `a` and `b`, which None and four names are.
+# The ACT_* number of an activation for a product of `a` and `b`; None is no activation.
 cdef int activation_code(str name, object activation, Tensor a, Tensor b) except -1:
     cdef int dtype = a.dtype_code
     if activation is None:
@@ -20,7 +20,7 @@ cdef int activation_code(str name, object activation, Tensor a, Tensor b) except
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise ValueError(f"{name}: activation: got {activation!r}; expected None or one of "
                          f"{sorted(ACTIVATIONS)}")
-    # fp8 matrices of two types have a product, though no type in common.
+    # fp8 matrices of two types have a product, but no common type.
     if dtype_kind(dtype) != KIND_SMALL or dtype_kind(b.dtype_code) != KIND_SMALL:
         dtype = promote_codes(dtype, b.dtype_code)
     if dtype_kind(dtype) != KIND_FLOAT and dtype_kind(dtype) != KIND_SMALL:
@@ -29,21 +29,21 @@ cdef int activation_code(str name, object activation, Tensor a, Tensor b) except
     return ACTIVATIONS[activation]
 
 
-# The checks and the result of one product, for callers that queue several: TypeError for types
-# without a product; `out` after its checks, or a new tensor of the shape of the product.
+# The checks and the result of one product, also for callers that queue several. TypeError for types
+# without a product.
 cdef int check_element_types(str name, Tensor a, Tensor b) except -1:
     for tensor in (a, b):
         kind = dtype_kind((<Tensor>tensor).dtype_code)
         if kind == KIND_BOOL or kind == KIND_SMALL:
             raise TypeError(f"{name}: dtype: got {DTYPES[(<Tensor>tensor).dtype_code].name}, "
-                            "which has no product; expected another (see astype)")
+                            "which has no product; expected another dtype (see astype)")
     return 0
 
 
 cdef Tensor result_for(str name, Tensor a, Tensor b, object out, int dtype, Operand* operands):
-    """The tensor to write: `out` after its checks, or a new one.
+    """Return the tensor to write: `out` after its checks, or a new one.
 
-    Fills in the operands of a, b and the result. Nothing after it compares their shapes again.
+    Fills the operands of a, b and the result. Their shapes are not compared again later.
     """
     cdef int device = a.storage.device
     cdef int64_t[MAX_NDIM] shape
@@ -61,10 +61,10 @@ cdef Tensor result_for(str name, Tensor a, Tensor b, object out, int dtype, Oper
         return result
     result = tensor_argument(out, name)
     if result.storage.device != device:
-        on_one_device(name, (a, b), result)     # raises: they were brought there before
+        on_one_device(name, (a, b), result)     # raises, because set_result has tried it already
     if result.dtype_code != dtype:
         raise TypeError(f"{name}: out: got {DTYPES[result.dtype_code].name}; expected "
-                        f"{DTYPES[dtype].name}, which this product gives (out_dtype chooses "
+                        f"{DTYPES[dtype].name}, the dtype of this product (out_dtype selects "
                         "another)")
     result.fill_operand(&operands[2])
     status = check_out(&operands[0], &operands[1], &operands[2])
@@ -74,7 +74,7 @@ cdef Tensor result_for(str name, Tensor a, Tensor b, object out, int dtype, Oper
 
 
 cdef int fp8_out_code(str name, Tensor a, Tensor b, int out_dtype) except -1:
-    """The type of a product of fp8 matrices: bfloat16 unless another is wished for."""
+    """Return the dtype of a product of fp8 matrices: `out_dtype` after its checks, or bfloat16."""
     if dtype_kind(a.dtype_code) != KIND_SMALL or dtype_kind(b.dtype_code) != KIND_SMALL:
         promote_codes(a.dtype_code, b.dtype_code)
     if out_dtype < 0:
@@ -86,13 +86,13 @@ cdef int fp8_out_code(str name, Tensor a, Tensor b, int out_dtype) except -1:
     return out_dtype
 
 
-# One call of a product and what its arguments say:
+# One call of a product, which computes
 #
 #   activation(alpha * scale * (a @ b) + beta * addend + bias) + residual
 #
 # `addend` and `residual` broadcast to the product; `bias` has one value for each column; `scale` is
-# a float32 Tensor of one element or one for each column. beta is 0 where scale or residual is not
-# None. The last four are those of fp8 products (scaled.pxi).
+# a float32 Tensor with one element or one for each column. beta is 0 if scale or residual is not
+# None. The last four fields are for fp8 products (scaled.pxi).
 @cython.final
 @cython.freelist(8)
 cdef class ProductCall:
@@ -120,7 +120,7 @@ cdef class ProductCall:
         return 0
 
     cdef int finish(self, object scale, object bias, object activation, object residual) except -1:
-        """activation(scale * (a @ b) + bias) + residual; None for each that is absent."""
+        """Set activation(scale * (a @ b) + bias) + residual; absent ones are None."""
         cdef Options* options = &self.options
         self.bias = None if bias is None else tensor_argument(bias, self.name)
         self.residual = None if residual is None else tensor_argument(residual, self.name)
@@ -130,19 +130,19 @@ cdef class ProductCall:
         elif scale is not None:
             set_factor(self, "scale", scale, &options.alpha, &options.alpha_imag)
         if activation is None and self.scale is None:
-            # The libraries add a matrix as they write the result.
+            # The libraries can add a matrix when they write the result.
             self.addend, self.residual = self.residual, None
             options.beta = 0 if self.addend is None else 1
         return 0
 
     cdef int add(self, object input, object beta, object alpha, object activation) except -1:
-        """activation(beta * input + alpha * (a @ b))."""
+        """Set activation(beta * input + alpha * (a @ b))."""
         cdef Options* options = &self.options
         cdef Tensor addend = tensor_argument(input, self.name)
         self.set_activation(activation)
         set_factor(self, "alpha", alpha, &options.alpha, &options.alpha_imag)
         set_factor(self, "beta", beta, &options.beta, &options.beta_imag)
-        # One value for each column, taken once, is what the libraries add for free.
+        # The libraries add one value for each column, with factor 1, at no cost.
         if (options.beta == 1 and options.beta_imag == 0 and addend.ndim_ == 1
                 and addend.shape_[0] == self.b.shape_[self.b.ndim_ - 1]):
             self.bias = addend
@@ -158,7 +158,7 @@ cdef ProductCall product_call(str name, Tensor a, Tensor b):
     return call
 
 
-# The tensors of a call that are on several devices: see on_one_device.
+# Brings the tensors of a call that are on different devices together; see on_one_device.
 cdef ProductCall on_device(ProductCall call):
     (call.a, call.b, call.addend, call.bias, call.scale, call.residual, call.scale_a, call.scale_b,
      call.scale_result) = on_one_device(
@@ -187,7 +187,7 @@ cdef Tensor multiply(ProductCall call):
     if b.storage.device != device:
         return multiply(on_device(call))
     if dtype_kind(a.dtype_code) == KIND_SMALL or dtype_kind(b.dtype_code) == KIND_SMALL:
-        # Every fp8 value is one of both 16-bit floats.
+        # Both 16-bit float types can represent every fp8 value.
         out_dtype = fp8_out_code(name, a, b, out_dtype)
         dtype = DT_FLOAT16 if out_dtype == DT_FLOAT16 else DT_BFLOAT16
         a, b = copied(a, dtype), copied(b, dtype)
@@ -257,7 +257,7 @@ cdef bint same_view(Tensor one, Tensor other):
 
 cdef int prepare_addend(str name, const char* which, Tensor addend, Tensor result,
                         Operand* operand) except -1:
-    """The addend, broadcast to the shape of the result; it may be the result itself."""
+    """Fill the operand of an addend, broadcast to the result's shape; it may be the result."""
     cdef int64_t[MAX_NDIM] shape
     cdef int axis, ndim
     cdef Operand target
@@ -277,7 +277,7 @@ cdef int prepare_addend(str name, const char* which, Tensor addend, Tensor resul
 
 
 cdef int prepare_bias(str name, Tensor bias, Tensor result, Operand* operand) except -1:
-    """A bias of one dimension, one value for each column of the result."""
+    """Fill the operand of a bias, which has one value for each column of the result."""
     cdef Operand target
     result.fill_operand(&target)
     if bias.dtype_code != result.dtype_code:
@@ -291,7 +291,7 @@ cdef int prepare_bias(str name, Tensor bias, Tensor result, Operand* operand) ex
 
 
 cdef int prepare_scale(str name, Tensor scale, Tensor result, Operand* operand) except -1:
-    """A factor of the product, or one for each of its columns."""
+    """Fill the operand of a scale: one factor of the product, or one for each of its columns."""
     cdef Operand target
     cdef bint is_one = scale.size_ == 1 and scale.ndim_ <= 1 and scale.ndim_ <= result.ndim_
     result.fill_operand(&target)

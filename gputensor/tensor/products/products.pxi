@@ -1,14 +1,14 @@
 """Matrix products of tensors: the public functions.
 
-Each reads its arguments into a ProductCall and hands over to `multiply` (product_call.pxi). What a
-product computes and with which precision is described in docs/blas.md.
+Each reads its arguments into a ProductCall and passes it to `multiply` (product_call.pxi).
+docs/blas.md describes what a product computes, and with which precision.
 """
 
 # ---- arguments
 
 cdef int set_factor(ProductCall call, str which, object value, double* real,
                     double* imag) except -1:
-    """A factor of the product of `a` and `b`, which has to be of their kind."""
+    """Store a factor of the product of `a` and `b`, which must be of their kind."""
     cdef str name = call.name
     cdef Tensor a = call.a
     cdef Tensor b = call.b
@@ -42,9 +42,9 @@ cdef int need_ndim(str name, str which, Tensor tensor, int ndim) except -1:
 
 
 cdef inline int out_code(object out, object out_dtype) except -2:
-    """The code of the result's type; -1: the operands' own.
+    """Return the code of the result's type; -1 means that of the operands.
 
-    A given `out` of a wider type than the operands is taken as the wish for it.
+    Without `out_dtype`, a given `out` selects its own type.
     """
     if out_dtype is not None:
         return dtype_argument(out_dtype, -1)
@@ -57,27 +57,27 @@ cdef inline int out_code(object out, object out_dtype) except -2:
 
 def matmul(x1, x2, /, *, scale=None, bias=None, activation=None, residual=None, out=None,
            out_dtype=None, precision=None):
-    """Multiply matrices, batches of them, or vectors.
+    """Return the product of matrices, batches of matrices, or vectors.
 
-    With the keywords `scale`, `bias`, `activation` and `residual`, which are applied in this order,
-    return ``activation(scale * (x1 @ x2) + bias) + residual`` in one call.
+    The keywords `scale`, `bias`, `activation` and `residual` are applied in this order: with all of
+    them, one call returns ``activation(scale * (x1 @ x2) + bias) + residual``.
 
     Parameters
     ----------
     x1, x2 : Tensor
-        Of one dimension or more, on one device. A vector as `x1` is a row and as `x2` a column,
-        and that dimension is missing in the result. Dimensions before the last two are a batch and
+        One or more dimensions each, on one device. A vector is a row as `x1` and a column as `x2`,
+        and the result lacks that dimension. Dimensions before the last two are a batch and
         broadcast. Operands of different types are promoted first.
     scale, bias, activation, residual
         As in :func:`linear`; the bias has one value for each element of the last axis.
     out : Tensor, optional
-        Where to write the result: any strides, but no element twice, and no memory of `x1` or
-        `x2`. Its type may be that of the operands; float32 for float16 and bfloat16 operands; int32
-        for int8 operands; bfloat16 (the default), float16 or float32 for fp8 operands.
+        The tensor to write to. It may have any strides, but must not overlap itself, `x1` or `x2`.
+        Its type may be that of the operands; float32 for float16 and bfloat16 operands; int32 for
+        int8 operands; bfloat16 (the default), float16 or float32 for fp8 operands.
     out_dtype : dtype, optional
-        The type of the result when `out` is not given, by the same rule.
+        The type of the result if `out` is not given, by the same rule.
     precision : str or Precision, optional
-        For this call; see :class:`gputensor.blas.Precision`.
+        The precision of this call; see :class:`gputensor.blas.Precision`.
 
     Returns
     -------
@@ -87,15 +87,15 @@ def matmul(x1, x2, /, *, scale=None, bias=None, activation=None, residual=None, 
     Raises
     ------
     ValueError
-        Shapes or devices do not fit, or `out` shares memory with an operand.
+        Shapes do not match, devices differ, or `out` overlaps an operand.
     TypeError
-        No product for the element types, or `scale` is not a number of their kind.
+        The element types have no product, or `scale` is not a number of their kind.
 
     Notes
     -----
-    Queued on the current stream of the device. Sums of float16 and bfloat16 products are taken in
-    float32 and rounded once, unless the precision flags allow less. fp8 operands are multiplied by
-    their values, without scales; :func:`scaled_matmul` takes them along.
+    Queued on the current stream of the device. Products of float16 and bfloat16 are summed in
+    float32 and rounded once, unless the precision flags allow less. fp8 operands are multiplied
+    without scales; :func:`scaled_matmul` takes scales.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def matmul(x1, x2, /, *, scale=None, bias=None, activation=None, residual=None, 
 
 
 def mm(input, mat2, /, *, out=None, out_dtype=None, precision=None):
-    """Multiply two matrices; like :func:`matmul` for operands of exactly two dimensions.
+    """Return the product of two matrices; :func:`matmul` for exactly two dimensions.
 
     >>> import gputensor as gt
     >>> gt.mm(gt.ones((2, 3)), gt.ones((3, 4))).shape
@@ -133,7 +133,7 @@ def mm(input, mat2, /, *, out=None, out_dtype=None, precision=None):
 
 
 def bmm(input, mat2, /, *, out=None, out_dtype=None, precision=None):
-    """Multiply two batches of matrices of equal length; no broadcasting.
+    """Return the products of two equally long batches of matrices, without broadcasting.
 
     >>> import gputensor as gt
     >>> gt.bmm(gt.ones((5, 2, 3)), gt.ones((5, 3, 4))).shape
@@ -150,7 +150,7 @@ def bmm(input, mat2, /, *, out=None, out_dtype=None, precision=None):
 
 
 def mv(input, vec, /, *, out=None, precision=None):
-    """Multiply a matrix and a vector.
+    """Return the product of a matrix and a vector.
 
     >>> import gputensor as gt
     >>> gt.mv(gt.ones((2, 3)), gt.ones((3,))).shape
@@ -174,7 +174,7 @@ def dot(input, other, /, *, out=None, precision=None):
 
 
 cdef Tensor with_matrix(Tensor tensor, int axis, bint is_row):
-    """A view with `axis` moved to the end, as a row or as a column of one matrix more."""
+    """Return a view with `axis` moved to the end, as the row or the column of matrices."""
     cdef int64_t[MAX_NDIM] shape
     cdef int64_t[MAX_NDIM] strides
     cdef int position
@@ -192,16 +192,16 @@ cdef Tensor with_matrix(Tensor tensor, int axis, bint is_row):
 
 @spellings(dim="axis")
 def vecdot(x1, x2, /, *, axis=-1, precision=None):
-    """Sum the products of vectors along an axis, with the elements of `x1` conjugated.
+    """Return the sums of products of vectors along an axis, with `x1` conjugated.
 
     Parameters
     ----------
     x1, x2 : Tensor
         Their other dimensions broadcast.
     axis : int
-        Counted from the end (negative) after broadcasting; -1 by default.
+        An axis of the broadcast operands; both must have it.
     precision : str or Precision, optional
-        For this call.
+        The precision of this call.
 
     Examples
     --------
@@ -255,27 +255,28 @@ def linear(input, weight, bias=None, *, scale=None, activation=None, residual=No
     bias : Tensor, optional
         Of shape ``(out_features,)`` and the type of the result.
     scale : number or Tensor, optional
-        A factor of the product, an integer where that is one of integers; as a Tensor float32 with
-        one element or ``(out_features,)``.
+        A factor of the product, an integer if the product is one of integers. A Tensor must be
+        float32, with one element or the shape ``(out_features,)``.
     activation : {None, "relu", "gelu", "gelu_tanh", "silu"}
         Applied to the sum. ``"gelu"`` is the exact form.
     residual : Tensor, optional
-        Of the type of the result and broadcast to its shape; added last. It may be `out`.
+        Added last. It has the type of the result, broadcasts to its shape, and may be `out`.
     out, out_dtype, precision
         As in :func:`matmul`.
 
     Raises
     ------
     ValueError
-        A shape or a device does not fit.
+        Shapes do not match, or devices differ.
     TypeError
-        An element type does not.
+        An element type is not allowed.
 
     Notes
     -----
-    A bias, ReLU, the tanh form of GELU, a number as scale, and a residual without activation are
-    done by the product itself. The rest is one further kernel, which computes in float32 and may
-    read the product rounded to the type of the result (in float32 when the scale is a Tensor).
+    The product itself applies a bias, ReLU, the tanh form of GELU, a number as scale, and a
+    residual without activation. Everything else takes one further kernel, which computes in
+    float32. It may read the product rounded to the type of the result (in float32 if the scale is a
+    Tensor).
 
     Examples
     --------
@@ -304,12 +305,12 @@ def addmm(input, mat1, mat2, *, beta=1, alpha=1, activation=None, out=None, out_
     Parameters
     ----------
     input : Tensor
-        Broadcasts to the shape of the product. With ``beta=0`` it is not read, so a NaN in it does
-        not show in the result. It may be `out`.
+        It broadcasts to the shape of the product and may be `out`. With ``beta=0`` it is not read,
+        so a NaN in it does not reach the result.
     mat1, mat2 : Tensor
         Matrices.
     beta, alpha : number
-        Factors; integers, of any size, where the matrices are.
+        Factors; integers, of any size, if the matrices are integers.
     activation : {None, "relu", "gelu", "gelu_tanh", "silu"}
         Applied to the sum.
     out, out_dtype, precision

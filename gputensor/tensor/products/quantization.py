@@ -1,7 +1,7 @@
-"""Weights as int8 or int4 with scales: made once, by NumPy on the host, for `quantized_linear`.
+"""Weights as int8 or int4 with scales, made once by NumPy on the host, for `quantized_linear`.
 
-Symmetric and to nearest: a group of ``group_size`` neighbouring terms of a feature shares one
-scale, its largest magnitude over 127 (int8) or 7 (int4).
+Quantization is symmetric and rounds to nearest: a group of ``group_size`` neighbouring terms of a
+feature shares one scale, its largest magnitude divided by 127 (int8) or 7 (int4).
 """
 
 import operator
@@ -20,7 +20,7 @@ _GROUP_SIZES = (32, 64, 128)
 
 
 def _quantize(weight, group_size, largest, name):
-    """Integers ``[n, k]`` and scales ``[groups, n]``, as arrays."""
+    """Return integers ``[n, k]`` and scales ``[groups, n]``, as arrays."""
     if not isinstance(weight, Tensor):
         raise TypeError(f"{name}: weight: got {type(weight).__name__}; expected a Tensor")
     if weight.dtype not in (float16, bfloat16, float32):
@@ -39,7 +39,7 @@ def _quantize(weight, group_size, largest, name):
         )
     values = weight.numpy().astype(np.float32)
     if not np.isfinite(values).all():
-        raise ValueError(f"{name}: weight: got elements that are not finite; expected finite ones")
+        raise ValueError(f"{name}: weight: got NaN or infinities; expected finite elements")
     found = in_groups(values, group_size, largest, dtype=weight.dtype)
     return found.integers, found.scales
 
@@ -52,7 +52,7 @@ def quantize_int8(weight, group_size=None):
     weight : Tensor
         Of shape ``(n, k)``: float16, bfloat16 or float32.
     group_size : {None, 32, 64, 128}
-        Neighbouring terms that share a scale; None: all.
+        The number of neighbouring terms that share a scale; default: all.
 
     Returns
     -------
@@ -63,9 +63,9 @@ def quantize_int8(weight, group_size=None):
     Raises
     ------
     ValueError
-        The shape or the group size does not fit, or an element is not finite.
+        The shape or the group size is not allowed, or an element is not finite.
     TypeError
-        `weight` is no floating-point tensor of 16 or 32 bits.
+        `weight` is not a floating-point tensor of 16 or 32 bits.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def quantize_int4(weight, group_size=None):
     Returns
     -------
     (Tensor, Tensor)
-        What :func:`pack_int4` makes of the integers, and the scales.
+        The integers packed by :func:`pack_int4`, and the scales.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def quantize_int4(weight, group_size=None):
 
 
 def pack_int4(values):
-    """Pack integers from -8 to 7 into the layout that :func:`quantized_linear` reads.
+    """Return integers from -8 to 7, packed into the layout that :func:`quantized_linear` reads.
 
     Parameters
     ----------
@@ -119,9 +119,9 @@ def pack_int4(values):
     Raises
     ------
     ValueError
-        A value does not fit 4 bits, or the shape has not two dimensions.
+        A value does not fit 4 bits, or the shape does not have two dimensions.
     TypeError
-        `values` is no int8 tensor.
+        `values` is not an int8 tensor.
 
     Examples
     --------
@@ -140,8 +140,8 @@ def pack_int4(values):
     array = values.numpy()
     if array.size and (array.min() < -8 or array.max() > 7):
         raise ValueError(
-            f"pack_int4: values: got {array.min()} to {array.max()}; expected -8 to 7, which 4 "
-            "bits hold"
+            f"pack_int4: values: got {array.min()} to {array.max()}; expected -8 to 7, the range "
+            "of 4 bits"
         )
     return asarray(int4_layout.pack(array), device=values.device)
 
@@ -152,7 +152,7 @@ def unpack_int4(packed, shape):
     Parameters
     ----------
     packed : Tensor
-        What :func:`pack_int4` returned.
+        A result of :func:`pack_int4`.
     shape : (int, int)
         n and k; the packed form is padded to whole tiles.
 

@@ -1,4 +1,4 @@
-"""Linear layers whose weights are int8 or int4 with scales: checks, then one product of blas."""
+"""Linear layers with weights in int8 or int4 and scales: checks, then one product of blas."""
 
 cdef int check_weight(Tensor weight, int64_t n, int64_t k) except -1:
     if weight.dtype_code == DT_INT8:
@@ -11,7 +11,7 @@ cdef int check_weight(Tensor weight, int64_t n, int64_t k) except -1:
     if weight.shape != expected:
         raise ValueError(f"quantized_linear: weight: got shape {weight.shape}; expected "
                          f"{expected} for {n} features (the last extent of scales) of {k} terms "
-                         "(that of x)")
+                         "(the last extent of x)")
     return 0
 
 
@@ -19,25 +19,25 @@ cdef int check_scales(Tensor scales, Tensor x, int64_t k) except -1:
     cdef int64_t groups
     if scales.dtype_code != x.dtype_code:
         raise TypeError(f"quantized_linear: scales: got {DTYPES[scales.dtype_code].name}; "
-                        f"expected {DTYPES[x.dtype_code].name}, as x")
+                        f"expected {DTYPES[x.dtype_code].name}, the dtype of x")
     groups = scales.shape_[0]
     if groups != 1 and (groups < 1 or k % groups or k // groups not in (32, 64, 128)):
         raise ValueError(f"quantized_linear: scales: got {groups} rows for {k} terms; expected "
-                         "one for each 32, 64, 128 or all terms")
+                         "a row for each 32, 64, 128 or all terms")
     return 0
 
 
 cdef int check_vector(Tensor bias, Tensor x, int64_t n) except -1:
     if bias.dtype_code != x.dtype_code:
         raise TypeError(f"quantized_linear: bias: got {DTYPES[bias.dtype_code].name}; expected "
-                        f"{DTYPES[x.dtype_code].name}, as x")
+                        f"{DTYPES[x.dtype_code].name}, the dtype of x")
     if bias.ndim_ != 1 or bias.shape_[0] != n:
         raise ValueError(f"quantized_linear: bias: got shape {bias.shape}; expected ({n},)")
     return 0
 
 
 cdef Tensor as_matrix(Tensor tensor):
-    """A row-major tensor of one dimension or more as its rows."""
+    """Return a row-major tensor of one or more dimensions as a matrix of its rows."""
     cdef int64_t[2] shape
     cdef int64_t[2] strides
     cdef int axis
@@ -49,7 +49,7 @@ cdef Tensor as_matrix(Tensor tensor):
 
 
 def quantized_linear(x, weight, scales, bias=None):
-    """Return ``x @ w.T + bias`` for weights ``w`` kept as int8 or int4 with scales.
+    """Return ``x @ w.T + bias`` for weights ``w`` stored as int8 or int4 with scales.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def quantized_linear(x, weight, scales, bias=None):
         int8 of shape ``(n, k)``, or packed int4 values (:func:`pack_int4`).
     scales : Tensor
         Of shape ``(groups, n)`` and the type of `x`: weight ``[i, j]`` is its integer times
-        ``scales[j // (k // groups), i]``. A group is 32, 64, 128 or all terms.
+        ``scales[j // (k // groups), i]``. A group has 32, 64, 128 or all terms.
     bias : Tensor, optional
         Of shape ``(n,)`` and the type of `x`.
 
@@ -71,15 +71,15 @@ def quantized_linear(x, weight, scales, bias=None):
     Raises
     ------
     ValueError
-        Shapes, groups or devices do not fit.
+        Shapes or groups do not match, or devices differ.
     TypeError
-        An element type does not.
+        An element type is not allowed.
 
     Notes
     -----
-    Queued on the current stream of the device. For up to 16 rows of 16-bit `x` a GPU expands the
-    weights in registers, exactly, and takes the sums in float32. For more rows, and where rows are
-    not aligned to 16 bytes, the weights are first made plain, rounded to the type of `x`.
+    Queued on the current stream of the device. For up to 16 rows of a 16-bit `x`, a GPU expands the
+    weights exactly, in registers, and sums in float32. For more rows, or rows that are not aligned
+    to 16 bytes, the weights are first dequantized, rounded to the type of `x`.
 
     Examples
     --------

@@ -18,7 +18,7 @@ cdef int check_matrix(str name, str which, Tensor matrix) except -1:
 
 
 cdef Tensor scale_matrix(str name, str which, object value, Tensor matrix, bint is_right):
-    """A scale as a matrix [lines, columns] for a, [columns, lines] for b."""
+    """Return a scale as a matrix: [lines, columns] for a, [columns, lines] for b."""
     cdef Tensor scale
     cdef int64_t[2] shape
     cdef int64_t[2] strides
@@ -71,7 +71,7 @@ cdef Tensor result_scale(str name, object value, Tensor result):
 
 # ---- the product
 
-# activation((a * scale_a) @ (b * scale_b) + bias) * scale_result; a scale and the bias may be None.
+# activation((a * scale_a) @ (b * scale_b) + bias) * scale_result; scales and bias may be None.
 cdef Tensor scaled_product(ProductCall call):
     cdef str name = call.name
     cdef Tensor a = call.a
@@ -132,18 +132,18 @@ cdef Tensor scaled_product(ProductCall call):
 
 def scaled_matmul(a, b, scale_a, scale_b, *, bias=None, activation=None, scale_result=None,
                   out=None, out_dtype=None, fast_accumulation=False):
-    """Multiply fp8 matrices with scales.
+    """Return the product of fp8 matrices with scales.
 
     The result is ``activation((a * scale_a) @ (b * scale_b) + bias) * scale_result``, with each
-    scale repeated over the elements that it stands for.
+    scale repeated over the elements to which it applies.
 
     Parameters
     ----------
     a : Tensor
         Of shape ``(m, k)``; float8_e4m3 or float8_e5m2.
     b : Tensor
-        Of shape ``(k, n)``; of either fp8 type, too. Quickest column-major (the transpose of
-        weights that are kept as ``(n, k)``).
+        Of shape ``(k, n)``; also either fp8 type. Column-major is fastest (the transpose of weights
+        that are stored as ``(n, k)``).
     scale_a, scale_b : Tensor or None
         float32, on the device of the matrices:
 
@@ -156,8 +156,8 @@ def scaled_matmul(a, b, scale_a, scale_b, *, bias=None, activation=None, scale_r
         of 128 x 128 blocks    (m / 128, k / 128)    (k / 128, n / 128)
         =====================  ====================  =====================
 
-        Quotients are rounded up; the last blocks may be smaller. The two kinds may differ.
-        None is 1.
+        Quotients are rounded up; the last blocks may be smaller. The two kinds may differ. None
+        means 1.
     bias : Tensor, optional
         Of shape ``(n,)`` and the type of the result; float32 for an fp8 result.
     activation : {None, "relu", "gelu", "gelu_tanh", "silu"}
@@ -165,12 +165,12 @@ def scaled_matmul(a, b, scale_a, scale_b, *, bias=None, activation=None, scale_r
     scale_result : Tensor, optional
         One float32 element, a factor of the result; for fp8 results.
     out : Tensor, optional
-        Where to write the result: any strides, but no element twice, and no memory of an argument.
+        The tensor to write to. It may have any strides, but must not overlap itself or an argument.
     out_dtype : dtype, optional
         bfloat16 (the default), float16, float32, or an fp8 type, rounded as ``astype`` does.
     fast_accumulation : bool
-        Leave partial sums in the tensor cores' accumulators, which keep about 14 bits: at some
-        sizes a few percent quicker, and less exact. Without effect on scales that change along k.
+        Leave partial sums in the tensor cores' accumulators, which have about 14 bits: at some
+        sizes a few percent faster, and less exact. It has no effect with scales that vary along k.
 
     Returns
     -------
@@ -180,17 +180,17 @@ def scaled_matmul(a, b, scale_a, scale_b, *, bias=None, activation=None, scale_r
     Raises
     ------
     ValueError
-        Shapes or devices do not fit, or `out` shares memory with an argument.
+        Shapes do not match, devices differ, or `out` overlaps an argument.
     TypeError
-        An element type does not fit.
+        An element type is not allowed.
 
     Notes
     -----
     Queued on the current stream of the device. On a GPU cuBLASLt multiplies fp8 matrices itself;
     those whose k is not contiguous, or whose sizes or addresses are not multiples of 16 bytes, are
     copied first. Where it has no fp8 product (docs/blas.md), the values are multiplied as 16-bit
-    floats, or with scales of blocks as float32. The sums are float32; those of the fp8 tensor cores
-    lose bits, see docs/blas.md. The host device computes in float32.
+    floats, or as float32 if scales are for blocks. The sums are float32, but the fp8 tensor cores
+    lose bits; see docs/blas.md. The host device computes in float32.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-# What other rooms may call of tensor/transfer; each section is named after its part.
+# The functions of tensor/transfer that other rooms may call; each section is named after its part.
 
 from libc.stdint cimport uint64_t
 
@@ -6,10 +6,10 @@ from gputensor.tensor.core cimport Tensor
 
 # ---- host
 
-# Between NumPy arrays and tensors, and between devices.
+# Copies between NumPy arrays and tensors, and between devices.
 
-# A new tensor on `device` with the values of a NumPy array, cast to the DType `dtype` first. The
-# array may change as soon as the call returns.
+# A new tensor on `device` with the values of a NumPy array, which are first cast to the DType
+# `dtype`. The array may change as soon as the call returns.
 cdef Tensor upload(object array, int dtype, int device)
 # A new NumPy array with the tensor's values; waits for the device.
 cdef object download(Tensor source)

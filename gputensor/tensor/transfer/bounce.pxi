@@ -1,14 +1,14 @@
-"""The way of host arrays to a device and back: chunk by chunk through pinned memory.
+"""Copies between host arrays and devices, chunk by chunk through pinned memory.
 
-The driver copies asynchronously and at full speed from pinned memory only, and a caller may change
+The driver copies asynchronously and at full speed only from pinned memory, and a caller may change
 its array right after `asarray`. So while one chunk is on the bus, the next is copied into its
 buffer. A transfer uses at most `COUNT` buffers of `CHUNK_NBYTES`, which keep a PCIe 5 bus busy; a
-buffer is used again when the event behind its copy is done. Buffers come from the pinned allocator
-and go back to it at the end of the call: it holds them until their last copy is done, and those of
-a captured copy as long as the graph lives (then no buffer is used twice). Host devices that defer
-work take the same way, so that tests see a buffer that is used again too early. The GIL is released
-while bytes move; nothing here is shared between calls, but for the hold on a large tensor that is
-read (streams/DESIGN.md), which writes wait for.
+buffer is reused when the event behind its copy is done. Buffers come from the pinned allocator and
+return to it at the end of the call. It holds them until their last copy is done, and those of a
+captured copy as long as the graph lives (in a capture, no buffer is reused). Deferred host devices
+copy in the same way, so that tests detect a buffer that is reused too early. The GIL is released
+while bytes move. Calls share no state, except for the hold on a large tensor that is read
+(streams/DESIGN.md), for which writes wait.
 """
 
 cdef enum:
@@ -17,7 +17,7 @@ cdef enum:
 
 cdef struct Buffer:
     Block* block
-    uint64_t event              # behind the last copy from or to the block; 0: none was needed
+    uint64_t event              # behind the last copy from or to the block; 0: not needed
 
 cdef struct Transfer:
     Driver* driver
@@ -36,7 +36,7 @@ cdef inline size_t chunk_nbytes(Transfer* transfer, size_t index) noexcept nogil
 
 cdef int transfer_begin(Transfer* transfer, int device, size_t nbytes, uint64_t stream,
                         bint needs_events) except -1:
-    """Take the buffers; after a failure transfer_end gives back what there is."""
+    """Take the buffers; after a failure, transfer_end returns those already taken."""
     cdef status_t status = STATUS_OK
     cdef size_t i
     cdef uint64_t capture_id = 0
@@ -65,7 +65,7 @@ cdef int transfer_begin(Transfer* transfer, int device, size_t nbytes, uint64_t 
         if transfer.buffers[i].block is NULL:
             raise_for_pinned(device, chunk_nbytes(transfer, i), status)
         if transfer.is_captured:
-            # The graph's from here on; nothing is queued when that cannot be noted.
+            # The graph owns it from here on; nothing is queued if that cannot be recorded.
             bounce_check(pinned_use(transfer.buffers[i].block, stream), "capture_info", device)
         if needs_events:
             bounce_check(event_take(device, &transfer.buffers[i].event), "event_create", device)
@@ -73,7 +73,7 @@ cdef int transfer_begin(Transfer* transfer, int device, size_t nbytes, uint64_t 
 
 
 cdef void transfer_end(Transfer* transfer) noexcept:
-    """Give the buffers back; the pinned allocator waits for the stream where it has to."""
+    """Return the buffers to the pinned allocator, which holds them until the stream is done."""
     cdef size_t i
     for i in range(transfer.count):
         if transfer.buffers[i].event:
@@ -104,7 +104,7 @@ cdef inline status_t buffer_wait(Transfer* transfer, size_t index) noexcept nogi
 
 cdef status_t queue_copy(Transfer* transfer, size_t index, uint64_t target,
                          uint64_t source) noexcept nogil:
-    """Queue the copy of chunk `index`, and the event behind it where one is waited for."""
+    """Queue the copy of chunk `index`, and the event behind it if one is needed."""
     cdef Driver* driver = transfer.driver
     cdef uint64_t event = transfer.buffers[index % transfer.count].event
     cdef status_t status = driver.copy_async(driver.self, target, source,
@@ -138,7 +138,7 @@ cdef status_t request(Transfer* transfer, size_t index, uint64_t source) noexcep
 
 
 cdef status_t receive(Transfer* transfer, void* target, uint64_t source) noexcept nogil:
-    """Fetch the chunks, the first `count` of which are requested already, in order."""
+    """Fetch the chunks in order; the first `count` of them are already requested."""
     cdef status_t status = STATUS_OK
     cdef size_t i
     for i in range(transfer.chunks):
@@ -155,7 +155,7 @@ cdef status_t receive(Transfer* transfer, void* target, uint64_t source) noexcep
 
 
 # Queues a copy of `nbytes` > 0 from host memory to the device. The source may change as soon as the
-# call returns. No other thread may know the target yet: the GIL is released on the way.
+# call returns. No other thread may use the target yet, because the GIL is released meanwhile.
 cdef int stage_to_device(int device, uint64_t target, const void* source, size_t nbytes,
                          uint64_t stream) except -1:
     cdef Transfer transfer
@@ -170,8 +170,8 @@ cdef int stage_to_device(int device, uint64_t target, const void* source, size_t
     return 0
 
 
-# Copies `nbytes` > 0 from the device to host memory and returns when the bytes are there.
-# No write to the source comes between, of whatever thread; the read is ordered here.
+# Copies `nbytes` > 0 from the device to host memory and returns when the bytes have arrived. Orders
+# the read; no thread can write to the source in between.
 cdef int stage_to_host(Tensor source, void* target, size_t nbytes, uint64_t stream) except -1:
     cdef Transfer transfer
     cdef UseLog* uses = &source.storage.uses
@@ -186,7 +186,7 @@ cdef int stage_to_host(Tensor source, void* target, size_t nbytes, uint64_t stre
         try:
             source.prepare_read(stream)
             if transfer.chunks > transfer.count:
-                # The rest is queued while the first chunks arrive, and writes have to wait.
+                # The rest is queued while the first chunks arrive, so writes have to wait.
                 use_log_hold(uses)
                 is_held = True
             for i in range(transfer.count):

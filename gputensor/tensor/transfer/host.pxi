@@ -1,9 +1,9 @@
 """Copies between NumPy arrays and tensors, and between devices.
 
 Uploads are queued on the device's current stream and return once the source may change; downloads
-wait. Both go through pinned memory, but for the embedded host device, where a copy is done at once
-and straight. Between two devices of one kind the device copies (peer_transfer.pyx); between a GPU
-and a host device the values go through NumPy's memory.
+wait. Both use pinned memory, except on the default host device, where a copy is direct and done at
+once. Between two devices of one kind the device copies (peer.pxi); between a GPU and a host device
+the values go through a NumPy array.
 """
 
 cdef Tensor upload(object array, int dtype, int device):
@@ -11,7 +11,7 @@ cdef Tensor upload(object array, int dtype, int device):
     cdef int64_t[16] shape
     cdef int axis
     cdef uint64_t stream, source
-    # C order and the right dtype, copied only when the array is not so already.
+    # C order and the right dtype; copied only if necessary.
     ready = np.asarray(array, dtype=DTYPES[dtype].numpy, order="C")
     if ready.ndim > 16:
         raise ValueError(f"asarray: obj: got {ready.ndim} dimensions; expected at most 16")
@@ -36,14 +36,14 @@ cdef Tensor upload(object array, int dtype, int device):
 
 cdef bint captures_pinned(int device, uint64_t target, uint64_t source, size_t nbytes,
                           uint64_t stream) except -1:
-    """In a capture, queue a copy that reads pinned memory of the program's at each replay."""
+    """In a capture, queue a copy that reads the program's pinned memory at each replay."""
     cdef Driver* driver = driver_get(device)
     cdef Block* block = NULL
     cdef status_t status = STATUS_OK
     if stream_captures(device, stream) <= 0 or not pinned_holds(source, nbytes, &block):
         return False
     if block is not NULL:
-        status = pinned_use(block, stream)      # the graph's, when the program drops it
+        status = pinned_use(block, stream)      # the graph keeps it if the program drops it
     if status == STATUS_OK:
         status = driver.copy_async(driver.self, target, source, nbytes, stream)
     if status:
@@ -52,13 +52,13 @@ cdef bint captures_pinned(int device, uint64_t target, uint64_t source, size_t n
 
 
 cdef bint copies_straight(int device, uint64_t stream) noexcept:
-    """The embedded host device needs no pinned memory, unless the copy becomes part of a graph."""
+    """The default host device needs no pinned memory, unless the copy becomes part of a graph."""
     return device == HOST_DEVICE and not stream_captures(device, stream)
 
 
 cdef int copy_now(int device, uint64_t target, uint64_t source, size_t nbytes,
                   uint64_t stream) except -1:
-    """A copy on the embedded host device, done when the call returns."""
+    """Copy on the default host device; done when the call returns."""
     cdef Driver* driver = driver_get(device)
     cdef status_t status
     with nogil:
@@ -71,7 +71,7 @@ cdef int copy_now(int device, uint64_t target, uint64_t source, size_t nbytes,
 
 
 cdef CallOperand described(Tensor tensor):
-    """The tensor as the recorder of its device sees it."""
+    """Return the tensor as an operand for the recorder of its device."""
     cdef Operand operand
     tensor.fill_operand(&operand)
     return call_operand(&operand)
@@ -136,8 +136,8 @@ cdef Tensor moved(Tensor source, int device):
 def numpy(Tensor self, /):
     """Return the values as a new NumPy array.
 
-    Waits for the work that the values depend on. The array is a copy: later changes of the tensor
-    do not show in it.
+    Waits for the work on which the values depend. The array is a copy, so later changes of the
+    tensor do not affect it.
 
     >>> import gputensor as gt
     >>> gt.asarray([1, 2], device="host").numpy()
@@ -147,14 +147,14 @@ def numpy(Tensor self, /):
 
 
 def to_device(Tensor self, device, stream=None):
-    """Return the tensor on `device`: itself when it is there already, else a copy of it.
+    """Return the tensor itself if it is on `device`, otherwise a copy on it.
 
     Parameters
     ----------
     device : str, int or Device
     stream : Stream, optional
-        A stream of the tensor's own device, which then waits until the values are complete. None:
-        the current stream does.
+        A stream of the tensor's own device that waits until the values are complete. Default: the
+        current stream.
 
     >>> import gputensor as gt
     >>> t = gt.asarray([1.5], device="host")

@@ -1,14 +1,14 @@
-"""Copies between two GPUs, and between two host devices: queued, without a stop in host memory.
+"""Copies between two GPUs, and between two host devices: queued, without intermediate host memory.
 
 The copy runs on the current stream of the source's device. Before it, that stream waits for the
-current stream of the target's device, whose earlier work may still use the memory that the result
-was given; after it, the target's stream waits for the copy. So both memories are used in the order
-of a stream of their own device, which is all that ordering and allocator ask for, and a source that
-is dropped right after the call is safe.
+current stream of the target's device, whose earlier work may still use the memory of the result;
+after it, the target's stream waits for the copy. So both memories are used in the order of a stream
+of their own device, which is all that ordering and the allocator require, and the source may be
+dropped right after the call.
 """
 
-# Whether memory goes from one device to the other directly: both host devices, or both CUDA. Of a
-# device that records its calls nothing goes anywhere.
+# Whether two devices copy directly: both are host devices, or both CUDA, and neither records its
+# calls.
 cdef bint are_peers(int device, int other) noexcept:
     if is_recorded(device) or is_recorded(other):
         return False
@@ -33,7 +33,7 @@ cdef Tensor copied_to_peer(Tensor source, int device):
                          f"from {device_text(origin)} to {device_text(device)}: a graph holds work "
                          "of one device; copy before the capture or after it")
     packed = contiguous(source)
-    # No other thread has the result yet: the section is about the source.
+    # No other thread has the result yet, so the section only protects the source.
     result.prepare_write(target)
     peer_check(stream_wait_peer(origin, stream, device, target), "wait_for_peer", origin, device)
     try:
@@ -48,7 +48,7 @@ cdef Tensor copied_to_peer(Tensor source, int device):
     finally:
         status = stream_wait_peer(device, target, origin, stream)
         if status != STATUS_OK:
-            # The result's memory must not go back while the copy writes it.
+            # The result's memory must not be freed while the copy writes it.
             driver.stream_synchronize(driver.self, stream)
     peer_check(status, "wait_for_peer", device, origin)
     return result

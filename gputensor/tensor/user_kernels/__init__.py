@@ -1,10 +1,10 @@
-"""Kernels that programs bring along, with CuPy's arguments.
+"""Kernels of the user's program, with CuPy's arguments.
 
-The text is CUDA C++. It is compiled by NVRTC at its first launch on a device, kept in the library's
-cache on disk, and launched on the current stream, behind the earlier uses of its operands. The
-library launches kernels with one struct of parameters, so a small kernel around the program's
-function unpacks it: arguments are converted as C++ converts them in a call. Host devices cannot run
-CUDA C++ and say so.
+The source is CUDA C++. NVRTC compiles it at its first launch on a device, and the library's disk
+cache keeps it. A launch is on the current stream, after the earlier uses of its operands. The
+library launches kernels with one struct of parameters, so a small generated kernel unpacks it and
+calls the user's function; arguments are converted as in a C++ call. On host devices a launch
+raises, because they cannot run CUDA C++.
 """
 
 from gputensor.tensor.user_kernels.elementwise import ElementwiseKernel

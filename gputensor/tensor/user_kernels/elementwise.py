@@ -1,4 +1,4 @@
-"""Kernels of an expression for each element, with CuPy's arguments: `ElementwiseKernel`."""
+"""Element-wise kernels from expressions, with CuPy's arguments: `ElementwiseKernel`."""
 
 import math
 import operator
@@ -67,7 +67,7 @@ extern "C" __attribute__((global)) void kernel(const Parameters p) {{
 
 
 def with_math(name, text, options):
-    """Return the program of a text behind the library's functions of numbers."""
+    """Return the program of a text, preceded by the library's math functions."""
     whole = f'{Program(MATH).text()}\n{RAW_TEXT}#line 1 "{name}.cu"\n{text}'
     return UserProgram(f"{name}.cu", whole, options)
 
@@ -78,23 +78,24 @@ class ElementwiseKernel:
     Parameters
     ----------
     in_params, out_params : str
-        Declarations such as ``"float32 x, T y, raw float64 table"``. A one-letter type takes that
-        of its argument. `raw` parameters are not broadcast; the text indexes them itself.
+        Declarations such as ``"float32 x, T y, raw float64 table"``. A one-letter type is that of
+        its argument. `raw` parameters are not broadcast; the operation indexes them itself.
     operation : str
         Statements for one element. `i` is its number, ``_ind.size()`` the number of elements.
     name : str
-        For messages.
+        The kernel's name in messages.
     preamble : str
-        Text in front of the kernel: functions, constants.
+        Source text before the kernel: functions and constants.
     loop_prep, after_loop : str
-        Statements before and behind each thread's loop.
+        Statements before and after each thread's loop.
     reduce_dims, no_return, return_tuple, options
-        CuPy's. `reduce_dims` changes nothing.
+        As in CuPy. `reduce_dims` has no effect.
 
     Notes
     -----
-    ``kernel(*inputs, *outputs, size=None)``: inputs and outputs broadcast to one shape; outputs
-    that are not given are made. `size` is the number of elements when every parameter is `raw`.
+    Call it as ``kernel(*inputs, *outputs, size=None)``. Inputs and outputs broadcast to one shape;
+    outputs that are not given are made. `size` is the number of elements if every parameter is
+    `raw`.
     float16 and bfloat16 are computed as float; complex numbers have `re` and `im`.
 
     Examples
@@ -114,7 +115,7 @@ class ElementwiseKernel:
         names = [one.name for one in (*self._inputs, *self._outputs)]
         if not self._outputs and not found["no_return"] or len(set(names)) < len(names):
             raise argument_error(ValueError, "ElementwiseKernel: out_params", out_params,
-                                 "one parameter at least, and no name twice")  # fmt: skip
+                                 "at least one parameter, and each name once")  # fmt: skip
         self.operation, self.preamble = operation, found["preamble"]
         self.loop_prep, self.after_loop = found["loop_prep"], found["after_loop"]
         self.options = option_list(found["options"], "ElementwiseKernel")
@@ -132,7 +133,7 @@ class ElementwiseKernel:
         tensors = [one for one in given if isinstance(one, Tensor)]
         if not tensors:
             got = Described("numbers only")
-            raise argument_error(TypeError, f"{title}: arguments", got, "one Tensor at least")
+            raise argument_error(TypeError, f"{title}: arguments", got, "at least one Tensor")
         shape = self._shape(parameters, given, size, title)
         device = tensors[0].device
         operands = []
@@ -144,7 +145,7 @@ class ElementwiseKernel:
                 one = written_operand(parameter, one, dtype, shape, title)
             elif parameter.is_raw:
                 got = Described("no tensor")
-                rule = "one: a raw output has a shape of its own"
+                rule = "a tensor, because a raw output has its own shape"
                 raise argument_error(TypeError, f"{title}: {parameter.name}", got, rule)
             else:
                 one = empty(shape, dtype, device=device)
@@ -160,8 +161,8 @@ class ElementwiseKernel:
                   if isinstance(one, Tensor) and not parameter.is_raw]  # fmt: skip
         if size is not None:
             if shapes:
-                got = Described("a size beside tensors that are not raw")
-                raise argument_error(ValueError, f"{title}: size", got, "one or the other")
+                got = Described("a size together with tensors that are not raw")
+                raise argument_error(ValueError, f"{title}: size", got, "only one of them")
             return (operator.index(size),)
         if not shapes:
             got = Described("raw tensors only")

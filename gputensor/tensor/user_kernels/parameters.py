@@ -1,4 +1,4 @@
-"""Declared parameters of a kernel of expressions: their dtypes, operands, struct and C++ text."""
+"""Declared parameters of kernels from expressions: dtypes, operands, struct and C++ text."""
 
 import re
 from typing import NamedTuple
@@ -39,7 +39,7 @@ def declared(text, title):
         is_raw = words[0] == "raw"
         words = words[is_raw:]
         if len(words) != 2 or not all(_NAME.fullmatch(one) for one in words):
-            rule = "'TYPE NAME' or 'raw TYPE NAME', with commas between"
+            rule = "'TYPE NAME' or 'raw TYPE NAME', separated by commas"
             raise argument_error(ValueError, title, text, rule)
         found.append(Parameter(*words, is_raw))
     return found
@@ -49,7 +49,7 @@ def declared(text, title):
 
 
 def paired(parameters, inputs, args, title):
-    """Return what each parameter was given (None: an output to make), and the dtypes."""
+    """Return the argument of each parameter (None: an output to make), and the dtypes."""
     if len(args) not in (inputs, len(parameters)):
         got = Described(f"{len(args)} arguments")
         rule = f"{inputs} inputs, or {len(parameters)} with the outputs"
@@ -59,7 +59,7 @@ def paired(parameters, inputs, args, title):
 
 
 def dtypes_of(parameters, given, title):
-    """Return the dtype of each parameter; a letter stands for that of the arguments."""
+    """Return the dtype of each parameter; a letter is that of the arguments declared with it."""
     letters = {}
     for parameter, one in zip(parameters, given, strict=True):
         if len(parameter.type) == 1 and one is not None:
@@ -74,20 +74,21 @@ def dtypes_of(parameters, given, title):
         name = letters.get(parameter.type, parameter.type)
         if isinstance(name, str) and len(name) == 1:
             got = Described(f"no argument of type {name}")
-            raise argument_error(TypeError, f"{title}: {parameter.name}", got, "one, or a dtype")
+            rule = "such an argument, or a dtype in the declaration"
+            raise argument_error(TypeError, f"{title}: {parameter.name}", got, rule)
         dtypes.append(DTYPES[dtype_code(name)].numpy)
     return dtypes
 
 
 def read_operand(parameter, one, dtype, shape, device):
-    """Return an input as a tensor of its dtype: of the shape, or dense where it is raw."""
+    """Return an input as a tensor of its dtype: broadcast to the shape, or dense if it is raw."""
     one = one if isinstance(one, Tensor) else asarray(one, dtype, device=device)
     one = astype(one, dtype, copy=False)
     return ascontiguous(one) if parameter.is_raw else broadcast_to(one, shape)
 
 
 def written_operand(parameter, one, dtype, shape, title):
-    """Return a given output; TypeError unless it is of its dtype and shape, or dense if raw."""
+    """Return a given output; TypeError unless dtype and shape are right, or it is dense if raw."""
     if (
         not isinstance(one, Tensor)
         or one.dtype != dtype
@@ -99,7 +100,7 @@ def written_operand(parameter, one, dtype, shape, title):
 
 
 def padded(extents):
-    """Return so many numbers as the struct has for axes."""
+    """Return extents, padded with 1 to the number of axes in the struct."""
     return [*extents, *[1] * (MOST_NDIM - len(extents))]
 
 
@@ -109,7 +110,7 @@ def struct_of(head, parameters, operands):
     Parameters
     ----------
     head : dict
-        int, or a list of 16 of them, by name.
+        An int or a list of 16 ints for each name.
     """
     fields = [(name, "i8", MOST_NDIM) if isinstance(value, list) else (name, "i8")
               for name, value in head.items()]  # fmt: skip
@@ -146,7 +147,7 @@ _OFFSETS = """        long long rest_{element} = {element};
 
 
 class Axes(NamedTuple):
-    """The names of a C++ index, of the struct's field of extents and of that of their number."""
+    """The names of a C++ index and of the struct's fields for the extents and their number."""
 
     element: str
     shape: str
@@ -154,7 +155,7 @@ class Axes(NamedTuple):
 
 
 class Texts(NamedTuple):
-    """C++ of parameters: fields of the struct, raw ones, offsets of an element, loads, stores."""
+    """C++ text of parameters: fields of the struct, raw pointers, offsets, loads and stores."""
 
     fields: str
     raws: str
@@ -164,7 +165,7 @@ class Texts(NamedTuple):
 
 
 def c_type(code):
-    """Return the C++ type that an element is computed in."""
+    """Return the C++ type in which an element is computed."""
     row = DTYPES[code]
     return row.cuda if row.kind == "complex" else C_TYPES.get(row.name, "float")
 
@@ -179,7 +180,7 @@ def typedefs(parameters, codes):
 def _raw(i, parameter, code, is_written):
     row, kind = DTYPES[code], c_type(code)
     if row.kind != "complex" and row.name not in C_TYPES:
-        rule = "32 bits or more for raw"
+        rule = "a dtype of 32 bits or more for a raw parameter"
         raise argument_error(TypeError, parameter.name, Described(row.name), rule)
     kind = kind if is_written else f"const {kind}"
     return f"    const GputensorRaw<{kind}> {parameter.name} = {{({kind}*)p.p{i}, p.n{i}}};"
@@ -191,13 +192,13 @@ def texts_of(places, parameters, codes, written, is_flat, axes):
     Parameters
     ----------
     places : range
-        Numbers of parameters.
+        The numbers of the parameters.
     parameters, codes
-        Of all parameters.
+        Those of all parameters.
     written : int
         Parameters from this number on are outputs.
     is_flat : bool
-        Whether all are dense, so that the index is the offset.
+        Whether all operands are dense, so that the index is the offset.
     axes : Axes
     """
     fields, raws, loads, stores, starts, steps = [], [], [], [], [], []

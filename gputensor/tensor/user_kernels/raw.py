@@ -1,4 +1,4 @@
-"""Whole kernels of CUDA C++, with CuPy's arguments: `RawKernel`, and `RawModule` with several."""
+"""Complete CUDA C++ kernels, with CuPy's arguments: `RawKernel`, and `RawModule` for several."""
 
 import math
 import operator
@@ -24,7 +24,7 @@ __all__ = ["RawKernel", "RawModule"]
 
 CUPY_SETTINGS = ("translate_cucomplex", "enable_cooperative_groups", "jitify")
 _EXPRESSION = re.compile(r"[A-Za-z_][\w:]*\s*(<.*>)?")
-# The pointers of a call convert to what the program's function declares.
+# The pointers of a call convert to the types that the user's function declares.
 _HEAD = """#pragma push_macro("__global__")
 #undef __global__
 #define __global__ __device__
@@ -47,40 +47,39 @@ extern "C" __attribute__((global)) void kernel(const Parameters p) {{
 
 
 def _extents(value, name, most):
-    """Three extents of a grid or a block."""
+    """Return the three extents of a grid or a block."""
     given = value if isinstance(value, (tuple, list)) else (value,)
     try:
         found = tuple(operator.index(one) for one in given)
     except TypeError:
         raise argument_error(TypeError, f"RawKernel: {name}", value, "1 to 3 ints") from None
     if not 1 <= len(found) <= 3 or any(one < 1 for one in found) or math.prod(found) > most:
-        rule = f"1 to 3 ints above 0, at most {most} together"
+        rule = f"1 to 3 ints above 0 with a product of at most {most}"
         raise argument_error(ValueError, f"RawKernel: {name}", value, rule)
     return found + (1,) * (3 - len(found))
 
 
 class RawKernel:
-    """A kernel of CUDA C++ text, launched with a grid, a block and arguments.
+    """A kernel in CUDA C++, launched with a grid, a block and arguments.
 
     Parameters
     ----------
     code : str
-        CUDA C++ text with the kernel: ``extern "C" __global__ void NAME(...)``.
+        CUDA C++ source with the kernel: ``extern "C" __global__ void NAME(...)``.
     name : str
-        The kernel's name; of a template with its arguments: ``"scale<float>"``.
+        The kernel's name; for a template with its arguments: ``"scale<float>"``.
     options : sequence of str
         Options of NVRTC, such as ``--use_fast_math``.
     backend, translate_cucomplex, enable_cooperative_groups, jitify
-        CuPy's. Only their defaults are supported.
+        As in CuPy; only their defaults are supported.
 
     Notes
     -----
     ``kernel(grid, block, arguments, shared_mem=0)`` queues a launch. `grid` and `block` are tuples
-    of up to 3 ints. Arguments are tensors on one CUDA device, which arrive as pointers to their
-    first element, and numbers. A number is converted to the type of its parameter; in CuPy it has
-    to have that type's size. Every tensor that may be written counts as written, so the launch is
-    ordered with all other uses of its memory on any stream. Strides are the kernel's business: it
-    sees memory as it is.
+    of up to 3 ints. Arguments are numbers, and tensors on one CUDA device, which are passed as
+    pointers to their first element. A number is converted to the type of its parameter; in CuPy it
+    must have that type's size. Every tensor counts as written, so the launch is ordered with all
+    other uses of its memory on any stream. The kernel receives no strides: it sees memory as it is.
 
     The function is called from a kernel of the library, so its parameters cannot be
     ``__grid_constant__``, and it cannot be launched from device code.
@@ -105,7 +104,7 @@ class RawKernel:
         settings({key: False for key in CUPY_SETTINGS}, others, "RawKernel")
         if backend != "nvrtc" or any(others.values()):
             got = Described("another compiler, or CuPy's additions to it")
-            raise argument_error(ValueError, "RawKernel: backend", got, "'nvrtc' by itself")
+            raise argument_error(ValueError, "RawKernel: backend", got, "'nvrtc' alone")
         self.code, self.name = code, named(name, "RawKernel", _EXPRESSION)
         self.options = option_list(options, "RawKernel")
         self._programs = {}
@@ -114,7 +113,7 @@ class RawKernel:
         return f"RawKernel({self.name!r})"
 
     def _program(self, types):
-        """The program whose struct has parameters of these C types."""
+        """Return the program whose struct has parameters of these C types."""
         if types not in self._programs:
             fields = "\n".join(f"    {one} a{i};" for i, one in enumerate(types)) or "    int none;"
             values = ", ".join(f"p.a{i}" for i in range(len(types)))
@@ -141,7 +140,8 @@ class RawKernel:
                 values.append(number)
         if not tensors:
             got = Described("no tensor")
-            raise argument_error(ValueError, f"{title}: args", got, "one at least: its device runs")
+            rule = "at least one, which determines the device"
+            raise argument_error(ValueError, f"{title}: args", got, rule)
         shared = operator.index(shared_mem)
         if not 0 <= shared < 1 << 20:
             raise argument_error(ValueError, f"{title}: shared_mem", shared_mem, "0 to 1 MiB")
@@ -151,24 +151,25 @@ class RawKernel:
 
 
 class RawModule:
-    """CUDA C++ text with several kernels, templates among them.
+    """CUDA C++ source with several kernels, which may be templates.
 
     Parameters
     ----------
     code : str
-        CUDA C++ text. `path` names a file that has it instead.
+        CUDA C++ source.
     path : str or path
+        A file with the source, instead of `code`.
     options : sequence of str
         Options of NVRTC.
     name_expressions : sequence of str, optional
-        The kernels that will be used, such as ``"scale<float>"``; None: any.
+        The template instances that will be used, such as ``"scale<float>"``; default: any.
     backend, translate_cucomplex, enable_cooperative_groups, jitify
-        CuPy's. Only their defaults are supported.
+        As in CuPy; only their defaults are supported.
 
     Notes
     -----
-    Each kernel is compiled by itself at its first launch, so a ``__device__`` variable of the text
-    is not shared by two of them, and there is no `get_global`.
+    Each kernel is compiled separately at its first launch, so kernels do not share ``__device__``
+    variables of the source, and there is no `get_global`.
 
     Examples
     --------
@@ -187,9 +188,9 @@ class RawModule:
     def __init__(self, *, code=None, path=None, options=(), name_expressions=None, **others):
         if (code is None) == (path is None):
             got = Described("both" if code is not None else "neither")
-            raise argument_error(TypeError, "RawModule: code, path", got, "one of them")
+            raise argument_error(TypeError, "RawModule: code, path", got, "exactly one of them")
         self.code = Path(path).read_text() if code is None else code
-        # Checks what is the same for a kernel alone.
+        # Checks the arguments that a single kernel has too.
         RawKernel(self.code, "kernel", options, others.pop("backend", "nvrtc"), **others)
         self.options = option_list(options, "RawModule")
         self.name_expressions = None if name_expressions is None else tuple(name_expressions)
@@ -199,7 +200,7 @@ class RawModule:
         return f"RawModule({len(self.code)} characters)"
 
     def get_function(self, name):
-        """Return the :class:`RawKernel` of a name, or of one of the name expressions."""
+        """Return the :class:`RawKernel` of a kernel's name or of a name expression."""
         listed = self.name_expressions
         is_plain = isinstance(name, str) and "<" not in name
         if listed is not None and not is_plain and name not in listed:
@@ -210,4 +211,4 @@ class RawModule:
         return self._kernels[name]
 
     def compile(self, log_stream=None):
-        """Do nothing: kernels are compiled for their arguments' types, at the first launch."""
+        """Do nothing; kernels are compiled for their arguments' types at the first launch."""

@@ -1,4 +1,4 @@
-"""Reductions by expressions of CUDA C++, with CuPy's arguments: `ReductionKernel`."""
+"""Reductions from CUDA C++ expressions, with CuPy's arguments: `ReductionKernel`."""
 
 import math
 
@@ -27,7 +27,7 @@ from gputensor.tensor.user_kernels.texts import C_TYPES, named, option_list, set
 __all__ = ["ReductionKernel"]
 
 THREADS = 256
-#: Blocks that fill a device, and elements of a thread that are worth a part of their own.
+#: The number of blocks that fill a device, and the least elements per thread in a partial launch.
 FULL, LEAST = 1024, 16
 OTHERS = {"reduce_type": None, "reduce_dims": True, "preamble": "", "options": ()}
 _TEXT = """{preamble}
@@ -87,35 +87,35 @@ extern "C" __attribute__((global)) void kernel(const Parameters p) {{
 
 
 class ReductionKernel:
-    """A kernel that reduces axes, from expressions of CUDA C++.
+    """A kernel that reduces axes, from CUDA C++ expressions.
 
     Parameters
     ----------
     in_params, out_params : str
-        Declarations such as ``"T x, T y"``, as for :class:`ElementwiseKernel`.
+        Declarations such as ``"T x, T y"``, as in :class:`ElementwiseKernel`.
     map_expr : str
-        What an element of the inputs becomes. `i` is its number, reduced axes last.
+        The mapped value of an element of the inputs. `i` is its number, with reduced axes last.
     reduce_expr : str
-        Two such values, `a` and `b`, joined; in any order.
+        The combination of two mapped values, `a` and `b`, in any order.
     post_map_expr : str
-        Statements that make the outputs of the joined value `a`.
+        Statements that compute the outputs from the reduced value `a`.
     identity : str or None
-        The value of no elements; None: there is none, and reducing nothing raises.
+        The value for no elements. With None, a reduction of no elements raises.
     name : str
-        For messages.
+        The kernel's name in messages.
     reduce_type : str, optional
-        The type of mapped values: a dtype, a letter, or a type of the preamble; by default that of
+        The type of mapped values: a dtype, a letter, or a type of the preamble; default: that of
         the first output.
     preamble : str
-        Text in front of the kernel: functions, types, constants.
+        Source text before the kernel: functions, types and constants.
     reduce_dims, options
-        CuPy's. `reduce_dims` changes nothing.
+        As in CuPy. `reduce_dims` has no effect.
 
     Notes
     -----
-    ``kernel(*inputs, out=None, axis=None, keepdims=False)``: inputs broadcast to one shape. `axis`
-    is what is reduced: an int, a tuple, or None for all. float16 and bfloat16 are computed as
-    float. Elements are joined in an order that depends on the shape alone.
+    Call it as ``kernel(*inputs, out=None, axis=None, keepdims=False)``. Inputs broadcast to one
+    shape. `axis` lists the reduced axes: an int, a tuple, or None for all. float16 and bfloat16 are
+    computed as float. The order in which elements are combined depends only on the shape.
 
     Examples
     --------
@@ -142,7 +142,7 @@ class ReductionKernel:
             or any(one.is_raw for one in self._outputs)
             or (len(set(names)) < len(names))
         ):
-            rule = "one parameter at least, none raw, and no name twice"
+            rule = "at least one parameter, none of them raw, and each name once"
             raise argument_error(ValueError, "ReductionKernel: out_params", out_params, rule)
         self.identity = None if identity is None else str(identity)
         self._expressions = {
@@ -166,14 +166,14 @@ class ReductionKernel:
                   if isinstance(one, Tensor) and not parameter.is_raw]  # fmt: skip
         if not shapes:
             got = Described("no tensor that is not raw")
-            raise argument_error(TypeError, f"{title}: arguments", got, "one Tensor at least")
+            raise argument_error(TypeError, f"{title}: arguments", got, "at least one Tensor")
         device = next(one.device for one in given if isinstance(one, Tensor))
         shape = broadcast_shapes(*shapes)
         reduced, order = _axes(axis, len(shape), title)
         kept = order[: len(order) - len(reduced)]
         if self.identity is None and math.prod(shape[one] for one in reduced) == 0:
             got = Described("no elements to reduce, and no identity")
-            raise argument_error(ValueError, title, got, "one of them")
+            raise argument_error(ValueError, title, got, "elements or an identity")
         full = (
             tuple(1 if one in reduced else n for one, n in enumerate(shape))
             if keepdims
@@ -194,7 +194,7 @@ class ReductionKernel:
         return results if len(results) > 1 else results[0]
 
     def _reduce(self, parameters, operands, extents, kept, title):
-        """Queue one launch, or two where few outputs have many elements."""
+        """Queue one launch, or two if few outputs have many elements."""
         outputs, reduced = math.prod(extents[:kept]), math.prod(extents[kept:])
         if outputs == 0:
             return
@@ -226,7 +226,7 @@ class ReductionKernel:
                      struct_of(head, parameters, operands), writes, reads, title)  # fmt: skip
 
     def _reduce_kind(self, parameters, codes):
-        """The C++ type of mapped values, and its bytes; 0 where only the compiler knows them."""
+        """Return the C++ type of mapped values and its size; 0 if only the compiler knows it."""
         kind = self.reduce_type
         if kind is None:
             code = codes[self.nin]
@@ -271,7 +271,7 @@ _DTYPE_NAMES = {row.name for row in DTYPES}
 
 
 def _axes(axis, ndim, title):
-    """The reduced axes, and all axes with these last."""
+    """Return the reduced axes, and all axes with these last."""
     given = range(ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
     reduced = [axis_argument(one, ndim, title) for one in given]
     if len(set(reduced)) < len(reduced):
@@ -281,7 +281,7 @@ def _axes(axis, ndim, title):
 
 
 def _block(reduced):
-    """Threads for one output, and outputs of a block of threads."""
+    """Return the number of threads for one output, and of outputs for a block."""
     width = 1
     while width < THREADS and 4 * width < reduced:
         width *= 2

@@ -1,4 +1,4 @@
-"""What kernels of programs share: their text to compile, names, numbers, structs."""
+"""Parts that all user kernels share: programs, options, names, numbers and structs."""
 
 import re
 from typing import NamedTuple
@@ -23,7 +23,7 @@ C_TYPES = {
 
 
 class UserProgram(NamedTuple):
-    """A program of the user, in the place of a `Program`: text that is there already."""
+    """A user's program in place of a `Program`, with its complete text."""
 
     path: str
     source: str
@@ -33,7 +33,7 @@ class UserProgram(NamedTuple):
     entry: str = "kernel"
 
     def text(self):
-        """Return the whole text."""
+        """Return the complete text."""
         return self.source
 
 
@@ -45,7 +45,7 @@ def option_list(options, name):
 
 
 def settings(defaults, given, owner):
-    """The defaults with what is given by keyword; TypeError for a keyword that is none."""
+    """Return the defaults, updated with the given keywords; TypeError for an unknown keyword."""
     unknown = given.keys() - defaults.keys()
     if unknown:
         got = Described(", ".join(sorted(unknown)))
@@ -54,25 +54,25 @@ def settings(defaults, given, owner):
 
 
 def named(name, owner, pattern=_NAME):
-    """Return a name; ValueError unless it is one of C++, or matches the pattern."""
+    """Return a name; ValueError unless it is a C++ identifier, or matches `pattern`."""
     if not isinstance(name, str) or not pattern.fullmatch(name):
-        raise argument_error(ValueError, f"{owner}: name", name, "a name of C++")
+        raise argument_error(ValueError, f"{owner}: name", name, "a C++ identifier")
     return name
 
 
 def number_of(value, owner):
-    """The C type of a number, and the number in NumPy's type of that size."""
+    """Return the C type of a number, and the number in NumPy's type of that size."""
     for kind, name in ((bool, "bool"), (int, "int64"), (float, "float64")):
         if isinstance(value, kind):
             return C_TYPES[name], np.dtype(name).type(value)
     if isinstance(value, np.generic) and value.dtype.name in C_TYPES:
         return C_TYPES[value.dtype.name], value
-    rule = "a Tensor, a bool, an int, a float or a scalar of NumPy"
+    rule = "a Tensor, a bool, an int, a float or a NumPy scalar"
     raise argument_error(TypeError, f"{owner}: argument", value, rule)
 
 
 def packed(values):
-    """The bytes of a C struct of the values, in order."""
+    """Return the bytes of a C struct of the values, in order."""
     fields = [(f"a{i}", one.dtype) for i, one in enumerate(values)] or [("none", np.int32)]
     struct = np.zeros((), np.dtype(fields, align=True))
     for i, one in enumerate(values):

@@ -206,16 +206,16 @@ def test_wrong_arguments_are_named_and_nothing_is_written(where):
     half = gt.ones((6, 4), dtype="float16", device=where)
     cases = [
         (ValueError, "offsets: got None for tokens and weights", (x, w), {}),
-        (ValueError, "offsets: got them with sequences of pairs", (*pairs, [1]), {}),
+        (ValueError, "offsets: got offsets with sequences of pairs", (*pairs, [1]), {}),
         (
             ValueError,
-            "offsets: got 2 after 3; expected none that decreases or passes the 6",
+            "offsets: got 2 after 3; expected 3 to 6",
             (x, w, [3, 2, 6]),
             {"out": out},
         ),
         (
             ValueError,
-            "offsets: got 7 after 4; expected none that decreases or passes the 6",
+            "offsets: got 7 after 4; expected 4 to 6",
             (x, w, [3, 4, 7]),
             {"out": out},
         ),
@@ -240,7 +240,7 @@ def test_wrong_arguments_are_named_and_nothing_is_written(where):
         ),
         (TypeError, "element types", (half, w, [1, 2, 3]), {}),
         (TypeError, "element types", (x, w, [1, 2, 3]), {"out_dtype": "float16"}),
-        (ValueError, "as many", (pairs[0], pairs[1][:2]), {}),
+        (ValueError, "equally many", (pairs[0], pairs[1][:2]), {}),
         (ValueError, "inner dimensions", (pairs[0], pairs[0]), {}),
         (TypeError, "a list or tuple", (pairs[0], 3), {}),
         (ValueError, "out of pair 2", pairs, {"out": [*results[:2], results[0]]}),

@@ -187,8 +187,8 @@ def test_integer_tensor_is_an_index_of_python_sequences(place):
 @pytest.mark.parametrize(
     ("key", "message"),
     [
-        (3, "index: got 3 for axis 0; expected one within its extent 3"),
-        ((0, -5), "index: got -5 for axis 1; expected one within its extent 4"),
+        (3, "index: got 3 for axis 0; expected an index within its extent 3"),
+        ((0, -5), "index: got -5 for axis 1; expected an index within its extent 4"),
         ((0, 0, 0), "index: got 3 indices; expected at most 2, one for each dimension"),
         ((..., ...), "one Ellipsis"),
         (1.5, r"index: got .*; expected ints, slices, \.\.\., None, and tensors, lists or"),
@@ -197,7 +197,7 @@ def test_integer_tensor_is_an_index_of_python_sequences(place):
         ([0.5], "index: got an array of dtype float64"),
         (
             np.zeros(2, bool),
-            r"mask: got shape \(2,\); expected that of the axes from 0 on, of shape \(3",
+            r"mask: got shape \(2,\); expected the extents of the axes from 0 on, of shape \(3",
         ),
     ],
 )
@@ -240,7 +240,7 @@ def test_index_beyond_64_bits_is_out_of_range(place, index):
     x = gt.zeros(3, device=place)
     with pytest.raises(IndexError, match=f"index: got {index} for axis 0; expected"):
         x[index]
-    with pytest.raises(IndexError, match="index: got .*; expected one within its extent 3"):
+    with pytest.raises(IndexError, match="index: got .*; expected an index within its extent 3"):
         x[index] = 1.0
 
 

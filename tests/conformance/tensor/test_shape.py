@@ -44,7 +44,7 @@ def test_reshape_of_any_layout_equals_numpy_and_is_a_view_when_numpys_is(place, 
         assert gt.reshape(turned, new, copy=False).data_ptr() == y.data_ptr()
     else:
         with pytest.raises(
-            ValueError, match="copy: got False; expected True or None, since no view shows strides"
+            ValueError, match="copy: got False; expected True or None, because strides"
         ):
             gt.reshape(turned, new, copy=False)
 
@@ -166,7 +166,7 @@ def test_linspace_hits_both_ends(place):
     [
         (lambda: gt.empty(-1), ValueError, "shape: got the extent -1; expected 0 or more"),
         (lambda: gt.empty((1,) * 17), ValueError, "shape: got 17 dimensions; expected at most 16"),
-        (lambda: gt.empty((2**40, 2**40)), gt.OutOfMemoryError, "expected no more elements"),
+        (lambda: gt.empty((2**40, 2**40)), gt.OutOfMemoryError, "expected at most 2"),
         (lambda: gt.empty(2.5), TypeError, r"shape: got 2\.5 as an extent; expected an int"),
         (lambda: gt.empty(10**20), ValueError, f"got the extent {10**20}; expected at most"),
         (lambda: gt.empty((0, 2**63)), ValueError, f"got the extent {2**63}; expected at most"),
@@ -198,7 +198,7 @@ def test_linspace_hits_both_ends(place):
         (lambda: gt.linspace(0, 1, 2.5), TypeError, "linspace: num: got float; expected an int"),
         (lambda: gt.linspace(0, 1, -2), ValueError, "linspace: num: got -2; expected 0 or more"),
         (lambda: gt.eye(2.5), TypeError, "eye: n_rows: got float; expected an int"),
-        (lambda: gt.eye(2, 2**70), ValueError, "eye: n_cols: got [0-9]+; expected no more"),
+        (lambda: gt.eye(2, 2**70), ValueError, "eye: n_cols: got [0-9]+; expected at most"),
         (
             lambda: gt.permute_dims(gt.zeros((2, 3)), 1),
             TypeError,
@@ -211,7 +211,7 @@ def test_linspace_hits_both_ends(place):
             "dtype: got 'float7'; expected bool, int8, int16, int32, int64, uint8",
         ),
         (lambda: gt.zeros(2, device="tpu"), ValueError, "tpu"),
-        (lambda: gt.arange(1, 2, 0), ValueError, "step: got 0; expected another number"),
+        (lambda: gt.arange(1, 2, 0), ValueError, "step: got 0; expected a nonzero number"),
         (lambda: gt.concat([]), ValueError, "at least one"),
         (
             lambda: gt.concat([np.ones(2)]),

@@ -131,7 +131,7 @@ def test_sign_bit_of_nan_is_seen_and_given(place, rng, dtype):
 def test_sign_bit_of_what_has_none_is_refused(place):
     for dtype in ("complex64", "complex128", "float8_e4m3"):
         x = gt.ones(2, dtype="float32", device=place).astype(dtype)
-        with pytest.raises(TypeError, match=r"signbit: got dtype .*; expected a real one"):
+        with pytest.raises(TypeError, match=r"signbit: dtype: got .*; expected a real dtype"):
             gt.signbit(x)
 
 
@@ -143,7 +143,7 @@ def test_integers_to_a_negative_number_are_refused_as_in_numpy(place, dtype):
         with pytest.raises(ValueError, match="Integers to negative integer powers"):
             values**number
         for call in (lambda n: x**n, lambda n: gt.pow(x, n), lambda n: x.__ipow__(n)):
-            with pytest.raises(ValueError, match=f"pow: got the exponent {number}; expected 0"):
+            with pytest.raises(ValueError, match=f"pow: exponent: got {number}; expected 0"):
                 call(number)
     assert x.tolist() == [1, 2, -3]
     assert (x**2).tolist() == [1, 4, 9]

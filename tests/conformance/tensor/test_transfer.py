@@ -160,7 +160,7 @@ def test_asarray_of_a_tensor_shares_unless_told(place):
     assert gt.asarray(x) is x
     assert gt.asarray(x, copy=True).data_ptr() != x.data_ptr()
     assert gt.asarray(x, dtype="int32").dtype == gt.int32
-    with pytest.raises(ValueError, match="copy: got False; expected True or None, since dtype"):
+    with pytest.raises(ValueError, match="copy: got False; expected True or None, because dtype"):
         gt.asarray(x, dtype="int32", copy=False)
 
 

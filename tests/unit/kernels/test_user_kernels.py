@@ -113,7 +113,7 @@ def test_wrong_arguments_are_named(device):
         (lambda: both(x), TypeError, "ElementwiseKernel both: got 1 arguments; expected 2 inputs"),
         (lambda: both(1, 2), TypeError, "arguments: got numbers only"),
         (lambda: both(x, x, gt.ones(4, device=device)), ValueError, "broadcast"),
-        (lambda: both(x, x, size=3), ValueError, "size: got a size beside tensors"),
+        (lambda: both(x, x, size=3), ValueError, "size: got a size together with tensors"),
         (lambda: gt.ElementwiseKernel("raw T x", "raw T z", "")(x, x), ValueError, "size: got raw"),
     ):
         with pytest.raises(error, match=message):

@@ -192,18 +192,18 @@ MISTAKES = {
     ),
     "float(x)": "float: got a tensor of shape (2, 3); expected one element",
     "x.item()": "item: got a tensor of shape (2, 3); expected one element",
-    "f'{x:.2f}'": "format: got a tensor of shape (2, 3); expected one element to show as '.2f'",
+    "f'{x:.2f}'": "format: got a tensor of shape (2, 3); expected one element to format as '.2f'",
     "x.sum(0, dim=1)": "sum: axis: got the argument under two names; expected one of axis and dim",
     "x.max(axis=0, dim=0)": (
         "max: axis: got the argument under two names; expected one of axis and dim"
     ),
     "x.std(dim=0, unbiased=True, correction=1)": (
-        "std: unbiased: got unbiased beside correction; expected one of them"
+        "std: unbiased: got unbiased and correction; expected only one of them"
     ),
     "x.split(0, dim=0)": "split: split_size: got 0; expected 1 or more",
-    "x.split([1], dim=0)": "split: sizes: got [1]; expected sizes of the sum 2",
+    "x.split([1], dim=0)": "split: sizes: got [1]; expected sizes whose sum is 2",
     "gt.zeros((2, 0), device='host').median(dim=1)": (
-        "median: x: got no elements; expected one at least"
+        "median: x: got no elements; expected at least one"
     ),
     "gt.stack([])": "stack: arrays: got []; expected at least one tensor",
     "gt.concat(None)": "concat: arrays: got NoneType; expected a sequence of tensors",
