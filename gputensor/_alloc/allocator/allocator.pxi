@@ -4,13 +4,6 @@ If the caller holds the GIL, a hit keeps it; a miss releases it, because its ste
 driver and wait.
 """
 
-cdef extern from "Python.h" nogil:
-    ctypedef struct PyThreadState:
-        pass
-    int PyGILState_Check()
-    PyThreadState* PyEval_SaveThread()
-    void PyEval_RestoreThread(PyThreadState* state)
-
 cdef enum:
     LARGEST_REQUEST = 0x4000000000000   # a petabyte: no sum of such sizes overflows
 

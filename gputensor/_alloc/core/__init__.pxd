@@ -229,8 +229,10 @@ cdef void pool_init(BlockPool* pool, DeviceAllocator* a, int kind, uint64_t pool
 cdef void pool_clear(BlockPool* pool) noexcept nogil
 # The bins of a stream, made at first use; NULL when there is no host memory.
 cdef StreamBins* pool_bins(BlockPool* pool, uint64_t stream) noexcept nogil
-# A free block goes in: it joins its free neighbours first. give: its use has just ended.
+# A free block goes in: it joins its free neighbours first. insert_all: tiles that were taken out of
+# their pools, by link_next. give: its use has just ended.
 cdef Block* pool_insert(BlockPool* pool, Block* block) noexcept nogil
+cdef void pool_insert_all(Block* tiles) noexcept nogil
 cdef void pool_give(Block* block) noexcept nogil
 cdef void pool_remove(BlockPool* pool, Block* block) noexcept nogil
 # Takes the best-fitting free block of the stream out of the pool, cut to size. NULL: none fits.

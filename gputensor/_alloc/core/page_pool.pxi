@@ -113,9 +113,7 @@ cdef size_t pages_take(DeviceAllocator* a, Block* detached) noexcept nogil:
         history_record(a.device, HISTORY_SEGMENT_UNMAP, tile.ptr, tile.nbytes, tile.segment.stream,
                        stack_of_request(), tile.pool.pool_id)
         hole_insert(tile)
-    while failed != NULL:
-        tile = chain_pop(&failed)
-        pool_insert(tile.pool, tile)
+    pool_insert_all(failed)
     in_flight_end(a)
     return a.page_pool_nbytes - before
 

@@ -75,6 +75,14 @@ cdef Block* pool_insert(BlockPool* pool, Block* block) noexcept nogil:
     return _insert(pool, pool_bins(pool, block.stream), block)
 
 
+cdef void pool_insert_all(Block* tiles) noexcept nogil:
+    while tiles != NULL:
+        tile = chain_pop(&tiles)
+        tile.is_part = False
+        tile.state = BLOCK_HELD
+        pool_insert(tile.pool, tile)
+
+
 cdef void pool_give(Block* block) noexcept nogil:
     block.epoch = block.pool.allocator.epoch
     pool_insert(block.pool, block)

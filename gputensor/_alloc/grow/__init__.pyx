@@ -9,8 +9,8 @@ from gputensor._alloc.core cimport (
     block_drop, block_join_next, block_new, block_split, device_lock, device_unlock, hole_insert,
     in_flight_begin, in_flight_end, in_flight_lock, in_flight_unlock, limit_claim, limit_settle,
     page_make, page_pool_take, pages_detach, pages_take, pool_bins, pool_cut, pool_insert,
-    pool_remove, pool_trim, progress_is_done, segment_is_done, segment_move, segment_new,
-    segment_put_page, stat_change,
+    pool_insert_all, pool_remove, pool_trim, progress_is_done, segment_is_done, segment_move,
+    segment_new, segment_put_page, stat_change,
 )
 from gputensor._alloc.history cimport (
     HISTORY_SEGMENT_ALLOC, HISTORY_SEGMENT_MAP, history_enabled, history_record, stack_of_request,
@@ -18,10 +18,9 @@ from gputensor._alloc.history cimport (
 )
 from gputensor._alloc.model cimport (
     BLOCK_ALLOCATED, BLOCK_FREE, BLOCK_HELD, BLOCK_MOVING, MIN_LARGE, POOL_LARGE, POOL_SMALL,
-    ROUND_LARGE, SMALL_SEGMENT, STAT_RESERVED_BYTES, Block, BlockPool,
-    DeviceAllocator, MemorySource, Page, PrivatePool, Segment, StreamBins, StreamState, View,
-    chain_pop, chain_push, each, gt_load, link_remove, linked, queue_append, row_pop, row_push,
-    row_remove,
+    ROUND_LARGE, SMALL_SEGMENT, STAT_RESERVED_BYTES, Block, BlockPool, DeviceAllocator,
+    MemorySource, Page, PrivatePool, Segment, StreamBins, StreamState, View, chain_push, each,
+    gt_load, link_remove, linked, queue_append, row_pop, row_push, row_remove,
 )
 from gputensor._driver.table cimport STATUS_OK, STATUS_OUT_OF_MEMORY, Driver, status_t
 

@@ -53,9 +53,7 @@ cdef void pages_bring(DeviceAllocator* a, Request* request) noexcept nogil:
     for tile in linked(detached):
         nbytes += tile.nbytes
     if nbytes < LEAST and nbytes < need - pooled:
-        while detached != NULL:
-            tile = chain_pop(&detached)
-            pool_insert(tile.pool, tile)
+        pool_insert_all(detached)
     elif nbytes > 0:
         # Mapping them again is booked as growth: it has its own bound here.
         a.moving_us += (UNMAP_US + MAP_US) * (count - left)

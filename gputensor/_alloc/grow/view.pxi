@@ -20,14 +20,6 @@ cdef enum:
     RANGE_TIMES = 16            # address space of a view, in times its first request
 
 
-cdef void _release_parts(BlockPool* pool, Block* parts) noexcept nogil:
-    while parts != NULL:
-        tile = chain_pop(&parts)
-        tile.is_part = False
-        tile.state = BLOCK_HELD
-        pool_insert(pool, tile)
-
-
 # Claims the pieces of a plan. From the highest address down: what is cut off a tile lies above what
 # is still to be cut. Gives the claimed tiles, or NULL with nothing claimed.
 cdef Block* _view_claim(BlockPool* pool, Plan* plan) noexcept nogil:
@@ -44,7 +36,7 @@ cdef Block* _view_claim(BlockPool* pool, Plan* plan) noexcept nogil:
         below = piece.start
         tile = pool_cut(pool, piece.tile, piece.start, piece.start + piece.nbytes)
         if tile == NULL:
-            _release_parts(pool, parts)
+            pool_insert_all(parts)
             return NULL
         chain_push(&parts, tile)
     return parts
@@ -186,7 +178,7 @@ cdef Block* _serve(DeviceAllocator* a, Request* request, Plan* plan) noexcept no
     if is_mapped:
         block = _block_of(a, request, plan, parts)
     if block == NULL:
-        _release_parts(request.pool, parts)
+        pool_insert_all(parts)
     return block
 
 
@@ -257,7 +249,7 @@ cdef void view_close(DeviceAllocator* a, Block* block) noexcept nogil:
     for tile in linked(block.parts):
         tile.epoch = max(tile.epoch, block.epoch)
         tile.stream = block.stream
-    _release_parts(block.pool, block.parts)
+    pool_insert_all(block.parts)
     view.use_count -= 1
     row_remove(&view.blocks, block)
     block_drop(block)

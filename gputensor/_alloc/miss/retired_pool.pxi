@@ -14,13 +14,10 @@ cdef bint pool_is_retired(PrivatePool* pool) noexcept nogil:
 
 
 cdef void retired_pool_drop(DeviceAllocator* a, PrivatePool* pool) noexcept nogil:
-    cdef PrivatePool** cell = &a.private_pools
     if (not pool_is_retired(pool) or pool.pins > 0 or pool.pools[0].segments != NULL
             or pool.pools[1].segments != NULL):
         return
-    while cell[0] != pool:
-        cell = &cell[0].next
-    cell[0] = pool.next
+    row_remove(&a.private_pools, pool)
     a.retired_pools -= 1
     _pass_account(a, pool)
     pool_clear(&pool.pools[0])
