@@ -130,6 +130,8 @@ def median(x, /, axis=None, out=None, *, keepdims=False):
     >>> median(gt.asarray([4.0, 1.0, 2.0, 3.0], device="host")).item()
     2.5
     """
+    if tensor_argument(x, "median").dtype.kind == "b":
+        x = astype(x, "uint8")
     return _into(out, _quantile(x, 0.5, axis, "linear", keepdims, "median"), "median")
 
 
@@ -143,6 +145,8 @@ def nanmedian(x, /, axis=None, out=None, *, keepdims=False):
     >>> nanmedian(gt.asarray([4.0, float("nan"), 2.0], device="host")).item()
     3.0
     """
+    if tensor_argument(x, "nanmedian").dtype.kind in "iub":
+        return median(x, axis, out, keepdims=keepdims)
     return nanquantile(x, 0.5, axis, out, keepdims=keepdims)
 
 

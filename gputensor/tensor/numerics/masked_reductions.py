@@ -34,7 +34,8 @@ def _mask(x, where, name):
 def _into(out, result, name):
     if out is None:
         return result
-    return fn.positive(result, out=out_argument(out, result, result.shape, result.dtype, name))
+    out_argument(out, result, result.shape, result.dtype, name)[...] = result
+    return out
 
 
 def total(name, x, axis, dtype, out, keepdims, *, initial=None, where=None):
@@ -53,6 +54,14 @@ def total(name, x, axis, dtype, out, keepdims, *, initial=None, where=None):
     return _into(out, result, name)
 
 
+def _start(x, initial):
+    """`initial` in the kind of `x`, as NumPy converts it."""
+    if isinstance(initial, Tensor):
+        return astype(initial, x.dtype, copy=False)
+    kind = x.dtype.kind
+    return bool(initial) if kind == "b" else int(initial) if kind in "iu" else initial
+
+
 def extreme(name, x, axis, out, keepdims, *, initial=None, where=None):
     """Return the greatest or least of the selected elements and of `initial`.
 
@@ -68,6 +77,7 @@ def extreme(name, x, axis, out, keepdims, *, initial=None, where=None):
             rule = "a value for slices without selected elements"
             raise argument_error(ValueError, f"{name}: initial", got, rule)
         return reduce(x, axis, out, keepdims)
+    initial = _start(x, initial)
     if mask is not None:
         x = fn.where(mask, x, initial)
     if x.size:

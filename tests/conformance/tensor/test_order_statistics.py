@@ -101,4 +101,7 @@ def test_quantiles_write_to_out(where, rng, name):
     for median in (gt.median, gt.nanmedian):
         assert median(x, 1, middle, keepdims=True) is middle
     check_same(middle, np.nanmedian(a, 1, keepdims=True), 1e-6)
+    truth = gt.asarray(a > 0, device=where)
+    for median in (gt.median, gt.nanmedian):
+        check_same(median(truth, 2), np.median(a > 0, 2).astype("float32"))
     check_same(gt.nanmedian(x, (0, 2)), np.nanmedian(a, (0, 2)), 1e-6)
