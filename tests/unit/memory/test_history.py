@@ -1,5 +1,6 @@
 """The memory history: interned stacks, the ring, and what record_memory_history switches."""
 
+import ctypes
 import os
 import sys
 import threading
@@ -114,6 +115,24 @@ def test_c_frames_come_first_when_asked_for():
     assert len(names) > len(frames_of(plain))
     assert names[-len(frames_of(plain)) :][0] == sys._getframe().f_code.co_name
     assert frames_of(native)[0]["line"] == 0
+
+
+@pytest.mark.skipif("san.so" in os.environ.get("LD_PRELOAD", ""), reason="operator new is another")
+def test_cpp_functions_have_the_names_of_their_source():
+    library = ctypes.CDLL("libstdc++.so.6")
+    set_new_handler = library._ZSt15set_new_handlerPFvvE
+    found = []
+
+    @ctypes.CFUNCTYPE(None)
+    def out_of_memory():  # called by operator new, which gives up once there is no handler
+        found.append(stacks.capture(native=True))
+        set_new_handler(None)
+
+    set_new_handler(out_of_memory)
+    nothrow = ctypes.c_char.in_dll(library, "_ZSt7nothrow")
+    assert not library._ZnwmRKSt9nothrow_t(ctypes.c_size_t(1 << 62), ctypes.byref(nothrow))
+    names = [frame["name"] for frame in frames_of(found[0])]
+    assert "operator new(unsigned long)" in names
 
 
 def test_threads_capture_their_own_stacks():
