@@ -38,6 +38,14 @@ def _into(out, result, name):
     return out
 
 
+def _start(x, initial):
+    """`initial` in the kind of `x`, as NumPy converts it."""
+    if isinstance(initial, Tensor):
+        return astype(initial, x.dtype, copy=False)
+    kind = x.dtype.kind
+    return bool(initial) if kind == "b" else int(initial) if kind in "iu" else initial
+
+
 def total(name, x, axis, dtype, out, keepdims, *, initial=None, where=None):
     """Return the sum or the product of the selected elements and of `initial`.
 
@@ -50,16 +58,8 @@ def total(name, x, axis, dtype, out, keepdims, *, initial=None, where=None):
     mask = _mask(x, where, name)
     result = reduce(x if mask is None else fn.where(mask, x, none), axis, dtype, keepdims=keepdims)
     if initial is not None:
-        result = astype(join(result, initial), result.dtype, copy=False)
+        result = join(result, _start(result, initial))
     return _into(out, result, name)
-
-
-def _start(x, initial):
-    """`initial` in the kind of `x`, as NumPy converts it."""
-    if isinstance(initial, Tensor):
-        return astype(initial, x.dtype, copy=False)
-    kind = x.dtype.kind
-    return bool(initial) if kind == "b" else int(initial) if kind in "iu" else initial
 
 
 def extreme(name, x, axis, out, keepdims, *, initial=None, where=None):
