@@ -17,6 +17,9 @@ _ROWS = {row.name: row for row in REDUCTIONS}
 
 def _flattened(array, axes):
     """Move the reduced axes to the end and merge them into one."""
+    first = array.ndim - len(axes)
+    if array.flags.c_contiguous and min(axes, default=first) == first:  # they are the last ones
+        return array.reshape(*array.shape[:first], math.prod(array.shape[first:]))
     kept = [axis for axis in range(array.ndim) if axis not in axes]
     moved = array.transpose(kept + list(axes))
     length = 1
@@ -27,6 +30,8 @@ def _flattened(array, axes):
 
 def _is_innermost(array, axes):
     """Whether neighbours in memory are reduced together, or the layout does not matter."""
+    if array.flags.c_contiguous and array.ndim and array.shape[-1] > 1:
+        return not axes or array.ndim - 1 in axes or array.size == 0
     long = [axis for axis in range(array.ndim) if array.shape[axis] > 1]
     if array.size == 0 or not long or not axes:
         return True
