@@ -46,7 +46,7 @@ from gputensor.tensor.core import device_number_of, storage_place
 from gputensor.tensor.interop import asarray
 from gputensor.tensor.manipulation import empty
 
-#: Operations of elements that have the same bits on every device.
+#: Element-wise operations with the same bits on every device.
 EXACT = ("copy", "add", "sub", "mul", "neg", "negative", "abs", "maximum", "minimum", "where")
 
 __all__ = ["bind_ahead", "compile", "data_of", "passes", "sources_of", "target_of", "trace"]
@@ -365,7 +365,7 @@ def passes(data, compute, rounding="each"):
 
 
 def split_weights(data, compute):
-    """Have calls of weights alone made now, by `compute`."""
+    """Compute calls that read only weights now, with `compute`."""
     made = {}
     for name, function in data.functions.items():
         data.functions[name] = split(function, data.weights, compute, made)
@@ -410,9 +410,9 @@ def _compute_exactly(call, arrays):
 
 
 def _compute_weights(target, is_ahead, rounding, call, arrays):
-    """Make a call of weights on the target, or on the host device for GPUs that are not there.
+    """Compute a call of weights on the target, or on the host device for GPUs not present.
 
-    None where it might give other bits, and each result is rounded as in eager work.
+    Returns None if the bits could differ from those of eager execution, and `rounding` is "each".
     """
     device = -1 if is_ahead else target
     if rounding == "once":

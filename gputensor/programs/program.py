@@ -329,11 +329,11 @@ class Program(Caller):
             ``arena``, ``lower_bound`` (the most temporaries in use at once), ``sum`` (of all
             temporaries) and ``scratch`` (memory after the arena for calls that were bound ahead);
             ``graph`` describes the graph, or says why there is none. In a program compiled for
-            GPUs, ``launches`` counts the calls whose launches were in the program, and those that
-            were bound here. In a program with quantized weights, ``matrices`` has a dict for each
-            that the function reads: ``bytes`` and ``plain_bytes``, ``relative_error``,
-            ``worst_row`` and its error, and ``snr_db``; ``results`` has the errors of the results
-            of the calls in `calibrate`.
+            GPUs, ``launches`` counts the launch lists that were in the program (``found``) and
+            those that were made here (``made``); calls that are equal share a list. In a program
+            with quantized weights, ``matrices`` has a dict for each that the function reads:
+            ``bytes`` and ``plain_bytes``, ``relative_error``, ``worst_row`` and its error, and
+            ``snr_db``; ``results`` has the errors of the results of the calls in `calibrate`.
         """
         found = {
             name: {"copied_inputs": self._copies[name], "sizes": []} for name in self.functions

@@ -1,1 +1,1 @@
-"""Programs for GPUs that need not be there: calls are made on a phantom GPU, kept, launched."""
+"""Ahead of time: calls are executed on a phantom GPU, recorded, and launched on real GPUs."""

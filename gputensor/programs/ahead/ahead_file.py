@@ -1,11 +1,11 @@
-"""Kernels and launch lists in a program's file, and the checks for those of strangers.
+"""Kernels and launch lists in a program's file, and the checks for untrusted files.
 
 ``kernel.N.sm_90`` and ``kernel.N.compute_90`` are cubins and PTX, ``launches.N`` the launch lists
-of target N, one after the other. The JSON under ``ahead`` names them, with their hashes. Numbers
-and addresses of launches are checked here as far as no call is needed for that, and once more where
-a call is bound (`DeviceLists`). Device code cannot be checked.
+of target N, one after another. The JSON under ``ahead`` names them, with their hashes. This module
+checks numbers and addresses of launches as far as that is possible without a call; `DeviceLists`
+checks them again when a call is bound. Device code cannot be checked.
 
-``steps.N`` has whole functions at the sizes that were bound, for callers without Python, and
+``steps.N`` contains whole functions at the bound sizes, for callers without Python, and
 ``condition`` the number of the kernel that sets conditions. They follow from the functions, lists
 and kernels, so they are made when a file is written and not read here.
 """
@@ -48,7 +48,7 @@ def parts_of(data, is_packed=True):
     ----------
     data : ProgramData
     is_packed : bool, optional
-        Whether what zlib makes smaller is a zlib stream.
+        Whether to store zlib streams of entries that zlib makes smaller.
     """
     ahead = data.ahead
     if ahead is None:
@@ -89,21 +89,21 @@ def parts_of(data, is_packed=True):
 
 
 def _steps(functions, lists):
-    """The JSON of all functions at the sizes that a target has lists for, and their steps."""
+    """Return the JSON of all functions at the sizes with lists for a target, and their steps."""
     numbers = {id(launches): at for at, launches in enumerate(lists.values())}
     found, content, fixed = [], b"", {}
     for function in functions.values():
         for sizes in launch_sizes(function):
             try:
                 binding = bound_without_device(function, sizes, lists)
-            except (ArithmeticError, ValueError) as error:  # numbers beyond their dtypes, for one
+            except (ArithmeticError, ValueError) as error:  # such as numbers beyond their dtypes
                 raise ProgramError(f"{function.name}: {error}") from None
             if binding is None:
                 continue
             made = steps_of(binding, lambda row: numbers[id(row.launches)])
             bound = {"function": function.name, "arena": binding.arena_nbytes}
             bound["inputs"], bound["outputs"] = binding.inputs, binding.outputs
-            # The same at all sizes.
+            # Usually the same at all sizes, so it is stored once.
             bound["fixed"] = fixed.setdefault(tuple(fixed_of(binding)), len(fixed))
             bound["steps"] = [len(content), len(content) + len(made)]
             found.append(bound)
@@ -112,7 +112,7 @@ def _steps(functions, lists):
 
 
 def described(data):
-    """Return what a program's functions take and give, as JSON text."""
+    """Return the inputs and outputs of a program's functions as JSON text."""
     functions = {}
     for function in data.functions.values():
         functions.setdefault(
@@ -140,7 +140,7 @@ def read_ahead(given, file):
     Raises
     ------
     ProgramFileError
-        What the JSON says is not what a file may say, or not what the file has.
+        If the JSON is invalid, or does not match the entries of the file.
     """
     if given is None:
         return None
@@ -219,6 +219,6 @@ def _target(file, sizes, number, given, kernel_count):
         _check(is_inside, f"{where}.lists.{key}", place, f"bytes of {len(content)}")
         made = LaunchList.from_bytes(content[place[0] : place[1]])
         is_sound = made is not None and made.check(kernel_count, None)
-        _check(is_sound, part, key, "launches with numbers that a GPU has")
+        _check(is_sound, part, key, "launches with numbers valid for a GPU")
         lists[key] = made
     return Target(*(given[name] for name in _LIMITS), has_ptx), lists

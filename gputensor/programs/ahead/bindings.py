@@ -1,7 +1,7 @@
 """Bindings made ahead: the calls of a binding as launch lists, for a target or a device.
 
-`Maker` makes lists on a phantom GPU; `Ahead` is what a program has for all its targets;
-`DeviceLists` gives the calls of a binding their lists on a device.
+`Maker` makes lists on a phantom GPU; `Ahead` has the kernels and lists of a program for all its
+targets; `DeviceLists` gives the calls of a binding their lists on a device.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["Ahead", "DeviceLists", "Maker", "bound_without_device", "fill_lists"
 
 @dataclass
 class Ahead:
-    """What a program has for GPUs: kernels, and launch lists by target and by key of a call."""
+    """The kernels of a program for GPUs, and its launch lists by target and by key of a call."""
 
     kernels: Kernels = field(default_factory=Kernels)
     lists: dict = field(default_factory=dict)  # Target -> {key: LaunchList}
@@ -41,15 +41,15 @@ class Maker:
     facts : tuple of int
         Capability, multiprocessors, shared memory of each.
     kernels : Kernels
-        Gets the kernels that the lists name.
+        Receives the kernels that the lists name.
     backend : int, optional
-        The number of the backend that makes all products that it can; else as models say.
+        The number of the backend for all products that it supports; models choose by default.
     at_hand : callable, optional
-        From a program to whether its kernel is at hand. Where forms of a kernel differ little, the
-        lists have one that is.
+        Takes a kernel's program, and returns whether that kernel is available. If variants of a
+        kernel differ little, the lists use an available one.
     """
 
-    _lock = threading.Lock()  # executors see one phantom GPU at a time
+    _lock = threading.Lock()  # executors use one phantom GPU at a time
 
     def __init__(self, facts, kernels, backend=None, at_hand=None):
         self.facts = facts
@@ -79,7 +79,7 @@ class Maker:
             self._lock.release()
 
     def make(self, call, places):
-        """Return the LaunchList of a BoundCall; ProgramError where no list can hold it."""
+        """Return the LaunchList of a BoundCall; ProgramError if no list can represent it."""
         known = {}
 
         def number(function):
@@ -100,14 +100,15 @@ class Site(NamedTuple):
     Attributes
     ----------
     inner : Binding
-        Whose call it is.
+        The binding or region that contains the call.
     number : int
+        The index of the call in `inner`.
     alignments : list of int
-        Of the pieces of `inner`.
+        The alignments of the pieces of `inner`.
     origin : int
-        Where the arena of `inner` begins in the arena of the binding.
+        The offset of the arena of `inner` in the arena of the binding.
     stream : int
-        That of the call of the binding.
+        The stream of the binding's call that contains it.
     """
 
     inner: Binding
@@ -123,9 +124,9 @@ class Site(NamedTuple):
 
 
 def sites_of(binding):
-    """Yield the Sites of a binding, those in regions included, whose work a list can hold.
+    """Yield the Sites of a binding, including those in regions, that launch lists can represent.
 
-    These are all that write something, but for calls that another library computes.
+    These are all calls that write elements, except calls that another library computes.
     """
     alignments = [
         INPUT_ALIGNMENT if piece.kind == "input" else PIECE_ALIGNMENT for piece in binding.pieces
@@ -146,7 +147,7 @@ def _sites(site, call):
 
 
 def _inside(region):
-    """The alignments of a region's pieces: what it is given may be an element of an array."""
+    """Return the alignments of a region's pieces; its arguments may be elements of an array."""
     found = []
     for piece in region.pieces:
         if piece.kind in ("input", "output"):
@@ -157,7 +158,7 @@ def _inside(region):
 
 
 def without_kernels(binding, setter):
-    """Have the control flow of a binding copy and count without kernels that were not compiled.
+    """Make the control flow of a binding copy and count without kernels, which are not compiled.
 
     `setter` is the handle of the program's kernel that sets conditions, or 0.
     """
@@ -169,7 +170,7 @@ def without_kernels(binding, setter):
 
 
 def fill_lists(lists, maker, binding):
-    """Add the launch lists of all calls of a binding that are not in `lists`."""
+    """Add the launch lists of all calls of a binding that are missing in `lists`."""
     for site in sites_of(binding):
         places = places_of(site.call, site.alignments)
         if places.key not in lists:
@@ -181,19 +182,19 @@ def _whole(nbytes):
 
 
 def give_lists(binding, bound, functions, setter=0):
-    """Give the calls of a binding their launch lists, and the arena their scratch.
+    """Give the calls of a binding their launch lists, and enlarge the arena by their scratch.
 
     Parameters
     ----------
     binding : Binding
     bound : list of (Site, CallPlaces, LaunchList)
     functions : callable
-        From a LaunchList to its kernels by their numbers.
+        Takes a LaunchList, and returns {number of a kernel: handle}.
     setter : int
-        The handle of the kernel that sets conditions, where there is one.
+        The handle of the kernel that sets conditions, or 0.
     """
     most = max([_whole(launches.scratch_nbytes) for _site, _places, launches in bound], default=0)
-    # Each stream has scratch of its own behind the arena; one call at a time uses it.
+    # Each stream has its own scratch after the arena; one call at a time uses it.
     lanes = {number: at for at, number in enumerate(dict.fromkeys(binding.streams))}
     start = _whole(binding.arena_nbytes)
     for site, places, launches in bound:
@@ -212,16 +213,16 @@ def give_lists(binding, bound, functions, setter=0):
 
 
 def listed_calls(function, sizes, lists):
-    """Return the calls of a function at sizes with their LaunchLists, where all have one."""
+    """Return [(call, LaunchList)] of a function at sizes; empty if a call has no list."""
     sites = list(sites_of(bind(function, sizes)))
     found = [(site.call, lists.get(places_of(site.call, site.alignments).key)) for site in sites]
     return [] if any(launches is None for _call, launches in found) else found
 
 
 def bound_without_device(function, sizes, lists):
-    """Return the Binding of a function for sizes, its calls with lists of a target.
+    """Return the Binding of a function for sizes, with the launch lists of a target.
 
-    None where one of its calls has no list there.
+    Returns None if one of its calls has no list.
     """
     binding = bind(function, sizes)
     if binding.has_waits:
@@ -248,7 +249,7 @@ class DeviceLists:
         self.kernels = ahead.kernels
         self.code = DeviceCode(ahead.kernels, device)
         self.lists = {}
-        #: How many calls had their list in the program, and how many were made on a phantom GPU.
+        #: The number of lists that were in the program, and of those made on a phantom GPU.
         self.found = self.made = 0
         for target, lists in ahead.lists.items():
             if target.facts == self.facts:
@@ -256,7 +257,7 @@ class DeviceLists:
         self.checked = set()
 
     def apply(self, binding):
-        """Give the calls of a binding their launch lists, and the arena their scratch."""
+        """Give the calls of a binding their launch lists, and enlarge the arena."""
         sites = [(site, places_of(site.call, site.alignments)) for site in sites_of(binding)]
         missing = {places.key: (site, places) for site, places in sites}
         missing = {key: one for key, one in missing.items() if key not in self.lists}
@@ -270,7 +271,7 @@ class DeviceLists:
         give_lists(binding, bound, self._functions, self.setter(binding))
 
     def setter(self, binding):
-        """The handle of the kernel that sets conditions; 0: none is needed, or there is none."""
+        """Return the handle of the kernel that sets conditions; 0 if unneeded or missing."""
         number = self.kernels.by_source.get(source_of(condition()))
         if not binding.has_conditions or number is None or not self.code.has_image(number):
             return 0
@@ -281,8 +282,8 @@ class DeviceLists:
         if places.key not in self.checked:
             if not launches.check(len(self.kernels), places.reaches):
                 where = site.call.line or site.call.row.name
-                got = Described("launches outside of their memory")
-                raise argument_error(ProgramFileError, where, got, "launches inside of it")
+                got = Described("launches outside their memory")
+                raise argument_error(ProgramFileError, where, got, "launches inside their memory")
             self.checked.add(places.key)
             self.found += 1
         return launches

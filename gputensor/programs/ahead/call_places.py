@@ -1,8 +1,8 @@
-"""Where a bound call has its memory, as far as that decides its work; two places for a phantom GPU.
+"""The places of a bound call's memory as far as they affect its work, and addresses to record it.
 
-Operands of one piece that overlap stay as they lie to each other; all others may be anywhere. Of an
-address counts what it is a multiple of. So equal calls of many layers, whatever their arena looks
-like, have one key, and what was kept for the key serves them all.
+Overlapping operands of one piece keep their relative places; all others may be anywhere. Only the
+alignment of an address matters. So equal calls of many layers have the same key, for any layout of
+the arena, and one launch list serves all of them.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ __all__ = ["INPUT_ALIGNMENT", "PIECE_ALIGNMENT", "CallPlaces", "places_of"]
 ITEMSIZES = {row.name: row.itemsize for row in DTYPES}
 PIECE_ALIGNMENT = 256  # of the arena, weights, states and results
 INPUT_ALIGNMENT = 16
-_FIRST, _SECOND = 1 << 52, 3 << 52  # where no memory of a process is
+_FIRST, _SECOND = 1 << 52, 3 << 52  # addresses that no process uses
 _GAP = 1 << 20
 
 
 class Group(NamedTuple):
-    """Operands of one piece that overlap: bytes of the piece, and the arguments."""
+    """Overlapping operands of one piece: a range of bytes, and the indices of arguments."""
 
     piece: int
     low: int
@@ -32,20 +32,20 @@ class Group(NamedTuple):
 
 
 class CallPlaces(NamedTuple):
-    """What a phantom GPU is given for a call, and how its results are found again.
+    """The arguments of a call for a phantom GPU, and the places of their memory.
 
     Attributes
     ----------
     key : str
-        Equal for calls that are the same work elsewhere.
+        Equal for calls that are the same work at other places.
     first, second : tuple
-        The arguments with all memory at other addresses.
+        The arguments at two sets of addresses.
     spans : tuple
-        As `launches.record` takes them.
+        In the form of `launches.record`.
     reaches : tuple
-        As `LaunchList.check` takes them.
+        In the form of `LaunchList.check`.
     alignments : tuple of int
-        Of what the address of each argument has to be a multiple; 0 for what is no memory.
+        The required alignment of each argument's address; 0 for arguments that are not memory.
     """
 
     key: str
@@ -63,7 +63,7 @@ def places_of(call, alignments):
     ----------
     call : BoundCall
     alignments : sequence of int
-        Of what the address of each piece is a multiple, 256 at most.
+        The alignment of each piece's address, at most 256.
     """
     groups = _groups(call)
     arguments = {"first": list(call.arguments), "second": list(call.arguments)}
@@ -73,7 +73,7 @@ def places_of(call, alignments):
     offsets = {at: offset for at, _piece, offset in call.patches}
     place = 0
     for number, group in enumerate(groups):
-        # What the piece's address is a multiple of, and no more.
+        # The address has exactly the alignment of the piece plus its offset.
         rest = (alignments[group.piece] + group.low) % PIECE_ALIGNMENT
         first = _FIRST + place + rest
         second = _SECOND + place + rest + (number + 1) * 2 * _GAP
@@ -101,7 +101,7 @@ def places_of(call, alignments):
 
 
 def _groups(call):
-    """The groups of a call's operands, in the order of their first arguments."""
+    """Return the groups of a call's operands, in the order of their first arguments."""
     ranges = []
     for at, piece, offset in call.patches:
         low, high = _bytes_of(call.arguments[at])
@@ -120,7 +120,7 @@ def _groups(call):
 
 
 def _bytes_of(operand):
-    """The bytes of an operand around its address: the lowest, and one past the highest."""
+    """Return the range of an operand's bytes relative to its address."""
     if 0 in operand.shape:
         return 0, 0
     itemsize = ITEMSIZES[operand.dtype]
@@ -136,7 +136,7 @@ def _multiple(address):
 
 
 def _shown(argument):
-    """An argument without its address."""
+    """Return an argument without its address."""
     if type(argument) is not CallOperand:
         return argument
     if argument.shape is None:

@@ -1,7 +1,7 @@
-"""The kernels of a program: what NVRTC compiles for targets, and what a device loads.
+"""The kernels of a program: compiled by NVRTC for targets, and loaded on devices.
 
-A kernel is known by its source. Its images come from NVRTC when a program is compiled, from the
-program's file later. A file that has no image for a device leaves it to NVRTC, where there is one.
+A kernel is identified by its source. Its images come from NVRTC when a program is compiled, and
+from the program's file later. Without an image for a device, NVRTC compiles one there if it can.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from gputensor.programs.ahead.watcher import Watcher
 __all__ = ["DeviceCode", "FileImage", "Image", "Kernel", "Kernels", "images_made"]
 
 
-#: Called with the number of images compiled so far, and of all, after each.
+#: Called after each image with the number compiled so far, and the total number.
 images_made = Watcher("images")
 
 
 class Image:
-    """A cubin, or PTX that ends with a zero byte; `sha256` as computed."""
+    """A cubin, or PTX that ends with a zero byte; `sha256` is computed."""
 
     def __init__(self, content):
         self.content = content
@@ -36,7 +36,7 @@ class Image:
 
     @property
     def nbytes(self):
-        """Its size."""
+        """The size in bytes."""
         return len(self.content)
 
     def data(self):
@@ -45,17 +45,17 @@ class Image:
 
 
 class FileImage:
-    """The same in an entry of a file, which `data` checks; `sha256` as declared.
+    """An image in an entry of a file, which `data` checks; `sha256` is the declared hash.
 
     Parameters
     ----------
     name : str
-        Of the entry: ``kernel.N.sm_90``, ``kernel.N.compute_90``.
+        The name of the entry: ``kernel.N.sm_90``, ``kernel.N.compute_90``.
     content : bytes-like
-        As the file has it.
+        The bytes in the file.
     sha256 : str
     packed_nbytes : int or None
-        The size of what the file has as a zlib stream.
+        The decompressed size if the entry is a zlib stream.
     """
 
     def __init__(self, name, content, sha256, packed_nbytes):
@@ -66,24 +66,25 @@ class FileImage:
 
     @property
     def nbytes(self):
-        """Its size, as declared."""
+        """The declared size in bytes."""
         return len(self.content) if self.packed_nbytes is None else self.packed_nbytes
 
     def data(self):
-        """Return the bytes; ProgramFileError where they are not those that the file declares."""
+        """Return the bytes; ProgramFileError if they do not have the declared size and hash."""
         found = unpacked(self.name, self.content, self.packed_nbytes)
         if hashlib.sha256(found).hexdigest() != self.sha256:
             raise ProgramFileError(f"{self.name}: got other bytes; expected those of its SHA-256")
         is_ptx = self.name.rpartition(".")[2].startswith("compute")
         if not found or (is_ptx and found[-1]):
             got = Described(f"{len(found)} bytes")
-            raise argument_error(ProgramFileError, self.name, got, "code; PTX ends with a zero")
+            rule = "device code (PTX must end with a zero byte)"
+            raise argument_error(ProgramFileError, self.name, got, rule)
         return found
 
 
 @dataclass
 class Kernel:
-    """One kernel; `program` is None where it came from a file."""
+    """One kernel; `program` is None for a kernel from a file."""
 
     entry: str
     source: str  # SHA-256 of text and options
@@ -93,13 +94,13 @@ class Kernel:
 
 @functools.lru_cache(maxsize=4096)
 def source_of(program):
-    """Return what a kernel is known by."""
+    """Return the hash that identifies a kernel: of its entry point, options and text."""
     text = repr((program.entry, program.options, program.text()))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 class Kernels:
-    """All kernels of a program, in order; launch lists name them by their numbers."""
+    """All kernels of a program, in order; launch lists refer to them by number."""
 
     def __init__(self, kernels=()):
         self.all = list(kernels)
@@ -110,12 +111,12 @@ class Kernels:
         return len(self.all)
 
     def find(self, program):
-        """Return the number of a program's kernel; None where there is none."""
+        """Return the number of a program's kernel, or None if there is none."""
         number = self.by_program.get(program)
         return self.by_source.get(source_of(program)) if number is None else number
 
     def number_of(self, program):
-        """Return the number of a program's kernel, which is added where it is new."""
+        """Return the number of a program's kernel; a new kernel is added."""
         number = self.by_program.get(program)
         if number is None:
             source = source_of(program)
@@ -128,12 +129,12 @@ class Kernels:
         return number
 
     def compile(self, wanted):
-        """Make the images that are missing.
+        """Compile missing images.
 
         Parameters
         ----------
         wanted : iterable of (int, str)
-            Numbers of kernels, and ``"sm_90"`` or ``"compute_90"``.
+            Numbers of kernels, with ``"sm_90"`` or ``"compute_90"``.
         """
         missing = [
             (self.all[number], target)
@@ -146,7 +147,7 @@ class Kernels:
             return Image(images.image_of(kernel.program, target))
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            # In the order of `wanted`, so that files are the same each time.
+            # In the order of `wanted`, so that files are reproducible.
             made = zip(missing, pool.map(make, missing), strict=True)
             for done, ((kernel, target), image) in enumerate(made, 1):
                 kernel.images[target] = image
@@ -156,8 +157,8 @@ class Kernels:
 def image_for(kernel, capability):
     """Return the image of a kernel that a device of this capability runs, or None.
 
-    A cubin runs on its own capability and on later minor ones of the same generation; PTX on all
-    later ones.
+    A cubin runs on its own capability and on later minor versions of the same generation; PTX on
+    all later ones.
     """
     best = None
     for name, image in kernel.images.items():
@@ -179,10 +180,10 @@ class DeviceCode:
         self.kernels = kernels
         self.device = device
         self.capability = device_facts_of(device)[0]
-        self.loaded = {}  # number -> (handle, dynamic shared memory that is allowed)
+        self.loaded = {}  # number -> (handle, allowed dynamic shared memory)
 
     def function(self, number, shared_nbytes):
-        """Return the handle of a kernel that may ask for so much dynamic shared memory."""
+        """Return the handle of a kernel that may use this much dynamic shared memory."""
         handle, allowed = self.loaded.get(number) or (self._load(number), 0)
         if shared_nbytes > allowed:
             allow_shared(self.device, handle, shared_nbytes)
@@ -190,11 +191,11 @@ class DeviceCode:
         return handle
 
     def has_image(self, number):
-        """Whether the program has a kernel as the device runs it."""
+        """Whether the program has an image of a kernel for the device."""
         return image_for(self.kernels.all[number], self.capability) is not None
 
     def has_program(self, program):
-        """Whether the kernel of a program needs no compiler."""
+        """Whether the kernel of a program is available without a compiler."""
         number = self.kernels.find(program)
         return number is not None and self.has_image(number)
 
@@ -209,7 +210,8 @@ class DeviceCode:
         if kernel.program is None:
             names = ", ".join(kernel.images) or "none"
             got = Described(f"a kernel for {names}")
-            raise argument_error(DeviceError, "program", got, f"one for sm_{self.capability}")
+            rule = f"a kernel for sm_{self.capability}"
+            raise argument_error(DeviceError, "program", got, rule)
         name = f"sm_{self.capability}"
         kernel.images[name] = Image(images.image_of(kernel.program, name))
         return kernel.images[name]

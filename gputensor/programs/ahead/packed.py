@@ -1,8 +1,8 @@
-"""Kernels, launches and steps in a program's file: zlib streams where that makes them smaller.
+"""Kernels, launches and steps in a program's file: zlib streams if these are smaller.
 
-The JSON has the size of each as it was, under ``packed`` by the name of its entry; an entry that is
-not named there is stored as it is. Hashes are those of the plain bytes. The JSON of such a program
-is a stream itself; its size is in the metadata, and its hash that of the stream.
+The JSON has the decompressed size of each under ``packed``, by the name of its entry; an entry that
+is not named there is not compressed. Hashes are those of the decompressed bytes. The JSON of such a
+program is a stream too; its size is in the metadata, and its hash is that of the stream.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LEVEL = 9
 
 
 def packed(content):
-    """Return the zlib stream of bytes, or None where it would not be smaller."""
+    """Return the zlib stream of bytes, or None if it would not be smaller."""
     if len(content) > MOST_NBYTES:
         return None
     made = zlib.compress(content, _LEVEL)
@@ -32,14 +32,15 @@ def unpacked(name, content, nbytes):
     ----------
     name : str
     content : bytes-like
-        As the file has it.
+        The bytes in the file.
     nbytes : int or None
-        The size that the file declares; no more is ever made. None: it is stored as it is.
+        The decompressed size that the file declares, which limits the memory. None if the entry is
+        not compressed.
 
     Raises
     ------
     ProgramFileError
-        The content is no such stream, or has another size.
+        If the content is not a valid stream, or has another decompressed size.
     """
     if nbytes is None:
         return bytes(content)

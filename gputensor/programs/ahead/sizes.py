@@ -1,9 +1,9 @@
 """The sizes for which a function with dims is bound ahead.
 
-Launches are kept for powers of two and both ends of each dim. Another size is bound at its first
-call, from kernels that are there: kernels take sizes as parameters, and their variants depend on
-how large a size is, by powers of two, and on what divides it. So kernels are also made for sizes
-below each power of two that divide by 1, 2 and 4 only, where those of the kept launches do not do.
+Launches are stored for powers of two and both ends of each dim. Another size is bound at its first
+call, with stored kernels: kernels take sizes as parameters, and their variants depend on the
+magnitude of a size, in powers of two, and on its divisors. So kernels are also made for sizes below
+each power of two that are divisible by 1, 2 and 4 only, unless the stored launches contain them.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ MOST = 64  # combinations of sizes
 
 
 def launch_sizes(function):
-    """Return the sizes of a function's dims whose launches are kept, as dicts.
+    """Return the sizes of a function's dims whose launches are stored, as dicts.
 
-    A function without dims has one, empty.
+    A function without dims has one empty dict.
 
     >>> from gputensor.programs.dims import Dim
     >>> from gputensor.programs.function import Function
@@ -29,7 +29,7 @@ def launch_sizes(function):
 
 
 def kernel_sizes(function):
-    """Return further sizes whose kernels are kept.
+    """Return further sizes whose kernels are stored.
 
     >>> from gputensor.programs.dims import Dim
     >>> from gputensor.programs.function import Function
@@ -50,7 +50,7 @@ def _combined(dims, columns):
     if count <= MOST:
         rows = itertools.product(*columns)
     else:
-        # Each size of each dim, and the ends of all together: no combination of rare ones.
+        # Each size of each dim, and combinations of the ends of all dims.
         longest = max(map(len, columns))
         rows = [[column[at % len(column)] for column in columns] for at in range(longest)]
         rows += itertools.islice(itertools.product(*[(c[0], c[-1]) for c in columns]), MOST)
@@ -58,7 +58,7 @@ def _combined(dims, columns):
 
 
 def _ends(dim):
-    """The range of a dim in units of its multiple."""
+    """Return the range of a dim in units of its multiple."""
     return -(-dim.least // dim.multiple), dim.most // dim.multiple
 
 
@@ -78,7 +78,7 @@ def _between(dim):
             if size > power // 2:
                 found.add(size)
         if power >= 16 and power & (power - 1) == 0:
-            # Models choose forms of kernels by how a size fills the device.
+            # Models choose variants of kernels by how well a size fills the device.
             found.update([power + 1, *(power * eighths // 8 for eighths in range(9, 16))])
     found = {size for size in found - known if low <= size <= high}
     return [size * dim.multiple for size in sorted(found)]

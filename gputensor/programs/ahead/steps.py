@@ -1,4 +1,4 @@
-"""A binding as steps (launches/steps.h): a whole function, for callers without Python."""
+"""Converts a binding to steps (launches/steps.h): a whole function, for callers without Python."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NUMBERS = {"fori_loop": ("lower", "upper"), "scan": ("length", "carry", "revers
 
 
 def fixed_of(binding):
-    """Return the pieces behind arena, inputs and outputs, as pairs of a kind and a name.
+    """Return the pieces after arena, inputs and outputs, as pairs of a kind and a name.
 
     These are the weights and states of the function, then the weights that regions read.
     """
@@ -29,7 +29,7 @@ def launches_of(binding):
     """Return the StepLaunches of a binding whose calls have launch lists, on a device."""
     if binding.has_waits:
         got = Described("a call that another library computes")
-        raise argument_error(ValueError, "function", got, "calls that have launches")
+        raise argument_error(ValueError, "function", got, "calls with launches")
     rows, numbers, sizes = [], {}, {}
 
     def number(row):
@@ -58,7 +58,7 @@ def steps_of(binding, number):
     ----------
     binding : Binding
     number : callable
-        From the LaunchRow of a call to the number of its list.
+        Takes the LaunchRow of a call, and returns the number of its list.
     """
     first = len(binding.pieces)
     fixed = {name: first + at for at, name in enumerate(binding.region_weights)}

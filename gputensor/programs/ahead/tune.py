@@ -1,10 +1,10 @@
-"""Products of a program, chosen by measurement on the GPU at hand, with what follows them.
+"""Tuning: chooses backends for the products of a program by measurement on this machine's GPU.
 
-A product's call is one launch list: the product, and what the call does behind it (a bias, an
-activation, a sum), in a library's epilogue, in our kernel, or in a kernel of its own. `tune` makes
-that list by each backend on a phantom GPU, times the lists in turn, and puts the quickest in the
-place of the one that models chose. So the choice is in the program's file, for the target with the
-facts of this GPU, and nothing is measured where it runs.
+A product's call is one launch list: the product and its epilogue (a bias, an activation, a sum), in
+a library's epilogue, in our kernel, or in a separate kernel. `tune` makes that list with each
+backend on a phantom GPU, times the lists in turn, and replaces the list that models chose by the
+fastest. So the program's file contains the choice for the target with the facts of this GPU, and no
+measurement is needed when it runs.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ __all__ = ["Tuned", "tune"]
 
 SECONDS = 30.0
 ROUNDS = 5
-REPEATS = 20  # calls of a graph
+REPEATS = 20  # calls in a graph
 REPLAYS = 5  # of a graph in a round
-GAIN = 0.98  # what another list must take of the time of the models' one
-COLD = 1 << 27  # bytes of operands that take turns, so that no cache holds them
+GAIN = 0.98  # another list must take at most this share of the time of the models' list
+COLD = 1 << 27  # bytes of operands that are used in turn, more than caches hold
 MOST_PLACES = 16
 
 
 class Tuned(NamedTuple):
-    """A product that was timed: the backend whose list is the quickest, or "models"."""
+    """A timed product, with the backend of the fastest list, or "models"."""
 
     line: str
     backend: str
     seconds: float
-    before: float  # by the list that was there
+    before: float  # seconds of the previous list
 
 
 class _Product(NamedTuple):
@@ -63,24 +63,30 @@ def tune(data, device, seconds=SECONDS):
     Parameters
     ----------
     data : ProgramData
-        With launches for a target that has the facts of the GPU. Its lists change, and it notes in
-        its metadata what was chosen, where and with which library.
+        It has launches for a target with the facts of the GPU. Its lists are replaced, and its
+        metadata records the choices, the target and the versions of libraries.
     device : int
     seconds : float, optional
-        No further product is timed after so many; those left keep their lists.
+        After this time no further product is timed; the remaining products keep their lists.
 
     Returns
     -------
     list of Tuned
-        One for each product that was timed.
+        One for each timed product.
+
+    Raises
+    ------
+    ValueError
+        For a host device, and a program without launches for the GPU.
     """
     if device < 0:
-        raise argument_error(ValueError, "device", Described("the host device"), "a GPU at hand")
+        raise argument_error(ValueError, "device", Described("a host device"), "a GPU")
     facts = device_facts_of(device)
     targets = [] if data.ahead is None else [one for one in data.ahead.lists if one.facts == facts]
     if not targets:
         rule = "a program with launches for this GPU (--target=native)"
-        raise argument_error(ValueError, "program", Described("one without"), rule)
+        got = Described("a program without launches for it")
+        raise argument_error(ValueError, "program", got, rule)
     deadline = time.monotonic() + seconds
     lists = data.ahead.lists[targets[0]]
     products = list(products_of(data.functions.values(), lists))
@@ -108,7 +114,7 @@ def tune(data, device, seconds=SECONDS):
 
 
 def products_of(functions, lists):
-    """Yield the products that have a list, each key once."""
+    """Yield the products that have a list, one for each key."""
     seen = set()
     for function in functions:
         for sizes in launch_sizes(function):
@@ -122,7 +128,7 @@ def products_of(functions, lists):
 
 
 def candidates_of(products, lists, facts, kernels):
-    """The different lists of each product, by key and by the name of a backend."""
+    """Return the distinct lists of each product, by key and by the name of a backend."""
     found = {one.key: {"models": lists[one.key]} for one in products}
     for row in sorted(backend_table(), key=lambda row: row["number"]):
         with Maker(facts, kernels, row["number"]) as maker:
@@ -138,7 +144,7 @@ def candidates_of(products, lists, facts, kernels):
 
 
 def drop_unused(ahead, known):
-    """Drop the code of kernels behind the first `known` ones that no list launches."""
+    """Drop the images of kernels after the first `known` ones that no list launches."""
     lists = [one for held in ahead.lists.values() for one in held.values()]
     used = {number for one in lists for number in one.kernels}
     for number in range(known, len(ahead.kernels)):
@@ -156,7 +162,7 @@ class Bench:
         self.rng = np.random.default_rng(1)
 
     def times(self, product, candidates):
-        """Seconds of one launch of each list, by the names of the candidates."""
+        """Return the seconds of one launch of each list, by the names of the candidates."""
         scratch = max(one.scratch_nbytes for one in candidates.values())
         nbytes = scratch + sum(span[4] for span in product.places.spans)
         count = max(1, min(MOST_PLACES, COLD // max(nbytes, 1)))
@@ -170,14 +176,14 @@ class Bench:
                 for _ in range(REPLAYS):
                     replay()
                 self.stream.synchronize()
-                if number:  # the first one warms up
+                if number:  # the first round warms up
                     found[name].append((time.perf_counter() - start) / REPLAYS / REPEATS)
         return {name: statistics.median(times) for name, times in found.items()}
 
     def memory(self, product, scratch):
-        """New memory for the spans of a product's operands, and its scratch.
+        """Return new memory for the spans of a product's operands, and its scratch.
 
-        Its bytes are moderate numbers in each dtype of floats.
+        Its bytes represent moderate numbers in each floating-point dtype.
         """
         sizes = [max(1, span[4]) for span in product.places.spans] + [max(1, scratch)]
         held = []
@@ -187,7 +193,7 @@ class Bench:
         return held
 
     def captured(self, product, launches, held):
-        """A graph of launches at all places, in turn."""
+        """Return the replay of a graph of launches at all places, in turn."""
         functions = {n: self.code.function(n, shared) for n, shared in launches.kernels.items()}
         row = LaunchRow(product.call.row, launches, functions, (*product.places.alignments, 0))
         calls = []
@@ -204,7 +210,7 @@ class Bench:
 
 
 def placed(places, memory):
-    """The arguments of a call, its operands in these pieces of memory."""
+    """Return the arguments of a call with its operands in these pieces of memory."""
     moved, spans = [], list(zip(places.spans, memory[:-1], strict=True))
     for argument in places.first:
         if type(argument) is CallOperand and argument.shape is not None:

@@ -1,4 +1,4 @@
-"""Watchers: functions that follow the work of this thread for the time of a block."""
+"""Watchers: functions that observe the work of this thread during a `with` block."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Watcher"]
 
 
 class Watcher:
-    """A place for a function, which is called with each step of some work.
+    """Calls the current function, if there is one, with each step of some work.
 
     >>> steps = Watcher("steps")
     >>> with steps.watching(print):
@@ -23,7 +23,7 @@ class Watcher:
 
     @contextmanager
     def watching(self, function):
-        """Have `function` called at each step, in this thread, inside the block."""
+        """Call `function` at each step, in this thread, inside the block."""
         token = self._function.set(function)
         try:
             yield

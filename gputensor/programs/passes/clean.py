@@ -60,17 +60,17 @@ def drop_unread_constants(program):
 
 
 class Clean:
-    """The pass at work on one function; `split` makes another pass of it.
+    """The pass over one function; `split` is a subclass.
 
     Attributes
     ----------
     values : list of Value
-        Those of the function; new ones are added behind them.
+        The values of the function; new ones are appended.
     now : dict
-        From a value to the equal one that its readers read instead.
+        Value -> the equal value that its readers read instead.
     """
 
-    #: Of the values that a call may read to be made now.
+    #: Kinds of values that a folded call may read.
     kinds = ("constant",)
 
     def __init__(self, function, weights, compute):
@@ -82,7 +82,7 @@ class Clean:
         self.outputs = {item.operand.value for item in function.outputs}
 
     def inside(self, region):
-        """The function of a region after the pass."""
+        """Return a region after the pass."""
         return clean(region, self.weights, self.compute)
 
     def run(self):
@@ -160,7 +160,7 @@ class Clean:
         return True
 
     def is_constant(self, call):
-        """Whether a call reads nothing but values of `kinds`, and makes no more than it reads."""
+        """Whether a call reads only values of `kinds`, and makes no more bytes than it reads."""
         read = 0
         for operand in call.reads:
             if isinstance(operand, Operand):

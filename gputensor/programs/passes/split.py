@@ -1,7 +1,7 @@
-"""The pass that makes calls of weights alone once: their results are weights themselves.
+"""The pass that computes calls of weights once; their results become weights.
 
-Casts, transposes and relayouts of weights are such calls, and in a program that may round
-otherwise all element-wise work and reductions of them.
+Casts, transposes and changes of layout of weights are such calls. If a program need not equal eager
+execution bit for bit, so are all element-wise calls and reductions of weights.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ __all__ = ["split"]
 
 
 def split(function, weights, compute, made):
-    """Return a function without calls that depend on weights alone.
+    """Return a function without calls that depend only on weights.
 
     Parameters
     ----------
     function : Function
-        It is not changed.
+        Not modified.
     weights : dict
         The weights of the program by name; results are added as ``NAME.prepared``.
     compute : callable
-        As that of `clean`.
+        As for `clean`.
     made : dict
-        What was computed so far, so that functions share it.
+        The results so far, which functions share.
 
     Returns
     -------
@@ -64,7 +64,7 @@ class _Split(Clean):
         return bool(found)
 
     def computed(self, call, names):
-        """The names of new weights, for what a call writes; none where it is left alone."""
+        """Return the names of new weights for the results of a call; empty if not computed."""
         results = self.compute(call, [self.elements(read) for read in call.reads])
         first = next(name for name in names if name and not name.startswith("constant."))
         found = []

@@ -209,7 +209,7 @@ def test_memory_that_a_call_keeps_is_found():
             device, stream, (*arguments[:3], arguments[3].at(kept[0].data_ptr()), arguments[4])
         )
 
-    with pytest.raises(ProgramError, match="memory that it kept from an earlier call"):
+    with pytest.raises(ProgramError, match="memory kept from an earlier call"):
         make_faulty(with_own_memory)
     kept.clear()
 

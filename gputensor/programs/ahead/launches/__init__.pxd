@@ -1,4 +1,4 @@
-# What other rooms may call of programs/ahead/launches.
+# The interface of programs/ahead/launches for other rooms.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libcpp cimport bool as cpp_bool
@@ -49,13 +49,13 @@ cdef extern from "gputensor/programs/ahead/launches/step_calls.h" namespace "gpu
 
     int run_steps(const Steps& steps, StepCalls calls, const uint64_t* addresses)
 
-# The work of a whole function, made from the calls of a binding (steps.pxi).
+# The steps of a whole function, made from the calls of a binding (steps.pxi).
 cdef class StepLaunches:
     cdef Steps c
     cdef list rows
-    cdef vector[void*] lists            # the same, read without the GIL
-    # Queues it at the addresses of its pieces; the status of the call that the driver refused, or
-    # PRODUCT_FAILED, for the exception `product_problem`.
+    cdef vector[void*] lists            # the same, for use without the GIL
+    # Queues the function at the addresses of its pieces. Returns the status of a call that the
+    # driver refused, or PRODUCT_FAILED for the exception `product_problem`.
     cdef status_t run(self, int device, uint64_t stream,
                       const uint64_t* addresses) noexcept nogil
 
@@ -73,6 +73,6 @@ cdef class LaunchRow:
     cdef readonly str name
     cdef readonly object row
     cdef readonly LaunchList launches
-    cdef vector[uint64_t] functions     # of each record
+    cdef vector[uint64_t] functions     # the handle for each record
     cdef tuple alignments
     cdef int launch(self, int device, uint64_t stream, const uint64_t* addresses) except -1

@@ -1,4 +1,5 @@
-# Launch lists: the work of one call in binary form, made on a phantom GPU, launched on a real one.
+# Launch lists: the work of one call in binary form, recorded on a phantom GPU and launched on a
+# real one.
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize

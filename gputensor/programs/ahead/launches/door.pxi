@@ -1,15 +1,15 @@
-"""LaunchRow: a call bound ahead, with the door of a row. Modules of device code, by their bytes."""
+"""LaunchRow: a call bound ahead, with the door of a row. Modules of device code, loaded once."""
 
 cdef dict modules = {}      # (device, generation, digest, entry) -> handle of a function
 
 
 def load_function(int device, str digest, bytes image, str entry):
-    """Return the handle of a kernel of an image, loaded once; modules stay for the process.
+    """Return the handle of a kernel of an image. A module is loaded once and never unloaded.
 
     Parameters
     ----------
     digest : str
-        The SHA-256 of the image, which the caller has computed.
+        The SHA-256 of the image, computed by the caller.
     """
     cdef Driver* driver = driver_open(device)
     cdef tuple key = (device, device_generation(device), digest, entry)
@@ -31,7 +31,7 @@ def load_function(int device, str digest, bytes image, str entry):
 
 
 def allow_shared(int device, uint64_t function, int nbytes):
-    """Permit launches of a kernel with so much dynamic shared memory."""
+    """Permit launches of a kernel with this much dynamic shared memory."""
     cdef Driver* driver = driver_open(device)
     cdef status_t status = driver.function_allow_shared(driver.self, function, nbytes)
     raise_for_status(status, "function_allow_shared", f"with {nbytes} bytes")
@@ -39,17 +39,17 @@ def allow_shared(int device, uint64_t function, int nbytes):
 
 @cython.final
 cdef class LaunchRow:
-    """A row of the registry for one call that was bound ahead: its door launches what was kept.
+    """A row of the registry for one call that was bound ahead: its door launches the list.
 
     Parameters
     ----------
     row : Row
-        The call's own, whose door takes operands that lie worse than the list was made for.
+        The call's own row, whose door is used for operands of less alignment than in the list.
     launches : LaunchList
     functions : dict
-        From the numbers of its kernels to handles on the device.
+        Number of a kernel -> its handle on the device.
     alignments : tuple of int
-        Of what each argument's address is a multiple; 0 for what is no memory.
+        The alignment of each argument's address; 0 for arguments that are not memory.
     """
 
     def __cinit__(self, row, LaunchList launches not None, dict functions, tuple alignments):
@@ -64,7 +64,7 @@ cdef class LaunchRow:
 
     @property
     def waits(self):
-        """Whether the host waits in the call: a launch list never has it wait."""
+        """Whether the host waits in the call; it never does for a launch list."""
         return False
 
     def door(self, int device, uint64_t stream, tuple arguments):
@@ -107,7 +107,7 @@ cdef class LaunchRow:
 
 
 class BytesRow:
-    """Copies bytes, as the row `elementwise` would, without a kernel."""
+    """Copies bytes like the row `elementwise`, but without a kernel."""
 
     name = "copy"
 
@@ -123,13 +123,13 @@ class BytesRow:
 
 
 class IndexRow:
-    """Writes the index of a turn, as the row `arange` would, without a kernel."""
+    """Writes the index of an iteration like the row `arange`, but without a kernel."""
 
     name = "index"
 
     @staticmethod
     def door(int device, uint64_t stream, tuple arguments):
-        """Queue the two halves of an int64."""
+        """Queue fills of the two halves of an int64."""
         cdef Driver* driver = driver_open(device)
         cdef int64_t value = arguments[0]
         cdef CallOperand out = arguments[2]

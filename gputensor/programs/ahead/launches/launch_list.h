@@ -1,10 +1,10 @@
-// The work of one call in binary form: records, their parameters, and where these hold addresses.
+// The work of one call in binary form: records, their parameters, and patches for addresses in these.
 //
-// A list is made by comparing two records of the same call, made on a phantom GPU with every span of
-// memory elsewhere: a word that moved by the distance of a span is an address in it, and any other
-// difference is a fault. It is never changed afterwards: a launch copies the parameters of a
-// record and puts the addresses of the spans at hand into the copy. A list may come from a file, so
-// `check` looks at every number before anything is launched.
+// A list is made by comparing two recordings of the same call on a phantom GPU, with every span of
+// memory at other addresses: a word that moved by the distance of a span is an address in it, and any
+// other difference is a fault. A list is immutable: a launch copies the parameters of a record and
+// sets the current addresses of the spans in the copy. A list may come from an untrusted file, so
+// `check` validates every number before any launch.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@
 
 namespace gputensor {
 
-// Memory that a call uses, at its address in either record. A patch names it by `span`, and counts
-// from `shift` bytes before its start.
+// Memory that a call uses, with its address in each recording. A patch refers to it by `span`, with
+// an offset that counts from `shift` bytes before its start.
 struct PlacedSpan {
     uint64_t first, second, nbytes;
     uint32_t span;
@@ -27,16 +27,16 @@ struct PlacedSpan {
 
 enum LaunchFault : int {
     LAUNCH_OK = 0,
-    LAUNCH_REFUSED = 1,    // work that no record can hold
-    LAUNCH_DIFFERS = 2,    // the two records are not of the same work
-    LAUNCH_UNKNOWN = 3,    // a word that no address explains
-    LAUNCH_KEPT = 4,       // an address in memory that the call kept from earlier
-    LAUNCH_DAMAGED = 5     // numbers that no list has
+    LAUNCH_REFUSED = 1,    // work that no record can represent
+    LAUNCH_DIFFERS = 2,    // the two recordings are of different work
+    LAUNCH_UNKNOWN = 3,    // a word that differs and is not an address
+    LAUNCH_KEPT = 4,       // an address in memory that was kept from an earlier call
+    LAUNCH_DAMAGED = 5     // numbers that a list cannot have
 };
 
 class LaunchList {
 public:
-    // What kernel_launch may read beyond the parameters of a record, whatever the kernel declares.
+    // Bytes that kernel_launch may read from the parameters of a record, for any kernel.
     static constexpr size_t MOST_PARAMETERS = 32764;
     static constexpr uint32_t MOST_SHARED = 227 << 10;
 
@@ -72,7 +72,7 @@ public:
         return LAUNCH_OK;
     }
 
-    // `reach` has for each span the bytes below and above its address that a patch may point to.
+    // `reach` has for each span the least and largest offset from its address for a patch.
     int check(size_t kernel_count, size_t product_nbytes,
               const std::vector<std::pair<int64_t, int64_t>>& reach) const {
         uint64_t word = 0, patch = 0;
@@ -94,7 +94,7 @@ public:
         return word == words.size() && patch == patches.size() ? LAUNCH_OK : LAUNCH_DAMAGED;
     }
 
-    // The parameters of a record with these addresses in them; `out` has MOST_PARAMETERS bytes.
+    // Writes the parameters of a record with these addresses to `out`, of MOST_PARAMETERS bytes.
     void fill(const LaunchRecord& record, const uint64_t* addresses, uint64_t* out) const {
         size_t count = word_count(record);
         memcpy(out, words.data() + record.first_word, count * 8);
@@ -140,7 +140,7 @@ private:
         }
     }
 
-    // Whether a copy or fill stays in its spans.
+    // Whether a copy or fill stays inside its spans.
     bool is_inside(const LaunchRecord& record,
                    const std::vector<std::pair<int64_t, int64_t>>& reach) const {
         if (record.kind != LAUNCH_COPY && record.kind != LAUNCH_FILL) return true;

@@ -20,16 +20,17 @@ cdef extern from "gputensor/programs/ahead/launches/launch_list.h" namespace "gp
         LAUNCH_PRODUCT "gputensor::LAUNCH_PRODUCT"
 
 cdef enum:
-    BUFFER_WORDS = 4096         # Records::MOST_PARAMETERS and a little more
+    BUFFER_WORDS = 4096         # slightly more than Records::MOST_PARAMETERS
     SCRATCH_ALIGNMENT = 256
     MOST_ARGUMENTS = 64
 
 FAR = 1 << 60
 
-# By LaunchFault.
+# Texts by LaunchFault.
 FAULTS = (
-    "", "work that no record can hold", "other work each time", "a parameter that is no address",
-    "memory that it kept from an earlier call", "a damaged list",
+    "", "work that no record can represent", "other work each time",
+    "a changed parameter that is not an address", "memory kept from an earlier call",
+    "a damaged list",
 )
 
 
@@ -40,12 +41,12 @@ cdef class LaunchList:
     Attributes
     ----------
     scratch_nbytes : int
-        Memory that the call needs beside its operands.
+        Memory that the call needs in addition to its operands.
     """
 
     @property
     def kernels(self):
-        """The numbers of its kernels, each once -> the dynamic shared memory they may ask for."""
+        """Number of each of its kernels -> the most dynamic shared memory that it uses."""
         cdef LaunchRecord record
         cdef dict found = {}
         for record in self.c.records:
@@ -55,12 +56,12 @@ cdef class LaunchList:
 
     @property
     def kinds(self):
-        """What its records are, in order: ``"kernel"``, ``"copy"``, ``"fill"``, ``"product"``."""
+        """The kinds of its records, in order: "kernel", "copy", "fill" or "product"."""
         cdef LaunchRecord record
         return [("kernel", "copy", "fill", "product")[record.kind] for record in self.c.records]
 
     def to_bytes(self):
-        """Return the list as it is in files."""
+        """Return the list in the form of files."""
         cdef uint64_t[4] header
         cdef size_t records = self.c.records.size() * sizeof(LaunchRecord)
         cdef size_t words = self.c.words.size() * 8
@@ -78,9 +79,9 @@ cdef class LaunchList:
 
     @staticmethod
     def from_bytes(const unsigned char[::1] given not None):
-        """Return a list that `to_bytes` wrote; None where the counts do not fit the bytes.
+        """Return a list that `to_bytes` wrote; None if the counts do not fit the size.
 
-        Nothing else is looked at: `check` does that.
+        `check` validates the other numbers.
         """
         cdef uint64_t[4] header
         cdef LaunchList made
@@ -108,14 +109,14 @@ cdef class LaunchList:
         return made
 
     def check(self, size_t kernel_count, tuple reaches=None):
-        """Whether its numbers are such as a list may have.
+        """Whether all numbers of the list are valid.
 
         Parameters
         ----------
         kernel_count : int
         reaches : tuple of (int, int) or None, optional
-            By argument of the call: the bytes around its address where its memory lies; None for
-            what is no memory. Without it patches may point anywhere.
+            For each argument of the call, the range of its memory relative to its address, or None
+            if it is not memory. Without `reaches`, patches may point anywhere.
         """
         cdef vector[pair[int64_t, int64_t]] reach
         cdef pair[int64_t, int64_t] one
@@ -124,7 +125,7 @@ cdef class LaunchList:
         if self.scratch_nbytes >> 48:
             return False
         for given in [(-FAR, FAR)] * MOST_ARGUMENTS if reaches is None else reaches:
-            # Nothing lies between 1 and 0.
+            # The range from 1 to 0 is empty.
             one.first, one.second = (1, 0) if given is None else given
             reach.push_back(one)
         one.first, one.second = self.scratch_nbytes == 0, <int64_t>self.scratch_nbytes
@@ -139,7 +140,7 @@ cdef class LaunchList:
         return True
 
     cdef bint moves_addresses(self, const LaunchRecord* record) noexcept:
-        """Whether all patches of a product are of its addresses, from `a` to `scale_b`."""
+        """Whether all patches of a product patch its addresses, from `a` to `scale_b`."""
         cdef Product product
         cdef size_t first = (<size_t>&product.a - <size_t>&product) // 8
         cdef size_t last = (<size_t>&product.scale_b - <size_t>&product) // 8
@@ -152,7 +153,7 @@ cdef class LaunchList:
 
 
 def record(int device, row, tuple first, tuple second, tuple places, numbers):
-    """Make a call twice on a phantom GPU and return its LaunchList.
+    """Execute a call twice on a phantom GPU and return its LaunchList.
 
     Parameters
     ----------
@@ -160,17 +161,17 @@ def record(int device, row, tuple first, tuple second, tuple places, numbers):
         The number of an open phantom GPU.
     row : Row
     first, second : tuple
-        The arguments of the call, with all memory elsewhere in the second.
+        The arguments of the call, with all memory at other addresses in the second.
     places : tuple of (argument, shift, first, second, nbytes)
-        Spans of memory: the argument that patches name, the bytes from its address to the span,
-        the addresses of the span in either, and its size.
+        Spans of memory: the argument that patches refer to, the bytes from its address to the span,
+        the addresses of the span in each recording, and its size.
     numbers : callable
-        From the handle of a function on the phantom GPU to the number of its kernel.
+        Takes the handle of a function on the phantom GPU, and returns the number of its kernel.
 
     Raises
     ------
     ValueError
-        The two records differ in more than addresses.
+        If the two recordings differ in more than addresses.
     """
     cdef Driver* driver = driver_open(device)
     cdef PhantomRecorder* phantom
@@ -208,7 +209,7 @@ def record(int device, row, tuple first, tuple second, tuple places, numbers):
     fault = made.c.compare(one, two, spans, phantom)
     if fault:
         got = f"{FAULTS[fault]} (word {made.c.fault_word} of launch {made.c.fault_record})"
-        raise argument_error(ValueError, row.name, Described(got), "addresses that move")
+        raise argument_error(ValueError, row.name, Described(got), "changes only of addresses")
     for i in range(made.c.records.size()):
         if made.c.records[i].kind == LAUNCH_KERNEL:
             made.c.records[i].kernel = numbers(one.functions[i])

@@ -1,4 +1,4 @@
-// A machine for steps (steps.h) that hands everything to functions, as Cython has them.
+// A machine for steps (steps.h) that calls function pointers, for Cython.
 #pragma once
 
 #include "gputensor/programs/ahead/launches/steps.h"

@@ -1,6 +1,6 @@
-// How steps run: launches at their places, and control flow turn by turn. Everything is queued on a
-// machine (Steps::run); where it captures into a graph, conditions become nodes, and the GPU reads its
-// flags itself.
+// Runs steps: launches at their places, and control flow iteration (turn) by iteration. All work is
+// queued on a machine (Steps::run). If the machine captures into a graph, conditions become nodes, and
+// the GPU reads their flags.
 #pragma once
 
 #include <utility>
@@ -36,8 +36,8 @@ template <class Machine> struct StepRunner {
     std::vector<uint64_t> spans;
 };
 
-// One step of control flow, turn by turn: carried values go to and fro between the memory of the
-// results and the spare memory, so that the last turn writes the results where that is known.
+// One step of control flow: carried values alternate between the memory of the results and the spare
+// memory. If the number of turns is known, the last one writes the results.
 template <class Machine> struct StepTurns {
     using Addresses = std::vector<uint64_t>;
 
@@ -122,8 +122,8 @@ template <class Machine> struct StepTurns {
         return status;
     }
 
-    // The body is two turns, since it has the same addresses each time: from the results to the
-    // spare values and, unless the loop is over, back. A last node copies after an odd turn.
+    // The body is two turns, because it has the same addresses each time: from the results to the
+    // spare values and, unless the loop ends, back. A last node copies after an odd number of turns.
     int captured_while_loop() {
         size_t count = writes.size();
         Addresses captures = part(reads, count, reads.size()), others = part(spare, 0, count);
@@ -154,7 +154,7 @@ template <class Machine> struct StepTurns {
         return status ? status : machine.body(is_odd, false, [&] { return copy(writes, others); });
     }
 
-    // Calls turn(number, sources, targets) so that the last of all turns writes the results.
+    // Calls turn(number, sources, targets) such that the last turn writes the results.
     template <class Turn> int turns(int64_t count, size_t carried, Turn turn) {
         Addresses sources = part(reads, 0, carried);
         for (int64_t number = 0; number < count; number++) {
@@ -188,7 +188,7 @@ template <class Machine> struct StepTurns {
                          int64_t at = step.numbers[2] ? length - 1 - number : number;
                          Addresses inputs = sources, outputs = targets;
                          for (size_t i = carried; i < reads.size(); i++) {
-                             // An array is longer than its element; a capture is what is read.
+                             // A turn reads one element of an array, but all of a capture.
                              bool is_capture = step.reads[i].nbytes == body.inputs[i];
                              int64_t offset = is_capture ? 0 : at * body.inputs[i];
                              inputs.push_back(reads[i] + uint64_t(offset));

@@ -1,8 +1,8 @@
 // The calls of a bound function as steps: launch lists at places in memory, and control flow around
-// regions of further steps. This is the whole of a function where there is no Python.
+// regions of further steps. Without Python, this is the complete form of a function.
 //
-// Steps are words of 64 bits, which may come from a file: `Steps::read` believes no count, and
-// `Steps::check` looks at every number before anything runs. Who runs them gives a machine, which
+// Steps are words of 64 bits, which may come from an untrusted file: `Steps::read` validates counts,
+// and `Steps::check` all other numbers, before any step runs. The caller provides a machine, which
 // queues launches and copies, and reads the flags of conditions.
 #pragma once
 
@@ -17,21 +17,21 @@ namespace gputensor {
 
 class Steps {
 public:
-    // The sizes of the function's pieces, the arena first. False: these are no steps.
+    // `nbytes` has the sizes of the function's pieces, the arena first. False if the words are invalid.
     bool read(const int64_t* words, size_t count, std::vector<int64_t> nbytes) {
         sizes = std::move(nbytes);
         Words left{words, words + count};
         return read_steps(left, steps, 0) && left.at == left.end;
     }
 
-    // Whether all memory that steps name is there. `sound(list number, reach)` says so of a list.
+    // Whether all steps stay inside their memory. `sound(list number, reach)` tells that of a list.
     template <class Sound> bool check(Sound sound) const { return check_steps(steps, sizes, sound); }
 
-    // Runs everything at the addresses of the pieces; 0, or the first status that a machine gives:
-    // machine.launch(list, addresses), copy(dst, src, nbytes), write_index(dst, value),
-    // read_flag(address, &flag). A machine that CAPTURES into a graph has in the place of the last one
+    // Runs all steps at the addresses of the pieces; returns 0, or the first other status of the
+    // machine: machine.launch(list, addresses), copy(dst, src, nbytes), write_index(dst, value),
+    // read_flag(address, &flag). In place of read_flag, a machine that CAPTURES into a graph has
     // create(&condition), set(address of a flag, {condition, rule}...) and body(condition, is_loop,
-    // work), whose work is queued in a node that runs if, or while, the condition is true.
+    // work), which queues the work in a node that runs if, or while, the condition is true.
     template <class Machine> int run(Machine& machine, const uint64_t* addresses) const {
         StepRunner<Machine> runner{machine, addresses, {}};
         return runner.run(steps, addresses);
@@ -40,7 +40,7 @@ public:
     // Calls `visit` with the number of each list, once for each step that has it.
     template <class Visit> void lists(Visit visit) const { visit_lists(steps, visit); }
 
-    // Whether a step asks for the flag of a condition.
+    // Whether a step reads the flag of a condition.
     bool has_conditions() const { return has_conditions(steps); }
 
     std::vector<int64_t> sizes;
@@ -60,7 +60,7 @@ private:
             *out = *at++;
             return true;
         }
-        // A count of things that take a word each at least.
+        // A count of items of at least one word each.
         bool count(size_t* out) {
             int64_t found;
             if (!take(&found) || found < 0 || found > end - at) return false;
@@ -148,7 +148,7 @@ private:
         std::vector<std::pair<int64_t, int64_t>> reach;
         for (const StepPlace& one : step.places) {
             if (one.piece == -1) {
-                reach.push_back({1, 0});  // nothing lies between
+                reach.push_back({1, 0});  // an empty range
                 continue;
             }
             if (one.nbytes || !is_inside(one, pieces)) return false;
@@ -184,7 +184,7 @@ private:
         }
     }
 
-    // Whether places, from `first` on, have at least these bytes.
+    // Whether the places from `first` on have at least these sizes.
     static bool hold(const Places& places, size_t first, const std::vector<int64_t>& wanted) {
         if (places.size() != first + wanted.size()) return false;
         for (size_t i = 0; i < wanted.size(); i++)
@@ -201,7 +201,7 @@ private:
         return true;
     }
 
-    // The spare memory of the first `count` results, and a word behind it.
+    // Checks the spare memory of the first `count` results, and the word after it.
     static bool check_spare(const Step& step, size_t count, int64_t word, int64_t arena) {
         if (step.scratch.size() < count + (word ? 1 : 0) || step.writes.size() < count) return false;
         for (size_t i = 0; i < step.scratch.size(); i++) {
@@ -213,7 +213,7 @@ private:
         return true;
     }
 
-    // What is carried: as long where it is read as where it is written, and in the regions.
+    // Checks that carried values have the same size in reads, writes and regions.
     static bool check_carried(const Step& step, size_t count, const std::vector<int64_t>& inputs,
                               size_t first) {
         if (step.reads.size() < count || step.writes.size() < count ||

@@ -1,6 +1,6 @@
 """StepLaunches: a whole function as steps (steps.h), queued without Python."""
 
-# What the steps of one run go to.
+# The target of the steps of one run.
 cdef struct StepRun:
     void* launches              # a StepLaunches
     Driver* driver
@@ -15,11 +15,11 @@ cdef class StepLaunches:
     Parameters
     ----------
     words : bytes
-        Of `steps_of`.
+        The result of `steps_of`.
     nbytes : sequence of int
-        Of each piece.
+        The size of each piece.
     rows : sequence of LaunchRow
-        For each number of a list in the steps, a call that has it.
+        For each number of a list in the steps, a call with that list.
     """
 
     def __cinit__(self, bytes words not None, nbytes, rows):
@@ -28,11 +28,12 @@ cdef class StepLaunches:
         for row in self.rows:
             self.lists.push_back(<void*>(<LaunchRow?>row))
         if not self.c.read(<const int64_t*>PyBytes_AS_STRING(words), len(words) // 8, sizes):
-            raise argument_error(ValueError, "words", Described("others"), "those of steps_of")
+            raise argument_error(ValueError, "words", Described("invalid words"),
+                                 "the result of steps_of")
 
     cdef status_t run(self, int device, uint64_t stream,
                       const uint64_t* addresses) noexcept nogil:
-        """Queue everything. Takes the GIL for products; waits for the stream at conditions."""
+        """Queue all steps. Takes the GIL for products; waits for the stream at conditions."""
         cdef StepRun run
         cdef StepCalls calls
         run.launches, run.driver = <void*>self, driver_get(device)
@@ -94,7 +95,8 @@ cdef object problem = None      # why the last product failed
 
 
 cdef status_t queue_product(int device, uint64_t stream, const Product* product) noexcept with gil:
-    """With the GIL, since plans with a bias or scales are set before each call (blas/DESIGN.md)."""
+    """Queue a product with the GIL, because plans with a bias or scales are set before each call
+    (blas/DESIGN.md)."""
     global problem
     try:
         described_queue(device, stream, product)
