@@ -183,7 +183,7 @@ def test_an_address_that_is_no_patch_is_found():
         row.door(device, stream, (*arguments[:3], arguments[3].at(len(kept) << 40), arguments[4]))
         kept.append(0)
 
-    with pytest.raises(ProgramError, match=r"model.py:7: faulty: got a parameter that is no addr"):
+    with pytest.raises(ProgramError, match=r"model.py:7: faulty: got a changed parameter that is"):
         make_faulty(elsewhere)
 
 
