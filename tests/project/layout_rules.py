@@ -1,8 +1,8 @@
-"""The house rules that a program can check, as functions from a tree of files to its faults.
+"""The layout rules that a program can check, as functions from a source tree to its faults.
 
-Text only: nothing here imports the library, so the rules hold for sources that do not build and for
-code that no test runs. Each function takes the root of a tree and yields one line for each fault;
-test_layout.py applies them to this repository, and to small trees that break them on purpose.
+They read text only and do not import the library, so they also apply to sources that do not build
+and to code that no test runs. Each function takes the root of a tree and yields one line for each
+fault; test_layout.py applies them to this repository, and to small trees that break each rule.
 """
 
 import re
@@ -28,11 +28,11 @@ LAYERS = (
     ("__init__", "__main__"),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-# Imports to the right that have to be: file and module, with the reason.
+# Necessary imports from the right: file and module, with the reason.
 EXCEPTIONS = {
-    # The array API standard has every array name the namespace that it belongs to.
+    # The array API standard requires that every array has a method that returns its namespace.
     ("gputensor/tensor/interop/array_api.py", "gputensor"),
-    # An importer calls what users call, by the same names.
+    # An importer calls the public functions, by their names.
     ("gputensor/importers/public_functions.py", "gputensor"),
 }
 PACKAGES = (
@@ -72,11 +72,11 @@ def files(root, suffixes, folders=FOLDERS):
 
 
 def code_of(path):
-    """The text of a source without docstrings and comments; line numbers do not survive."""
+    """Return the text of a source without docstrings and comments; line numbers change."""
     text = path.read_text(encoding="utf-8")
     if path.suffix in (".h", ".cpp", ".cu", ".cuh"):
         return re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
-    # Verbatim C in a .pyx is a triple-quoted string after `cdef extern`: that is code.
+    # Verbatim C in a .pyx is a triple-quoted string after `cdef extern`, and counts as code.
     verbatim = re.findall(r"cdef extern from \*:\s*(\"\"\".*?\"\"\")", text, re.DOTALL)
     text = re.sub(r"(^|[^\"'])#[^\n\"']*$", r"\1", TRIPLE_QUOTED.sub("", text), flags=re.M)
     return text + "\n".join(part.replace('"""', "") for part in verbatim)
@@ -85,10 +85,9 @@ def code_of(path):
 def imported_modules(path, root, with_late=False):
     """Yield the dotted names that a source imports or cimports, relative ones resolved.
 
-    ``with_late`` yields pairs: the name, and whether the import stands inside a function or class.
+    With ``with_late``, yield (name, whether the import is inside a function or class).
 
-    ``from gputensor import x`` and ``from . import x`` count as importing ``x``: that is how a
-    module reaches a sibling.
+    ``from gputensor import x`` and ``from . import x`` count as imports of the module ``x``.
     """
     text = code_of(path)
     package = ".".join(path.relative_to(root).parent.parts)
@@ -106,12 +105,12 @@ def _names_in(match, package):
         return
     source = resolved(match["source"], package)
     names = re.findall(r"\w+", re.sub(r"\bas\s+\w+", "", match["names"]))
-    # `from package import x` reaches a module of that name, where there is one.
+    # In `from package import x`, x may be a module.
     yield from (f"{source}.{name}" for name in names)
 
 
 def resolved(name, package):
-    """An absolute dotted name for one that may start with dots."""
+    """Return the absolute dotted name of one that may start with dots."""
     dots = len(name) - len(name.lstrip("."))
     if not dots:
         return name
@@ -120,13 +119,13 @@ def resolved(name, package):
 
 
 def layer_of(path, root):
-    """The name in LAYERS that a file of gputensor/ belongs to."""
+    """Return the name in LAYERS of a file of gputensor/."""
     parts = path.relative_to(root / "gputensor").parts
     return parts[0] if len(parts) > 1 else parts[0].split(".")[0]
 
 
 def imports_to_the_right(root):
-    """Imports of gputensor/ that do not point to the left, or that leave for the tests."""
+    """Yield imports in gputensor/ that are not from the left, or that are from the tests."""
     for path in files(root, (".py", ".pyx", ".pxd", ".pxi", ".pyi"), ("gputensor",)):
         place, layer = path.relative_to(root), layer_of(path, root)
         if layer not in RANK:
@@ -144,7 +143,7 @@ def imports_to_the_right(root):
 
 
 def foreign_names(root):
-    """Sources that name libcuda or cuBLAS outside the one place that may."""
+    """Yield sources that name libcuda, CuPy or cuBLAS outside the one place that may."""
     for path in files(root, CODE, ("gputensor",)):
         place = path.relative_to(root)
         code = code_of(path)
@@ -159,9 +158,9 @@ def foreign_names(root):
 
 
 def long_files(root):
-    """Sources above the limit, to be split by data structure."""
+    """Yield sources longer than the limit."""
     for path in files(root, (*CODE, ".md")):
-        # Tables that a program writes are looked up, not read.
+        # Generated tables do not count.
         text = re.sub(
             r"<!-- tables:.*?<!-- end of tables -->", "", path.read_text("utf-8"), flags=re.S
         )
@@ -171,7 +170,7 @@ def long_files(root):
 
 
 def vague_names(root):
-    """Files and folders named after nothing."""
+    """Yield files and folders with meaningless names."""
     for path in files(root, (*CODE, ".md")):
         words = {part.split(".")[0].strip("_") for part in path.relative_to(root).parts}
         for name in sorted(words & VAGUE_NAMES):
@@ -179,7 +178,7 @@ def vague_names(root):
 
 
 def missing_stubs(root):
-    """Extension modules with public Python names and no .pyi beside them."""
+    """Yield extension modules with public Python names and no .pyi beside them."""
     for path in files(root, (".pyx",), ("gputensor",)):
         sources = [path]
         if path.name == "__init__.pyx":
@@ -192,7 +191,7 @@ def missing_stubs(root):
 
 
 def missing_designs(root):
-    """Packages without a DESIGN.md that says what was decided against."""
+    """Yield packages without a DESIGN.md that explains the rejected alternatives."""
     for package in PACKAGES:
         design = root / "gputensor" / package / "DESIGN.md"
         if not design.exists():
@@ -202,7 +201,7 @@ def missing_designs(root):
 
 
 def missing_openings(root):
-    """Sources that do not open with a comment or docstring. An empty __init__.py needs none."""
+    """Yield sources that do not start with a comment or docstring, except empty files and stubs."""
     for path in files(root, CODE):
         text = path.read_text(encoding="utf-8").lstrip()
         lines = [line for line in text.splitlines() if not line.startswith(("#!", "# cython:"))]
@@ -210,11 +209,11 @@ def missing_openings(root):
         if not lines or path.suffix == ".pyi":
             continue
         if not lines[0].startswith(('"""', 'r"""', "# ", "//", "/*")):
-            yield f"{path.relative_to(root)}: does not open with what it owns"
+            yield f"{path.relative_to(root)}: does not start with a comment or docstring"
 
 
 def machine_paths(root):
-    """Texts that name a path of somebody's machine."""
+    """Yield texts that contain a path of a particular machine."""
     for path in [*files(root, TEXT), *(root / name for name in ("Makefile", ".ci/run"))]:
         if not path.exists():
             continue
@@ -224,9 +223,9 @@ def machine_paths(root):
 
 
 def undeclared_records(root):
-    """Loops over records whose variable has no declared type.
+    """Yield loops over records whose variable has no declared type.
 
-    Cython infers the parameter of a template at times, and at times does not: some builds failed.
+    Cython does not always infer the parameter of a template, and then the build fails.
     """
     for path in files(root, (".pyx", ".pxi"), ("gputensor",)):
         function = ""

@@ -1,10 +1,10 @@
-"""Lines under gputensor/ for the features of an earlier commit, beside those of all features.
+"""Counts lines under gputensor/ that belong to the features of an earlier commit, and all others.
 
     python -m tests.project.line_counts 9cba6f9
 
 A file counts for the earlier features if git finds that it descends from a file of that commit: by
-its path, or as a rename or copy that is alike by a quarter. Features that were added to such a file
-since are counted too, and a file that an old one was split into counts as new if it is less alike.
+its path, or as a rename or copy with a similarity of at least 25%. Later additions to such a file
+are counted too, and a part of a split file counts as new if its similarity is lower.
 """
 
 import subprocess

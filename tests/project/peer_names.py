@@ -1,6 +1,6 @@
-"""The function names of NumPy 2.4, CuPy 13 and PyTorch 2.13, and what differs here.
+"""The function names of NumPy 2.4, CuPy 13 and PyTorch 2.13, and the differences of gputensor.
 
-reference_pages.py makes the pages docs/from-*.md from it.
+reference_pages.py makes the pages docs/from-*.md from these tables.
 """
 
 __all__ = ["CUPY", "DIFFERENCES", "NUMPY", "TORCH"]
@@ -48,7 +48,7 @@ fft.fft2 fft.fftfreq fft.fftn fft.fftshift fft.hfft fft.ifft fft.ifft2 fft.ifftn
 fft.ihfft fft.irfft fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftfreq fft.rfftn
 """.split()
 
-#: Beyond NumPy's names.
+#: Names of CuPy that NumPy does not have.
 CUPY = """
 asnumpy get_array_module ElementwiseKernel RawKernel ReductionKernel RawModule fuse scatter_add
 cuda.Device cuda.Stream cuda.Event cuda.MemoryPool cuda.set_allocator cuda.Graph linalg.lu
@@ -90,7 +90,7 @@ fft.fftn fft.fftshift fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ifftshift fft.ih
 fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftfreq fft.rfftn
 """.split()
 
-#: Names with another name or another meaning here: (name, name here or "", what to know).
+#: Names with another name or meaning in gputensor: (name, name here or "", remark).
 DIFFERENCES = {
     "NumPy": (
         (

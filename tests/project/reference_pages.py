@@ -39,7 +39,7 @@ FROM = {
 
 
 def find(name):
-    """The public object of a dotted name, or None."""
+    """Return the public object of a dotted name, or None."""
     place = gt
     for part in name.split("."):
         if part not in dir(place):
@@ -49,13 +49,13 @@ def find(name):
 
 
 def words(names):
-    """Names as lines of code words."""
+    """Return lines of the names in code font."""
     text = " ".join(f"`{name}`" for name in names)
     return textwrap.wrap(text, 118, break_long_words=False, break_on_hyphens=False)
 
 
 def spelled_lines():
-    """Which functions know which of PyTorch's keywords."""
+    """Yield lines that list the functions for each of PyTorch's keywords."""
     by_words = {}
     for place, prefix in ((gt, ""), (gt.linalg, "linalg."), (gt.fft, "fft.")):
         for name in sorted(dir(place)):
@@ -72,7 +72,7 @@ def spelled_lines():
 
 
 def peer_page(title, names):
-    """The page for users of another library."""
+    """Return the page for users of another library."""
     there = [name for name in names if find(name) is not None]
     missing = [name for name in names if find(name) is None]
     lines = [f"# Coming from {title}", "", NOTE, ""]
@@ -81,18 +81,18 @@ def peer_page(title, names):
     lines += ["## What differs", ""]
     lines += [f"| {title} | here | what to know |", "|---|---|---|"]
     for theirs, ours, remark in peer_names.DIFFERENCES[title]:
-        lines.append(f"| {theirs} | {ours or 'not there'} | {remark} |")
+        lines.append(f"| {theirs} | {ours or 'not available'} | {remark} |")
     if title == "PyTorch":
-        lines += ["", "## Keywords that stand for ours", "", *spelled_lines()]
+        lines += ["", "## Keywords of PyTorch that functions accept", "", *spelled_lines()]
     lines += ["", f"## Under the same name ({len(there)})", "", *words(there)]
-    lines += ["", f"## Not there ({len(missing)})", "", *words(missing), ""]
+    lines += ["", f"## Not available ({len(missing)})", "", *words(missing), ""]
     return "\n".join(lines)
 
 
 def first_sentence(thing):
     text = inspect.getdoc(thing) or ""
     name = getattr(thing, "__name__", "")
-    if text.startswith(f"{name}("):  # Cython puts the signature in front
+    if text.startswith(f"{name}("):  # Cython adds the signature
         text = text.partition("\n")[2].strip()
     text = " ".join(text.split("\n\n")[0].split())
     text = re.sub(r":\w+:`([^`]*)`", r"`\1`", text).replace("|", "\\|")
@@ -110,7 +110,7 @@ def signature(thing):
 
 
 def rows(place, names, prefix=""):
-    """The lines of a table: functions and classes with their first sentences."""
+    """Yield the lines of a table of functions and classes with their first sentences."""
     yield "| function | what it does |"
     yield "|---|---|"
     for name in sorted(names, key=lambda one: (one.lower(), one)):
@@ -123,7 +123,7 @@ NUMERICS = "gputensor.tensor.numerics."
 
 
 def main_names(are_further=False):
-    """The functions of the package itself; `are_further`: those that have a page of their own."""
+    """Return the functions of the package; with `are_further`, those of the second page."""
     spelled = set(gt._SPELLINGS)
     names = [name for name in gt.__all__ if name not in spelled and name not in gt._MODULES
              and not name.startswith("_") and name != "tensor"]  # fmt: skip
@@ -131,7 +131,7 @@ def main_names(are_further=False):
 
 
 def reference_page():
-    """Every public function of the package itself."""
+    """Return the page of the package's functions."""
     lines = ["# Reference: functions of `gputensor`", "", NOTE, ""]
     lines += ["`help(gt.sum)` shows parameters, errors and an example that runs. Functions of the"]
     lines += [
@@ -147,7 +147,7 @@ def reference_page():
 
 
 def numerics_page():
-    """The package's functions that NumPy or PyTorch have and the standard lacks."""
+    """Return the page of the functions of NumPy and PyTorch beyond the array API standard."""
     lines = ["# Reference: further functions of `gputensor`", "", NOTE, ""]
     lines += ["Functions of NumPy and PyTorch beyond the array API standard, composed of other"]
     lines += ["functions; see also [reference.md](reference.md).", ""]
@@ -155,7 +155,7 @@ def numerics_page():
 
 
 def modules_page():
-    """Every public function of the modules."""
+    """Return the page of the public functions of the modules."""
     lines = ["# Reference: functions of the modules", "", NOTE, ""]
     for name in MODULES:
         module = importlib.import_module(f"gputensor.{name}")
@@ -165,7 +165,7 @@ def modules_page():
 
 
 def environment_page():
-    """Every environment variable."""
+    """Return the page of the environment variables."""
     lines = ["# Environment variables", "", NOTE, ""]
     lines += ["An unknown variable whose name begins with `GPUTENSOR_` causes one warning, which"]
     lines += ["suggests the nearest known name. A switch is on if it is `1`, and off if it is `0`"]

@@ -1,15 +1,15 @@
-"""The rules of rooms, as functions from a tree of files to its faults (see layout_rules.py).
+"""The rules of rooms, as functions from a source tree to its faults (see layout_rules.py).
 
 A package is divided into rooms: folders that are one extension module each (`__init__.pyx` and the
-`.pxi` parts that it includes) or hold Python modules. Files beside the rooms are named in the order
-too. A room imports only what stands before it in its package.
+`.pxi` parts that it includes) or contain Python modules. Files beside the rooms are part of the
+order, too. A room imports only earlier rooms of its package.
 """
 
 import re
 
 from tests.project import layout_rules as rules
 
-# What stands before what inside a package. A name with a dot is a room inside a room.
+# The order of rooms in each package. A name with a dot is a room inside a room.
 ROOMS = {
     "_driver": (
         "environment", "table", "phantom", "settings", "visible_devices", "layers", "cuda", "host",
@@ -53,13 +53,13 @@ ROOMS = {
         "onnx_model", "aten_operators", "aten_layers", "torch_export", "__init__",
     ),
 }  # fmt: skip
-# Imports inside functions, by file: each is a cost of the call that needs it, paid late on purpose.
+# Number of imports inside functions, by file: their cost is deferred to the call that needs them.
 LATE = {
     "gputensor/_alloc/__init__.py": 2,  # explaining a failure; the checker of a debug build
     "gputensor/blas/__init__.py": 1,  # timing products, for tuning
     "gputensor/blas/tuning/measured_algorithms.py": 1,
     "gputensor/blas/tuning/tunable.py": 1,
-    "gputensor/cli/bench.py": 3,  # a command loads what it runs
+    "gputensor/cli/bench.py": 3,  # each command loads only its own modules
     "gputensor/cli/blas.py": 2,
     "gputensor/cli/compile.py": 13,
     "gputensor/cli/devices.py": 3,
@@ -68,9 +68,9 @@ LATE = {
     "gputensor/cli/memory.py": 5,
     "gputensor/cli/operations.py": 1,
     "gputensor/cli/run.py": 7,
-    "gputensor/tensor/interop/array_api.py": 1,  # the standard's namespace is the top
+    "gputensor/tensor/interop/array_api.py": 1,  # the standard's namespace is the package itself
     "gputensor/tensor/methods.py": 2,  # masks of a GPU, and as `where=`
-    "gputensor/traces.py": 1,  # programs, where a function is traced
+    "gputensor/traces.py": 1,  # programs, if a function is traced
 }
 MAX_FILES = 25
 MAX_PARAMETERS = 7
@@ -78,7 +78,7 @@ SOURCES = (".py", ".pyx", ".pxd", ".pxi", ".h", ".cuh", ".cpp", ".md", ".json")
 
 
 def module_of(path, root):
-    """The dotted name of a source below gputensor/; a part belongs to its room."""
+    """Return the dotted name of a source below gputensor/; a .pxi part has that of its room."""
     parts = path.relative_to(root).with_suffix("").parts
     if path.suffix == ".pxi" or parts[-1] == "__init__":
         parts = parts[:-1]
@@ -86,7 +86,7 @@ def module_of(path, root):
 
 
 def modules(root):
-    """Every module of the library, from its dotted name to its files."""
+    """Return {dotted name: files} of every module of the library."""
     found = {}
     for path in rules.files(root, (".py", ".pyx", ".pxd", ".pxi"), ("gputensor",)):
         found.setdefault(module_of(path, root), []).append(path)
@@ -94,7 +94,7 @@ def modules(root):
 
 
 def imports(root):
-    """Yield (module, imported module, path, is late), names of modules only."""
+    """Yield (module, imported module, path, whether late) of imports within the library."""
     known = modules(root)
     for module, paths in known.items():
         for path in paths:
@@ -106,7 +106,7 @@ def imports(root):
 
 
 def place_in_package(module):
-    """(package, rank of the room) of a dotted module name; None where no order is stated."""
+    """Return (package, rank of the room) of a module, or None if its package has no order."""
     parts = module.split(".")
     if len(parts) < 2 or parts[1] not in ROOMS:
         return None
@@ -120,7 +120,7 @@ def place_in_package(module):
 
 
 def imports_of_later_rooms(root):
-    """Imports inside a package that do not point to an earlier room."""
+    """Yield imports inside a package that are not from an earlier room."""
     for module, paths in modules(root).items():
         place = place_in_package(module)
         if place and place[1] < 0:
@@ -132,7 +132,7 @@ def imports_of_later_rooms(root):
 
 
 def circles(root):
-    """Modules that import each other, late imports included."""
+    """Yield modules that import each other, including late imports."""
     arrows = {}
     for module, target, _path, _late in imports(root):
         if not module.startswith("gputensor.") or target == "gputensor":
@@ -158,7 +158,7 @@ def circles(root):
 
 
 def late_imports(root):
-    """Imports of the library inside functions that LATE does not count, and counts that are off."""
+    """Yield files whose number of imports inside functions differs from LATE."""
     found = {}
     for _module, target, path, is_late in imports(root):
         if is_late:
@@ -170,7 +170,7 @@ def late_imports(root):
 
 
 def fillers_outside_driver(root):
-    """Imports of the CUDA filler outside of `_driver`: the driver table is the only way to it."""
+    """Yield imports of the CUDA filler outside `_driver`; others use the driver table."""
     filler, home = "gputensor._driver.cuda", "gputensor._driver."
     for module, target, path, _late in imports(root):
         if target == filler and not module.startswith(home):
@@ -178,7 +178,7 @@ def fillers_outside_driver(root):
 
 
 def crowded_folders(root):
-    """Folders with more files than one looks through."""
+    """Yield folders with too many files."""
     for top in ("gputensor", "tests", "benchmarks"):
         folders = {}
         for path in rules.files(root, (*SOURCES, ".pyi"), (top,)):
@@ -196,9 +196,9 @@ STORAGE = re.compile(
 
 
 def storage_in_headers(root):
-    """Headers with variables that more than one module compiles: each would get a copy.
+    """Yield headers with variables that more than one module compiles: each would get a copy.
 
-    A .pxd counts as many, since every module that cimports it includes what it names.
+    A .pxd counts as many modules, because every module that cimports it includes its headers.
     """
     texts = {
         path: rules.code_of(path)
@@ -214,7 +214,7 @@ def storage_in_headers(root):
             found = {path for path, other in texts.items() if text in other} - users
             users |= found
             todo += [path.relative_to(root).as_posix() for path in found if path.suffix == ".h"]
-        # A .cpp is a library of its own, which shares nothing with the modules.
+        # A .cpp is a separate library, which shares no variables with the modules.
         users = {path for path in users if path.suffix not in (".h", ".cpp")}
         many = sorted(path.name for path in users if path.suffix == ".pxd")
         if many or len({module_of(path, root) for path in users}) > 1:
@@ -227,7 +227,7 @@ FUNCTION = re.compile(
 
 
 def parameters(text):
-    """The positional parameters of a function's parameter list."""
+    """Return the positional parameters of a function's parameter list."""
     text = re.sub(r"\[[^\]]*\]|\([^()]*\)|\{[^}]*\}", "", text)
     names = [part.strip() for part in text.split(",") if part.strip()]
     for index, name in enumerate(names):
@@ -238,7 +238,7 @@ def parameters(text):
 
 
 def many_parameters(root):
-    """Functions that take more than seven positional parameters: a struct is missing."""
+    """Yield functions with more than seven positional parameters."""
     for path in rules.files(root, (".py", ".pyx", ".pxi"), ("gputensor",)):
         name = path.relative_to(root / "gputensor").as_posix()
         for match in FUNCTION.finditer(rules.code_of(path)):

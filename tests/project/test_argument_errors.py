@@ -1,4 +1,4 @@
-"""Errors about arguments have one form: ``name: got VALUE; expected RULE``."""
+"""Errors about arguments have the form ``name: got VALUE; expected RULE``."""
 
 import re
 
@@ -15,7 +15,7 @@ from tests.project.test_docs import ROOT
 
 FORM = re.compile(r"^(?:\w+: )?[-\w. ()]+: got [^\n]+; expected [^\n]+$")
 
-#: Calls with one bad argument each, by the name that the error has to give.
+#: Calls with one wrong argument each, and the name that the error must contain.
 BAD = [
     ("device", lambda: gt.Device("gpu")),
     ("device", lambda: gt.Device("cuda:99")),
@@ -97,7 +97,7 @@ def test_commands_use_the_same_form(arguments, name, capsys):
     assert re.search(rf"{name}: got [^\n]+; expected [^\n]+$", last), last
 
 
-# What is raised by hand in these packages says something else than "this argument is wrong".
+# Errors raised without the helper in these packages are not about arguments.
 BY_HAND = {
     "gputensor/memory/pools.py": ["cannot copy or pickle a MemPool"],
 }
@@ -117,7 +117,7 @@ LITERALS = r"""(?:\s*f?"(?:[^"\\\n]|\\.)*")+"""
 WRITTEN = re.compile(
     rf"raise (?:ValueError|TypeError|IndexError|BufferError|OverflowError)\(({LITERALS})"
 )
-# Texts that frame another error or name what has no value.
+# Texts that contain another error, or that have no value to show.
 FRAMES = ("{path}, line {number}: {error}", "header: {error}", "entry {shown(name)} {fault}")
 NO_VALUE = ("is not a regular file", "the header is not", "header: __metadata__ is not")
 
@@ -127,13 +127,13 @@ def test_errors_written_out_have_the_same_form(folder):
     count = 0
     for path in rules.files(ROOT, (".py", ".pyx", ".pxi"), (f"gputensor/{folder}",)):
         if path.match("_alloc/config/options.py"):
-            continue  # rules of options, which settings.py puts behind the name and the value
+            continue  # rules of options, to which settings.py adds the name and the value
         for match in WRITTEN.finditer(path.read_text()):
             text = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', match[1]))
             if not text.startswith(NO_VALUE) and text not in FRAMES:
                 assert re.search("got .*; expected ", text), f"{path.relative_to(ROOT)}: {text}"
                 count += 1
-    assert count or folder == "streams"  # which has the helper only
+    assert count or folder == "streams"  # it only uses the helper
 
 
 def test_a_value_is_shown_by_its_repr_and_a_wrong_type_by_its_name():

@@ -1,4 +1,4 @@
-"""Examples in docstrings run, and what the documents name exists."""
+"""Examples in docstrings run, and everything that the documents name exists."""
 
 import json
 import os
@@ -20,8 +20,8 @@ MODULES = sorted(
     for suffix in ("py", "pyx")
     for path in (ROOT / "gputensor").rglob(f"*.{suffix}")
 )
-# Runs the examples of all modules in one process, on the host device whatever the machine has. As
-# in NumPy's own documents, `gt` and `np` are there without an import.
+# Runs the examples of all modules in one process, always on the host device. As in NumPy's
+# documents, `gt` and `np` are defined without an import.
 RUNNER = """
 import contextlib, doctest, importlib, io, json, sys
 import gputensor, numpy
@@ -43,7 +43,7 @@ print(json.dumps(results))
 
 @pytest.fixture(scope="module")
 def examples():
-    """Module name -> (failed, attempted, output) of its docstrings' examples."""
+    """Return {module name: (failed, attempted, output)} of the examples in docstrings."""
     done = subprocess.run(
         [sys.executable, "-c", RUNNER, *MODULES],
         capture_output=True,
@@ -80,7 +80,7 @@ def code_blocks(document):
 
 
 def shell_lines(document):
-    """The commands of a document's shell blocks, with continued lines joined."""
+    """Yield the commands of a document's shell blocks, with continued lines joined."""
     for language, block in code_blocks(document):
         for line in block.replace("\\\n", " ").splitlines():
             if language in ("sh", "bash") or (language == "console" and line.startswith("$ ")):
@@ -171,7 +171,7 @@ def test_environment_variables_of_the_document_are_read_somewhere(document):
 
 
 def row(option):
-    """The row of docs/memory.md that an option's definition in the code gives."""
+    """Return the row of docs/memory.md for an option's definition."""
     default = option.default
     if isinstance(default, tuple):
         default = default[0]

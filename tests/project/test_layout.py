@@ -1,4 +1,4 @@
-"""The tree keeps its house rules, and each rule is able to fail."""
+"""The repository follows its layout rules, and each rule finds an example that breaks it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The package is what its metadata says: few requirements, one list of needs, a light import."""
+"""The metadata is consistent: few requirements, one list of build needs, a small import."""
 
 import os
 import re
@@ -14,7 +14,7 @@ MAKEFILE = (ROOT / "Makefile").read_text()
 
 
 def listed(key):
-    """The strings of one list in pyproject.toml (Python 3.10 has no parser for it)."""
+    """Return the strings of a list in pyproject.toml (Python 3.10 has no TOML parser)."""
     block = re.search(rf"^{re.escape(key)} = \[(.*?)\]", PYPROJECT, re.MULTILINE | re.DOTALL)
     return re.findall(r'"([^"]+)"', block[1])
 
@@ -83,7 +83,7 @@ def test_version_of_the_module_is_that_of_the_metadata():
 
 @pytest.fixture
 def bare_tree(tmp_path):
-    """The Makefile and the metadata alone, to run `make` in."""
+    """Return a folder that contains only the Makefile and the metadata."""
     for name in ("Makefile", "pyproject.toml"):
         (tmp_path / name).write_text((ROOT / name).read_text())
     return tmp_path
@@ -142,7 +142,7 @@ def test_kernel_text_is_part_of_the_wheel_and_of_the_source_archive():
 
 
 def test_a_wheel_has_neither_extensions_of_the_tests_nor_leftovers(tmp_path):
-    """What `pip wheel` would build, from the build command that setup.py configures."""
+    """Check the modules that `pip wheel` would build, with the build command of setup.py."""
     kept = ["gputensor/errors.py", "gputensor/_driver/registry.cpython-311.so"]
     dropped = ["gputensor/gone.py", "gputensor/gone.cpython-311.so", "tests/support/internals.so"]
     for name in kept + dropped:
@@ -175,7 +175,7 @@ def test_a_wheel_has_neither_extensions_of_the_tests_nor_leftovers(tmp_path):
         text=True,
         check=True,
     )
-    # The one hot place that is no extension is the C library.
+    # The only name of HOT that is not an extension is the C library.
     assert done.stdout.splitlines() == [
         "programs.c_library.src.library", "gputensor", "gputensor tests",
     ]  # fmt: skip

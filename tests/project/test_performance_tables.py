@@ -1,4 +1,4 @@
-"""docs/performance.md says what the files under benchmarks/results say."""
+"""docs/performance.md contains the results under benchmarks/results."""
 
 import importlib.util
 from pathlib import Path

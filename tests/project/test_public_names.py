@@ -1,4 +1,4 @@
-"""What users see of a package when they ask for its names is what they may use, and no more."""
+"""`dir` of a package lists its public names and no others."""
 
 import ast
 import inspect
@@ -8,7 +8,7 @@ import pytest
 import gputensor as gt
 from tests.support import public_stubs
 
-# The array API standard and packaging ask for these at the top.
+# The array API standard and packaging tools need these in the package.
 PROTOCOL = {"__array_api_version__", "__array_namespace_info__", "__version__"}
 PACKAGES = {
     "gt": gt,
@@ -47,7 +47,7 @@ def test_public_names_have_a_docstring(name):
 
 
 def parts(text):
-    """What a stub says, whatever its order and layout."""
+    """Yield the statements of a stub, independently of their order and layout."""
     for node in ast.parse(text).body:
         if isinstance(node, ast.ImportFrom):
             yield from ((node.module, alias.name, alias.asname) for alias in node.names)

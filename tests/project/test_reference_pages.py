@@ -1,4 +1,4 @@
-"""The generated pages of docs/ say what the tables say, and mypy knows the public names."""
+"""The generated pages of docs/ are up to date, and mypy knows the public names."""
 
 import subprocess
 import sys

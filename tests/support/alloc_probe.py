@@ -1,4 +1,4 @@
-"""A host device of its own for a test of the allocator, and what the test asks about it."""
+"""A separate host device for a test of the allocator, with the queries that tests need."""
 
 import contextlib
 import ctypes
@@ -41,13 +41,13 @@ class Probe:
         self.streams = [0]
 
     def stream(self):
-        """A stream that lasts as long as the device, as those of the library do."""
+        """Make a stream that lasts as long as the device, like those of the library."""
         self.streams.append(self.foreign_stream())
         core.keep_stream(self.device, self.streams[-1])
         return self.streams[-1]
 
     def foreign_stream(self):
-        """A stream that its owner may destroy."""
+        """Make a stream that its owner may destroy."""
         return self.calls.make("stream_create", 0)
 
     def malloc(self, nbytes, stream=0):
@@ -64,7 +64,7 @@ class Probe:
             self.free(ptr)
 
     def work(self, ptr, stream, count=40):
-        """Queue work of a stream on a block: on a deferred device it is done some time later."""
+        """Queue work of a stream on a block; a deferred device does it some time later."""
         for _ in range(count):
             assert self.calls.fill_async(ptr, 7, 4, 64, stream) == 0
 
@@ -78,7 +78,7 @@ class Probe:
         registry.reset_counts(self.device)
 
     def made(self):
-        """The driver calls since `mark`, by name, without those never made."""
+        """Return the driver calls since `mark`, by name, without those that were not made."""
         return {name: n for name, n in registry.counts(self.device).items() if n}
 
     def asked_for_memory(self):
@@ -91,7 +91,7 @@ class Probe:
 
 @contextlib.contextmanager
 def opened(conf="", capacity=256 * MIB, seed=None, phantom=False):
-    """Open a device under a configuration; at the end all is freed and nothing may be left."""
+    """Open a device with a configuration; at the end no resource may be left."""
     before = allocator_settings.current()
     allocator_settings._in_force = allocator_settings.parse(conf)
     allocator_settings.tell()
@@ -118,7 +118,7 @@ def opened(conf="", capacity=256 * MIB, seed=None, phantom=False):
 
 @contextlib.contextmanager
 def held_up(probe, name, hook):
-    """Have an entry of the device's table call ``hook()``, without the lock, before it works."""
+    """Have an entry of the device's table call ``hook()``, without the lock, before its work."""
     table = (ctypes.c_void_p * (len(SIGNATURES) + HEADER_WORDS)).from_address(
         registry.table_address(probe.device)
     )

@@ -1,4 +1,4 @@
-"""The allocator's settings, changed by a test and restored after it."""
+"""The allocator's settings, changed by a test and restored at its end."""
 
 import contextlib
 
@@ -7,7 +7,7 @@ from gputensor._alloc.config import settings
 
 @contextlib.contextmanager
 def restored():
-    """Put the settings and the fractions of before back into force at the end."""
+    """Restore the settings and the fractions at the end."""
     before = settings.current()
     try:
         yield
@@ -18,6 +18,6 @@ def restored():
 
 
 def put_in_force(text):
-    """Let a text say all settings, also those that cannot change once an allocator is open."""
+    """Set all settings from a text, even those that cannot change once an allocator is open."""
     settings._in_force = settings.parse(text)
     settings.tell()

@@ -1,7 +1,8 @@
 """The CUDA text of the element-wise operations, compiled for the CPU: one function for each.
 
-One compilation serves all operations and dtypes, without kernels, drivers and launches around the
-expressions; so a test can ask for many values. 16-bit floats compute as float, and are not here.
+One compilation serves all operations and dtypes, without the kernels, drivers and launches around
+the expressions, so a test can compute many values. 16-bit floats compute as float and are not
+included.
 """
 
 import ctypes
@@ -33,7 +34,7 @@ extern "C" void {name}_{dtype}(const {C}* pa, const {C}* pb, const {C}* pc, {R}*
 
 
 def result_dtype(name, code):
-    """The dtype of the result of one operation computed in dtype `code`."""
+    """Return the dtype of the result of one operation computed in dtype `code`."""
     if name in BOOLEAN:
         return np.dtype(bool)
     dtype = DTYPES[code].numpy
@@ -45,7 +46,7 @@ def _cpp(dtype):
 
 
 def operations():
-    """(row, dtype code) of all that the text has, but selection and copies."""
+    """Return (row, dtype code) of all operations of the text, except selection and copies."""
     return [
         (row, code)
         for row in ELEMENTWISE
@@ -79,7 +80,7 @@ def _library():
 
 
 def compute(row, code, inputs):
-    """The result of the CUDA text for contiguous one-dimensional inputs of dtype `code`."""
+    """Return the result of the CUDA text for contiguous one-dimensional inputs of dtype `code`."""
     out = np.empty(inputs[0].shape, result_dtype(row.name, code))
     pointers = [array.ctypes.data for array in (*inputs, inputs[0], inputs[0])[:3]]
     function = getattr(_library(), f"{row.name}_{DTYPES[code].name}")

@@ -1,7 +1,7 @@
-"""A stand-in for CuPy where the memory of a simulated GPU is that of the process: NumPy on views.
+"""A stand-in for CuPy on a simulated GPU, whose memory is that of the process: NumPy on views.
 
 Before a call runs, the work that its stream has to wait for is finished, so that its results do not
-depend on the order in which the simulated GPU runs what is queued.
+depend on the order in which the simulated GPU runs queued work.
 """
 
 import contextlib
@@ -16,12 +16,12 @@ from tests.support.driver_calls import Calls
 
 __all__ = ["allocations", "install"]
 
-#: What the stand-in took from the allocator that calls bring: (device, bytes) of each.
+#: (device, bytes) of each allocation that the stand-in made through the allocator of a call.
 allocations = []
 
 
 class UnownedMemory:
-    """An address that somebody else owns."""
+    """An address with another owner."""
 
     def __init__(self, address, nbytes, owner, device):
         self.address, self.nbytes = address, nbytes
@@ -55,7 +55,7 @@ class ExternalStream:
 
 @contextlib.contextmanager
 def using_allocator(allocator):
-    """Take and give back memory once, as a call would."""
+    """Take memory and give it back once, as a call would."""
     pointer = allocator(4096)
     allocations.append((0, 4096))
     yield
@@ -63,7 +63,7 @@ def using_allocator(allocator):
 
 
 class PythonFunctionAllocator:
-    """Memory from functions."""
+    """Allocates memory with functions."""
 
     def __init__(self, malloc, free):
         self.functions = malloc, free

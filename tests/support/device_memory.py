@@ -6,7 +6,7 @@ import gputensor as gt
 
 
 def all_memory():
-    """Tensors that leave no free block of the device, but for the smallest."""
+    """Return tensors that leave no free block of the device, except the smallest."""
     held = []
     for nbytes in (64 << 20, 1 << 20, 1 << 15, 1 << 12):
         with contextlib.suppress(gt.OutOfMemoryError):

@@ -1,8 +1,8 @@
 """Every entry of a device's driver table as a Python method, through ctypes.
 
 ``Calls(device).mem_alloc(1024)`` returns ``(status, ptr)``: the status, then the outputs in order.
-Outputs are set to `UNTOUCHED` before each call, so that a test can see that a failed call left them
-alone. ctypes drops the GIL during a call unless told to keep it.
+Outputs are set to `UNTOUCHED` before each call, so that a test can see that a failed call did not
+change them. ctypes releases the GIL during a call unless `keep_gil` is set.
 """
 
 import ctypes as c
@@ -89,7 +89,7 @@ HEADER_WORDS = 4  # self, name, device, page_granularity
 class Calls:
     """The entries of one device. `device` and `granularity` are its facts.
 
-    With `keep_gil` a call holds the GIL, as Cython code that does not bother to drop it does.
+    With `keep_gil` a call holds the GIL, like Cython code that does not release it.
     """
 
     def __init__(self, device, keep_gil=False):
@@ -125,14 +125,14 @@ class Calls:
         return output
 
     def upload(self, array, stream=0):
-        """Give new device memory that holds `array`, complete on return."""
+        """Return new device memory that holds `array`, complete on return."""
         ptr = self.make("mem_alloc", max(array.nbytes, 1))
         assert self.copy_async(ptr, array.ctypes.data, array.nbytes, stream) == 0
         assert self.stream_synchronize(stream) == 0
         return ptr
 
     def download(self, ptr, array, stream=0):
-        """Fill `array` from the device after what `stream` holds, and return it."""
+        """Fill `array` from the device after the work on `stream`, and return it."""
         assert self.copy_async(array.ctypes.data, ptr, array.nbytes, stream) == 0
         assert self.stream_synchronize(stream) == 0
         return array
@@ -141,7 +141,7 @@ class Calls:
 def seen_once(attempt, tries=50):
     """Whether an observation of free memory holds in one of several tries.
 
-    Other processes take and give memory of the same GPU meanwhile; what an entry does not do is
-    never seen, what it does is seen as soon as they pause.
+    Other processes allocate and free memory of the same GPU meanwhile. An effect that an entry
+    lacks is never seen; one that it has is seen as soon as they pause.
     """
     return any(attempt() for _ in range(tries))

@@ -14,7 +14,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def open_device():
-    """Open host devices, 256 MiB if not told otherwise; closed with all that they hold."""
+    """Open host devices, of 256 MiB by default; the end of the test closes them with all memory."""
     opened = []
 
     def open_one(capacity=256 * MIB, seed=None):
@@ -30,7 +30,7 @@ def open_device():
 
 @pytest.fixture
 def observed():
-    """Attach observers; detached after the test."""
+    """Attach observers, which are detached after the test."""
     yield memory.attach_out_of_memory_observer
     out_of_memory._observers.clear()
 

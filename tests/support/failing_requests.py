@@ -1,4 +1,4 @@
-"""Requests that fail, and what every failure must say."""
+"""Requests that fail, and the checks of every failure."""
 
 import contextlib
 import ctypes
@@ -24,7 +24,7 @@ REASONS = {
 
 
 def fail(device, nbytes, stream=0):
-    """Make a request that must fail, and return its error after the checks that all must pass."""
+    """Make a request that must fail, check its error, and return it."""
     before = memory.memory_stats(device)
     free, total = memory.mem_get_info(device)
     with pytest.raises(OutOfMemoryError) as caught:
@@ -63,7 +63,7 @@ def serves(device, nbytes):
 
 
 def comb(device, count, nbytes, stream=0):
-    """Fill a device with blocks and free every second one; gives what is still held."""
+    """Fill a device with blocks, free every second one, and return the others."""
     held = [raw_memory.raw_alloc(device, nbytes, stream) for _ in range(count)]
     for ptr in held[::2]:
         raw_memory.raw_delete(ptr)
@@ -72,7 +72,7 @@ def comb(device, count, nbytes, stream=0):
 
 @contextlib.contextmanager
 def refusing(device, status, *names):
-    """Have entries of a device's table return a status, every time."""
+    """Have entries of a device's table return a status at every call."""
     table = (ctypes.c_void_p * (HEADER_WORDS + len(SIGNATURES))).from_address(
         registry.table_address(device)
     )

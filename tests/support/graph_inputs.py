@@ -1,4 +1,4 @@
-"""What `CUDAGraph.replay(inputs=...)` promises, on a device."""
+"""Checks of ``CUDAGraph.replay(inputs=...)`` on a device."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from gputensor.graphs import CUDAGraph, graph
 
 
 def check_inputs(device, rng):
-    """Replays on other tensors, and on the captured ones again."""
+    """Replay on other tensors, and on the captured ones again."""
     device = gt.Device(device)
 
     def given(*shape):
@@ -35,7 +35,7 @@ def check_inputs(device, rng):
             np.testing.assert_array_equal(z.numpy(), first[5:])
             np.testing.assert_array_equal(x.numpy(), a)
             np.testing.assert_array_equal(other.numpy(), c)
-        # What the graph writes may be elsewhere, too.
+        # Tensors that the graph writes may be replaced, too.
         sums = gt.zeros((20, 30), device=device)
         captured.replay(inputs={total: sums})
         np.testing.assert_allclose(sums.numpy(), a * b[::-1], rtol=1e-5, atol=1e-5)
@@ -43,7 +43,7 @@ def check_inputs(device, rng):
 
 
 def check_order(device, rng):
-    """The other tensor is written and read on other streams before and after."""
+    """Write and read the other tensor on other streams before and after the replay."""
     device = gt.Device(device)
     with device:
         x = gt.zeros(500, device=device)

@@ -46,7 +46,7 @@ def upload(view, device, stream=0, offset=0):
 
 
 def out_code(name, code):
-    """Return the dtype that an operation gives."""
+    """Return the dtype of an operation's result."""
     if name in BOOLEAN:
         return 0
     return REAL_OF.get(code, code) if name in PARTS else code
@@ -72,7 +72,7 @@ def check_operation(device, name, code, rng, shape=(3, 341), stream=0, scalars=(
 
 
 def scale_of(name, code, inputs, expected):
-    """What errors are relative to: None for the result, else the parts that it is made of."""
+    """Return the magnitude to which errors are relative, or None for the result's own."""
     if DTYPES[code].kind != "complex" and name not in CANCELLING:
         return None
     with np.errstate(all="ignore"):
@@ -123,7 +123,7 @@ def check_layouts(device, code, rng, shape, kinds, offset=0, stream=0):
 
 
 def _check_untouched(out, target, before, stream, what):
-    """The bytes of the output's memory that are not its elements keep their values."""
+    """Check that bytes of the output's memory outside its elements keep their values."""
     base = target
     while isinstance(base.base, np.ndarray):
         base = base.base
@@ -140,7 +140,7 @@ def _check_untouched(out, target, before, stream, what):
 
 
 def check_cast(device, source, target, rng, stream=0):
-    """COPY from one dtype to another agrees with NumPy's astype."""
+    """Check that COPY from one dtype to another agrees with NumPy's astype."""
     kind = DTYPES[source].kind
     kinds = {kind, DTYPES[target].kind}
     low = 0 if "uint" in kinds else -100
@@ -163,7 +163,7 @@ def check_cast(device, source, target, rng, stream=0):
 
 
 def check_copy(device, code, rng, shape, order, stream=0):
-    """COPY of a permuted array into C order moves every bit."""
+    """Check that COPY of a permuted array into C order moves every bit."""
     base = sample(rng, "add", 0, code, tuple(shape[axis] for axis in order))
     view = base.transpose(np.argsort(order))
     out = empty_like_shape(code, view.shape, device, stream)
@@ -239,7 +239,7 @@ def check_reduction(device, name, code, rng, view_of, shape, axes, stream=0):
 
 
 def check_gather(device, code, rng, shape, first, index_shapes, index_code=4, stream=0):
-    """Gather and scatter with index arrays (some negative) agree with NumPy's indexing."""
+    """Check that gather and scatter with index arrays (some negative) agree with NumPy."""
     source = sample(rng, "add", 0, code, shape)
     common = np.broadcast_shapes(*index_shapes)
     indices = []
@@ -279,7 +279,7 @@ def layout_cases(shapes, kinds=LAYOUTS):
 
 
 def check_arange(device, code, length, start, step, stream=0):
-    """A progression into every second element."""
+    """Check a progression into every second element."""
     element = DTYPES[code]
     out = empty_like_shape(code, (2 * length,), device, stream).view(code, (length,), (2,))
     device_array.arange(out, start, step, int(start), int(step), stream)

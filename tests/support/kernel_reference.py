@@ -1,4 +1,4 @@
-"""What element-wise operations and reductions should give: NumPy in float64, and sample inputs.
+"""References of element-wise operations and reductions: NumPy in float64, and sample inputs.
 
 The references take arrays that are already of the compute dtype, widened (16-bit floats and float32
 to float64, complex64 to complex128); integers stay as they are and wrap.

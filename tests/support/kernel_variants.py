@@ -1,8 +1,8 @@
-"""The variants of every kernel: by file, all of them, and a few that stand for them.
+"""The variants of every kernel, by file: all of them, and a few representatives.
 
-What the launchers can ask for is finite for most kernels and listed whole. Element-wise kernels and
-reductions have unbounded numbers of axes; each operation is listed with each type it takes in a
-contiguous, a strided and a mixed form.
+Most kernels have a finite number of variants, and all are listed. Element-wise kernels and
+reductions have any number of axes; each operation is listed with each of its types in a contiguous,
+a strided and a mixed form.
 """
 
 import itertools
@@ -312,7 +312,7 @@ def rows():
         })  # fmt: skip
 
 
-#: name -> all variants of a kernel, and how many of them stand for it in the quick tests.
+#: name -> all variants of a kernel, and the number of representatives in the quick tests.
 KERNELS = {
     "operations": (operations, 12),
     "casts": (casts, 3),
@@ -365,6 +365,6 @@ def variants(name):
 
 
 def few(name):
-    """Return the variants that stand for a kernel, evenly spread over all."""
+    """Return the representatives of a kernel, evenly spread over all variants."""
     found, count = variants(name), KERNELS[name][1]
     return [found[(2 * i + 1) * len(found) // (2 * count)] for i in range(count)]

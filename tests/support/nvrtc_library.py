@@ -1,6 +1,6 @@
 """NVRTC without cuda-python: the functions of ``cuda.bindings.nvrtc`` that the library calls.
 
-The wheel nvidia-cuda-nvrtc-cu12 is the compiler alone and needs no GPU; with it every kernel is
+The wheel nvidia-cuda-nvrtc-cu12 has only the compiler and needs no GPU; with it every kernel is
 compiled for every architecture on a machine that has neither a GPU nor cuda-python. `install` puts
 these functions where `gputensor._kernels.launch.nvrtc` looks for the bindings, unless
 those are there.
@@ -20,7 +20,7 @@ from gputensor.errors import DeviceError
 
 
 class Status(int):
-    """A status with the name that the bindings' enumeration gives it."""
+    """A status with its name in the bindings' enumeration."""
 
     @property
     def name(self):
@@ -86,7 +86,7 @@ def _call(function, *outputs):
 
 @functools.cache
 def install():
-    """Make NVRTC callable if it is here, and return why not otherwise (empty: it is)."""
+    """Make NVRTC callable if it is installed; return an empty text, or the reason why it is not."""
     try:
         nvrtc.version()
         return ""
@@ -106,9 +106,9 @@ needs_nvrtc = pytest.mark.skipif(bool(why_no_nvrtc), reason=why_no_nvrtc)
 
 @functools.cache
 def quick_options():
-    """Return what lets NVRTC compile in a fifth of the time, to slower code; nothing before 12.8.
+    """Return options with which NVRTC compiles in a fifth of the time; none before 12.8.
 
-    It finds the same faults, for tests that run nothing of what they compile.
+    The code is slower but the faults found are the same: for tests that only compile.
     """
     options = ("--Ofast-compile=max",)
     try:

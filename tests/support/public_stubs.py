@@ -1,4 +1,4 @@
-"""The stubs that follow from tables: of the package, and of the methods of Tensor.
+"""The stubs that are made from tables: of the package, and of the methods of Tensor.
 
 ``python -m tests.support.public_stubs`` writes them, formatted by ruff; a test compares them with
 the tables.
@@ -40,7 +40,7 @@ def table() -> dict[str, Any]: ...
 
 
 def _imports(places):
-    """`from module import name as name` lines; `places` maps names to (module, name there)."""
+    """Yield ``from module import name as name``; `places` maps names to (module, name there)."""
     by_module = {}
     for name, (module, there) in places.items():
         by_module.setdefault(module, []).append(f"{there} as {name}")
@@ -75,7 +75,7 @@ def _definition(module, name, as_name, first=None):
 
 
 def package_stub():
-    """The text of gputensor/__init__.pyi."""
+    """Return the text of gputensor/__init__.pyi."""
     places = {}
     for module, names in (gt._NAMES | gt._LATE).items():
         places |= {name: (module, name) for name in names.split()}
@@ -97,13 +97,13 @@ def _found(module, name):
 
 
 def _is_made(module, name):
-    """Whether a function made the method, so that its own name stands in no ``def``."""
+    """Whether a function made the method, so that no ``def`` has its name."""
     code = getattr(_found(module, name), "__code__", None)
     return code is not None and code.co_name == "method"
 
 
 def method_stub():
-    """The text of gputensor/tensor/methods.pyi."""
+    """Return the text of gputensor/tensor/methods.pyi."""
     homes = {name: room.__name__ for room, names in methods.BOUND.items() for name in names}
     homes |= {name: module for module, names in methods.LATE.items() for name in names.split()}
     places = {name: (module, name) for name, module in homes.items()}

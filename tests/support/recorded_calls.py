@@ -1,8 +1,7 @@
-"""Recording a function on a phantom device, and doing its calls again through the door.
+"""Records a function on a phantom device, and repeats its calls through the door.
 
 The phantom's addresses become one arena of the real device with the same offsets, poisoned before
-it gets the inputs. So a call that reads what nothing wrote, or writes elsewhere, shows in the
-result.
+it gets the inputs. So a call that reads unwritten memory, or writes elsewhere, changes the result.
 """
 
 import contextlib
@@ -38,7 +37,7 @@ class Recorder:
 
 @contextlib.contextmanager
 def recording(recorder=None):
-    """A phantom host device whose calls go to a recorder: (device number, recorder)."""
+    """Yield (device number, recorder) of a phantom host device whose calls go to the recorder."""
     recorder = recorder or Recorder()
     device = registry.open_host(capacity=1 << 30, phantom=True)
     try:
@@ -49,19 +48,19 @@ def recording(recorder=None):
 
 
 def described(tensor):
-    """A tensor as an operand of a call."""
+    """Return a tensor as an operand of a call."""
     name = DTYPES[CODE_OF[tensor.dtype]].name
     strides = [stride // tensor.itemsize for stride in tensor.strides]
     return CallOperand(tensor.data_ptr(), name, tensor.shape, strides)
 
 
 def bits(tensor):
-    """The bytes of a tensor's elements."""
+    """Return the bytes of a tensor's elements."""
     return np.ascontiguousarray(tensor.numpy()).reshape(-1).view(np.uint8)
 
 
 def span(operand):
-    """The addresses from the first to the last byte of an operand."""
+    """Return the addresses from the first to the last byte of an operand."""
     low = high = operand.address
     for extent, stride in zip(operand.shape, operand.strides, strict=True):
         step = (extent - 1) * stride * itemsize(operand)
@@ -87,9 +86,9 @@ def copy(device, target, source):
 
 
 def check_again(function, *inputs):
-    """Compare a function of dense tensors with its calls, recorded and done again elsewhere.
+    """Compare a function of dense tensors with its calls, recorded and repeated elsewhere.
 
-    Returns the names of the calls.
+    Return the names of the calls.
     """
     device = inputs[0].device.number
     wanted = function(*inputs)

@@ -1,7 +1,7 @@
 """The fault sweep over calls that load kernels, in a process whose driver is fake_gpu.cpp.
 
 A request whose kernels are not loaded runs again and again; in run k the k-th driver call is
-refused. After each run no module is left that no kernel owns, and the request is served.
+refused. After each run every loaded module belongs to a kernel, and the request succeeds.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ def check_modules(before, what):
 
 
 def run_refused(request, k, status):
-    """One run with the k-th call refused: the name of that call, or None when there was none."""
+    """Run once with the k-th call refused; return that call's name, or None if there was none."""
     launch.forget_kernels(DEVICE)
     before = live_modules()
     registry.start_trace(DEVICE)
@@ -42,7 +42,7 @@ def run_refused(request, k, status):
 
 
 def sweep(request):
-    """Refuse each call of a request once with each status; the names of the refused calls."""
+    """Refuse each call of a request once with each status; return the names of those calls."""
     registry.observe(DEVICE)
     seen = set()
     request()

@@ -13,7 +13,7 @@ FUNCTIONS = ("softmax", "log_softmax", "logsumexp", "layer_norm", "rms_norm", "g
 
 
 def strided(rng, shape, dtype):
-    """A random view of that shape: axes in any order, steps, turned round."""
+    """Return a random view of the shape: axes in any order, with steps, possibly reversed."""
     order = rng.permutation(len(shape))
     steps = rng.choice([1, 1, 1, 2], len(shape))
     base = rng.standard_normal([shape[i] * steps[i] for i in order]) * 3
@@ -22,7 +22,7 @@ def strided(rng, shape, dtype):
 
 
 def on_device(values, device):
-    """A tensor with the strides of the array, over a copy of its memory."""
+    """Return a tensor with the strides of the array, over a copy of its memory."""
     base = values
     while isinstance(base.base, np.ndarray):
         base = base.base
@@ -34,7 +34,7 @@ def on_device(values, device):
 
 
 def close(name, got, want, dtype, scale):
-    """Within the rounding of the result and `scale` roundings of the arithmetic."""
+    """Check a result within its rounding and `scale` roundings of the arithmetic."""
     unit, least = ROUNDING[dtype]
     arithmetic = 2.0**-53 if dtype == "float64" else 2.0**-24
     got = got.numpy().astype(np.float64)
@@ -125,7 +125,7 @@ def group_program(rng, device, dtype):
 
 
 def row_program(rng, device, most=300, shape=None):
-    """One random call."""
+    """Run one random call."""
     dtype = str(rng.choice(list(ROUNDING)))
     name = str(rng.choice(FUNCTIONS))
     if name == "group_norm" and shape is None:

@@ -1,8 +1,8 @@
-"""A simulated GPU: the driver and BLAS made for tests, and the environment that makes them found.
+"""A simulated GPU: a driver and BLAS libraries for tests, and the environment that selects them.
 
-fake_gpu.cpp is a driver whose kernels run on the CPU, at once or deferred in an order that a seed
-gives; fake_cublas.cpp is both libraries of BLAS. The library finds them at run time like the real
-ones, so they need a process that starts with this environment.
+fake_gpu.cpp is a driver whose kernels run on the CPU, at once or deferred in an order given by a
+seed; fake_cublas.cpp is both BLAS libraries. gputensor finds them at run time like the real ones,
+so they need a process that starts with this environment.
 """
 
 import contextlib
@@ -57,7 +57,7 @@ def locked(path, kind=fcntl.LOCK_EX):
 
 @contextlib.contextmanager
 def scratch_file():
-    """An empty file that is gone afterwards."""
+    """Yield an empty file that is deleted afterwards."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "reports"
         path.touch()
@@ -72,7 +72,7 @@ def build(folder):
         # Products take most of the time of their tests; the driver takes little.
         level = "-O2" if source == "fake_cublas.cpp" else "-O0"
         subprocess.run([*options, level, "-o", folder / name, FAKES / source, "-ldl"], check=True)
-    # The compiler takes the file of its folder that was compiled with the same options.
+    # The compiler uses the precompiled header of this folder that has the same options.
     precompiled = folder / f"{HEADER}.gch"
     precompiled.mkdir(exist_ok=True)
     for options in (OPTIONS, FAST):
@@ -83,7 +83,7 @@ def build(folder):
 
 
 def environment(seed=None, **variables):
-    """Return the environment of a process that shall find the simulated GPU.
+    """Return the environment of a process that uses the simulated GPU.
 
     Parameters
     ----------

@@ -41,7 +41,7 @@ def random_weights(rng, form, n, k, name, group):
 
 
 def check(rng, form, name, m, n, k, *, group=0, out=None, alpha=1.0, beta=0.0, has_bias=False):
-    """One product into poisoned memory: exact within the rounding of its sums."""
+    """Compute one product into poisoned memory and check it within the rounding of its sums."""
     out = out or name
     w, scales, exact_w, pitch = random_weights(rng, form, n, k, name, group)
     x = rng.standard_normal((m, k + 32)).astype(DTYPES[name])
@@ -70,7 +70,7 @@ def check(rng, form, name, m, n, k, *, group=0, out=None, alpha=1.0, beta=0.0, h
 
 
 def plain(rng):
-    """Every type, odd numbers of features, tails of k, several blocks and spans."""
+    """Check every type, odd numbers of features, tails of k, several blocks and spans."""
     for name in ("bfloat16", "float16", "float32"):
         for m in rng.permutation(np.arange(1, 17))[:4]:
             n, k = int(rng.integers(1, 300)), 8 * int(rng.integers(1, 90))
@@ -80,7 +80,7 @@ def plain(rng):
 
 
 def shapes(rng):
-    """Blocks of every shape give the same product."""
+    """Check that blocks of every shape give the same product."""
     for tiles, warps, stages, splits in [(1, 1, 2, 1), (2, 4, 3, 2), (4, 2, 5, 4), (1, 8, 2, 8)]:
         internals.skinny_configure(tiles=tiles, warps=warps, stages=stages, splits=splits)
         check(rng, PLAIN, "float32", 7, 150, 1300)
@@ -101,7 +101,7 @@ def shapes(rng):
 
 
 def quantized(rng):
-    """int8 and int4 with every group size and both activation types."""
+    """Check int8 and int4 with every group size and both activation types."""
     for form in (INT8, INT4):
         for group in (32, 64, 128, 0):
             for name in ("bfloat16", "float16"):
@@ -112,14 +112,14 @@ def quantized(rng):
 
 
 def assert_near(got, exact, terms, name):
-    """Within the rounding of the sums and of the result."""
+    """Check a result within the rounding of its sums and its own."""
     limit = 2.0**-17 * terms + 1.01 * UNIT[name] * np.abs(exact)
     error = np.abs(wide(got) - exact)
     assert np.all(error <= limit), float(np.nanmax(error / limit))
 
 
 def products(rng):
-    """What gt.matmul and its kin send to the kernel, with bias, addend and views of the result."""
+    """Check products that gt.matmul and related functions send to the kernel, some into views."""
     for name in ("bfloat16", "float32"):
         m, n, k = int(rng.integers(1, 17)), 1040, 1032
         x, w, c, bias = (
@@ -150,7 +150,7 @@ def products(rng):
 
 
 def layers(rng):
-    """quantized_linear: few rows, many rows, rows that are not aligned, leading dimensions."""
+    """Check quantized_linear with few rows, many rows, unaligned rows and leading dimensions."""
     for quantize in (gt.quantize_int8, gt.quantize_int4):
         for name in ("bfloat16", "float16", "float32"):
             for shape, k, group in [
@@ -170,14 +170,14 @@ def layers(rng):
                 plain = wide(values.numpy()) * factors
                 exact = wide(x.numpy()) @ plain.T + wide(bias.numpy())
                 terms = np.abs(wide(x.numpy())) @ np.abs(plain).T + 3
-                # Weights that are made plain first are rounded once more.
+                # Weights that are dequantized first are rounded once more.
                 rounding = 1.01 * UNIT[name] * terms
                 error = np.abs(wide(got.numpy()) - exact)
                 assert np.all(error <= rounding + 2.0**-17 * terms + UNIT[name] * np.abs(exact))
 
 
 def refusals(rng):
-    """A refused permission for shared memory leaves no module, and the next call loads another."""
+    """Check that a refused shared memory size leaves no module, and the next call loads another."""
     from tests.support import refused_calls
 
     def product():

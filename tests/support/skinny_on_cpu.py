@@ -2,9 +2,9 @@
 
 The PTX of a kernel is replaced by C++ of the same meaning on cuda_on_cpu.h. The threads of all
 blocks of a cluster are fibers that take turns; a barrier of a warp, a block or the cluster counts
-who has come and lets nobody on before the last. A tensor core instruction is a meeting of a warp:
-each lane leaves its fragments, then each computes its own part of the result from the whole warp's.
-So the layout of fragments is checked against the documented one, apart from the kernel.
+its arrivals and releases all of them at the last. A tensor core instruction synchronizes a warp:
+each lane stores its fragments, then each computes its part of the result from those of the whole
+warp. So the layout of fragments is checked against the documented one, independently of the kernel.
 """
 
 import re
@@ -12,7 +12,7 @@ import re
 from tests.support import kernel_compiler
 from tests.support.kernel_compiler import HEADER
 
-# The PTX that is replaced, by how its text and operands begin, and the C++ of the same meaning.
+# The PTX that is replaced, by the start of its text and operands, and the C++ of the same meaning.
 _REPLACEMENTS = (
     ("cp.async.cg.shared.global.L2::cache_hint", "cpu_copy(to, from, true, 16);"),
     ("cp.async.cg", "cpu_copy(to, from, is_valid, 16);"),

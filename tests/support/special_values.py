@@ -19,12 +19,12 @@ MODERATE |= {"reciprocal": 1e15}
 
 
 def part_dtype(dtype):
-    """The real dtype of the parts of a complex one; other dtypes are their own."""
+    """Return the real dtype of the parts of a complex dtype; other dtypes unchanged."""
     return np.empty(0, dtype).real.dtype if np.dtype(dtype).kind == "c" else np.dtype(dtype)
 
 
 def special_reals(dtype):
-    """Zeros, infinities, NaN of both signs, denormals, and the ends of a floating-point dtype."""
+    """Return zeros, infinities, NaN of both signs, denormals, and the ends of a floating dtype."""
     if dtype == BFLOAT16 or dtype.itemsize == 2:
         facts = np.array([65504 if dtype != BFLOAT16 else 3.3895e38, 2.0**-14, 2.0**-24])
     else:
@@ -37,7 +37,7 @@ def special_reals(dtype):
 
 
 def special_values(dtype):
-    """All special values of any dtype, one-dimensional."""
+    """Return all special values of any dtype, one-dimensional."""
     dtype = np.dtype(dtype)
     if dtype == BOOL:
         return np.array([False, True])
@@ -54,7 +54,7 @@ def special_values(dtype):
 
 
 def sampled(rng, name, dtype, size):
-    """Special values, mixed with small random ones, that operation `name` promises results for."""
+    """Return special and small random values for which operation `name` promises results."""
     dtype = np.dtype(dtype)
     values = rng.choice(special_values(dtype), size)
     if dtype.kind in "fVc":
@@ -79,7 +79,7 @@ def _parts(array):
 
 
 def differing(actual, expected, tolerance, signed_zeros=False):
-    """Where two arrays differ: in class (NaN, infinity and its sign), or by more than `tolerance`.
+    """Return where arrays differ: in class (NaN, infinity and its sign), or beyond `tolerance`.
 
     Parts of complex numbers are compared relative to the whole number; a NaN is equal to any NaN.
     """
@@ -109,14 +109,14 @@ def differing(actual, expected, tolerance, signed_zeros=False):
 
 
 def special_tiny(dtype):
-    """The least positive number of the parts of a floating-point dtype."""
+    """Return the least positive number of the parts of a floating-point dtype."""
     if dtype == BFLOAT16:
         return 2.0**-133
     return np.finfo(part_dtype(dtype)).smallest_subnormal
 
 
 def special_largest(dtype):
-    """The largest number of the parts of a floating-point dtype."""
+    """Return the largest number of the parts of a floating-point dtype."""
     return float(ml_dtypes.finfo(dtype if dtype == BFLOAT16 else part_dtype(dtype)).max)
 
 

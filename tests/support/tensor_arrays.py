@@ -12,12 +12,12 @@ COMPLEX = [np.dtype("complex64"), np.dtype("complex128")]
 BOOL = np.dtype("bool")
 DTYPES = [BOOL, *INTEGERS, *FLOATS, *COMPLEX]
 
-# Units in the last place that a correct result may differ by, and more for longer chains.
+# Units in the last place by which a correct result may differ, and more for longer chains.
 EPSILON = {"float16": 2**-10, "bfloat16": 2**-7, "float32": 2**-22, "float64": 2**-50}
 
 
 def random_array(rng, shape, dtype, low=-50, high=50):
-    """Small whole numbers (exact in every dtype) as `dtype`; fractions too for wide floats."""
+    """Return small whole numbers (exact in every dtype) as `dtype`; wide floats with fractions."""
     dtype = np.dtype(dtype)
     if dtype == BOOL:
         return np.asarray(rng.integers(0, 2, shape), bool)
@@ -32,7 +32,7 @@ def random_array(rng, shape, dtype, low=-50, high=50):
 
 
 def random_view(rng, array, device):
-    """(ndarray, tensor) with equal values, in a random layout of `array`'s elements."""
+    """Return (ndarray, tensor) with equal values, in a random layout of `array`'s elements."""
     order = rng.permutation(array.ndim)
     inverse = np.argsort(order)
     steps = rng.integers(1, 3, array.ndim)
@@ -50,7 +50,7 @@ def random_view(rng, array, device):
 
 
 def check_same(actual, expected, tolerance=0.0, name=""):
-    """Shape, dtype and values agree; exactly, or within `tolerance` relative to the largest."""
+    """Check shape, dtype and values, exactly or within `tolerance` relative to the largest."""
     assert isinstance(actual, gt.Tensor)
     expected = np.asarray(expected)
     assert actual.shape == expected.shape, f"{name}: shape {actual.shape}, not {expected.shape}"

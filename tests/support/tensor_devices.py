@@ -1,4 +1,4 @@
-"""Where the tensor tests run: the embedded host device, host devices that defer work, and CUDA.
+"""The devices of the tensor tests: the embedded host device, deferred host devices, and CUDA.
 
 A deferred device runs queued work at any moment and in any order that streams and events allow, so
 an operation that forgets to order itself gives a wrong number. The devices stay open for the whole
@@ -25,7 +25,7 @@ def _opened(name):
 
 
 def device_of(name):
-    """The device number for a name; None when this machine has no such device."""
+    """Return the device number for a name, or None if this machine has no such device."""
     if name == "cuda":
         return 0 if registry.cuda_device_count() else None
     if name == "host":

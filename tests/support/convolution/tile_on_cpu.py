@@ -1,7 +1,7 @@
 """The kernels of convolution on tensor cores, compiled for the CPU and run block by block.
 
-It is made like those of skinny products (skinny_on_cpu.py): fibers for threads, and a meeting of
-the warp for each instruction of a tensor core or of many lanes' loads.
+Made like those of skinny products (skinny_on_cpu.py): fibers for threads, and a synchronization of
+the warp for each tensor core instruction and each load by several lanes.
 """
 
 import re
@@ -43,7 +43,7 @@ def cpu_source(source):
                 statement = statement.replace(f"%{number}", f"({operand})")
             source = source[: found.start()] + statement + source[end:]
     kind = 1 if '"f32.bf16' in source else 0
-    # The memory of a block is cpu_shared; the name in the text is that of an address in it.
+    # The memory of a block is cpu_shared; in the text the name is an address within it.
     source = source.replace("extern __shared__ __align__(16) char memory[];",
                             "char* const memory = cpu_shared;")  # fmt: skip
     made = skinny_on_cpu.cpu_source(source)

@@ -23,7 +23,7 @@ def padded(x, pads, value):
 
 
 def convolved(x, weight, stride, pads, dilation, groups):
-    """The definition, one result after the other of each output."""
+    """Compute a convolution by its definition, one result after the other."""
     x = padded(x, pads, 0)
     kernel = weight.shape[2:]
     counts = [
@@ -47,7 +47,7 @@ def convolved(x, weight, stride, pads, dilation, groups):
 
 
 def spread(x, weight, stride, pads, more, dilation, groups):
-    """The transpose: each element adds its kernel."""
+    """Compute a transposed convolution: each element adds its kernel."""
     kernel = weight.shape[2:]
     full = [
         (n - 1) * s + d * (k - 1) + 1 + m
@@ -70,7 +70,7 @@ def spread(x, weight, stride, pads, more, dilation, groups):
 
 
 def laid_out(rng, array, device):
-    """A tensor of these elements, in one of several memory orders."""
+    """Return a tensor of these elements, in one of several memory orders."""
     kind = rng.integers(4)
     if kind == 0:
         return gt.asarray(np.ascontiguousarray(array), device=device)
@@ -86,7 +86,7 @@ def laid_out(rng, array, device):
 
 
 def close(what, got, want, dtype, magnitude):
-    """Within one rounding of the result and those of a sum of terms of this magnitude."""
+    """Check a result within its rounding and those of a sum of terms of this magnitude."""
     unit, least = ROUNDING[dtype]
     arithmetic = 2.0**-53 if dtype == "float64" else 2.0**-24
     got = got.numpy().astype(np.float64)
@@ -97,13 +97,13 @@ def close(what, got, want, dtype, magnitude):
 
 
 def check_again(first, second):
-    """The second call of the same arguments has the same bits, strides and shape."""
+    """Check that a second call with the same arguments has the same bits, strides and shape."""
     assert (first.shape, first.strides) == (second.shape, second.strides)
     assert first.numpy().tobytes() == second.numpy().tobytes()
 
 
 def convolution_program(rng, device, most=12, spatial=None, dtype=None):
-    """One random convolution, transposed or not."""
+    """Check one random convolution, transposed or not."""
     dtype = dtype or str(rng.choice(list(ROUNDING)))
     spatial = spatial or int(rng.choice([1, 2, 2, 2, 3]))
     most = most if spatial < 3 else 5
@@ -176,7 +176,7 @@ def convolution_program(rng, device, most=12, spatial=None, dtype=None):
 
 
 def single_elements_with_addend(rng, device):
-    """It is added before the activation, whatever the order in memory of the images."""
+    """Check that it is added before the activation, for any memory order of the images."""
     x, addend = rng.standard_normal((2, 3, 4, 5)), rng.standard_normal((2, 6, 4, 5))
     weight, bias = rng.standard_normal((6, 3)), rng.standard_normal(6)
     sums = np.einsum("nchw,oc->nohw", x, weight) + addend
@@ -197,7 +197,7 @@ def single_elements_with_addend(rng, device):
 
 
 def windows(x, kernel, stride, pads, dilation, is_up):
-    """(place, cut of the padded array) of each window, as PyTorch counts them."""
+    """Yield (index, part of the padded array) of each window, as PyTorch counts them."""
     counts = []
     for n, k, s, d, (b, e) in zip(x.shape[2:], kernel, stride, dilation, pads, strict=True):
         room = n + b + e - d * (k - 1) - 1
@@ -215,10 +215,10 @@ def windows(x, kernel, stride, pads, dilation, is_up):
 
 
 def pooled(x, mode, kernel, stride, pads, dilation, is_up):
-    """The definition of max and average pooling."""
+    """Compute max and average pooling by definition."""
     value = -np.inf if mode == "max" else np.nan
     wide = padded(x, [(b, e + 99) for b, e in pads], value)
-    # What is beyond the padding has no say at all; padding counts as zeros in a padded mean.
+    # Positions beyond the padding are ignored; padding counts as zeros in a padded mean.
     inside = padded(np.zeros_like(x), pads, 0.0)
     inside = padded(inside, [(0, 99)] * len(pads), np.nan)
     out = None
@@ -234,7 +234,7 @@ def pooled(x, mode, kernel, stride, pads, dilation, is_up):
 
 
 def pooling_program(rng, device, most=12):
-    """One random pooling, adaptive or not."""
+    """Check one random pooling, adaptive or not."""
     spatial = int(rng.choice([1, 2, 2, 2, 3]))
     most = most if spatial < 3 else 5
     dtype = str(rng.choice(list(ROUNDING)))
@@ -286,7 +286,7 @@ def pooling_program(rng, device, most=12):
 
 
 def tile_program(rng, device, few=0):
-    """One random convolution of 16-bit floats with some channels, for tiles on tensor cores.
+    """Check one random convolution of 16-bit floats, for tiles on tensor cores.
 
     With `few` channels, windows are whole chunks of pixels apart.
     """
@@ -332,7 +332,7 @@ def tile_program(rng, device, few=0):
 
 
 def few_program(rng, device):
-    """One random convolution of one to four channels, for the kernel that copies whole rows.
+    """Check one random convolution of one to four channels, for the kernel that copies whole rows.
 
     An infinity in x reaches the results whose windows it is in, and no other.
     """

@@ -1,10 +1,10 @@
-"""A shadow of one device's allocator: what it must hold, and wrong numbers when it does not.
+"""A model of one device's allocator, compared with its statistics and with the memory itself.
 
-Every block is filled in stream order with a value of its own when it is given out, and read back in
+Each block is filled in stream order with a distinct value when it is allocated, and read back in
 stream order at random places just before it is freed, on its own stream and on the others that use
-it. A block that is given out while someone still uses its memory, under whatever address, is
-overwritten by its next fill, and a later comparison sees it. The driver table is called directly,
-so the same shadow follows a host device, at once or deferred, and a GPU.
+it. If a block is allocated while its memory is still in use, at any address, the new fill
+overwrites the old value, and a later comparison finds it. The driver table is called directly, so
+the same model works for a host device, deferred or not, and for a GPU.
 """
 
 import ctypes
@@ -42,7 +42,7 @@ ALLOCATED, PENDING_FREE = 1, 2  # states of a block in a snapshot
 
 
 class Held:
-    """A block with a caller: address, bytes asked for, bytes given, value, stream."""
+    """A block of a caller: address, bytes requested, bytes allocated, value, stream."""
 
     def __init__(self, ptr, nbytes, rounded, value, stream):
         self.ptr = ptr
@@ -54,12 +54,12 @@ class Held:
 
 
 def round_up(nbytes):
-    """The size that a request is served with while no rounding option is set."""
+    """Return the size of the block for a request if no rounding option is set."""
     return max(UNIT, (nbytes + UNIT - 1) // UNIT * UNIT)
 
 
 def c_symbols():
-    """The C symbols of the allocator, through ctypes, which drops the GIL for each call."""
+    """Return the C symbols of the allocator through ctypes, which releases the GIL in each call."""
     library = ctypes.CDLL(memory.c_library())
     pointer, size, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
     library.gputensor_malloc.restype = pointer
@@ -72,16 +72,16 @@ def c_symbols():
 
 
 class Shadow:
-    """The device `number` as its callers see it, and the comparison of both.
+    """The device `number` as its callers see it, compared with the allocator.
 
     Parameters
     ----------
     number : int
-        An open device whose allocator nobody else uses.
+        An open device whose allocator has no other user.
     streams : int
-        Streams to make beside stream 0.
+        Streams to make in addition to stream 0.
     rng : random.Random
-        Chooses the places that are read.
+        Selects the places that are read.
     """
 
     def __init__(self, number, streams=3, rng=None):
@@ -89,7 +89,7 @@ class Shadow:
         self.calls = Calls(number)
         self.rng = rng or random.Random(0)
         self.streams = [0] + [self.calls.make("stream_create", 0) for _ in range(streams)]
-        for stream in self.streams[1:-1]:  # of the last it is not known that it lasts
+        for stream in self.streams[1:-1]:  # the last is not declared permanent
             core.keep_stream(number, stream)
         self.slots = self.calls.make("pinned_alloc", SLOTS * 4)
         self.expected = []
@@ -98,10 +98,10 @@ class Shadow:
         self.library = c_symbols()
         self.out_of_memory_count = 0
 
-    # What callers do.
+    # Actions of callers.
 
     def malloc(self, nbytes, stream=0):
-        """Allocate and fill; None when there is no memory."""
+        """Allocate and fill a block, or return None if memory is exhausted."""
         try:
             ptr = raw_memory.raw_alloc(self.device, nbytes, self.streams[stream])
         except OutOfMemoryError:
@@ -116,7 +116,7 @@ class Shadow:
         return block
 
     def use(self, block, stream, early=False):
-        """Read the block on another stream, after its fill; `early`: record the use first."""
+        """Read the block on another stream, after its fill; with `early`, record the use first."""
         if stream == block.stream:
             self.read(block, stream)
             return
@@ -131,13 +131,13 @@ class Shadow:
             raw_memory.raw_record_stream(block.ptr, self.streams[stream])
 
     def free(self, block):
-        """Read the block on its stream and give it back."""
+        """Read the block on its stream and free it."""
         self.held.remove(block)
         self.read(block, block.stream)
         raw_memory.raw_delete(block.ptr)
 
     def free_on(self, block, stream):
-        """Give the block back through the C symbol, naming a stream that has just used it."""
+        """Free the block through the C symbol, naming a stream that has just used it."""
         self.use(block, stream, early=True)
         self.held.remove(block)
         self.library.gputensor_free(block.ptr, block.nbytes, self.device, self.streams[stream])
@@ -159,10 +159,10 @@ class Shadow:
         status = getattr(self.calls, name)(*arguments)
         assert status == 0, f"{name}{arguments} gave {status}"
 
-    # What must hold.
+    # Checks.
 
     def compare(self):
-        """Wait for the device and compare what was read with what was written."""
+        """Wait for the device and compare the values read with those written."""
         self.succeed("synchronize")
         words = (ctypes.c_uint32 * max(len(self.expected), 1)).from_address(self.slots)
         got = np.array(words[: len(self.expected)], np.uint32)
@@ -177,7 +177,7 @@ class Shadow:
         return dict(zip(STATISTICS_KEYS, report.all_values(self.device)[0], strict=True))
 
     def check(self):
-        """The invariants, the books against the callers' view, and a snapshot against the books."""
+        """Check the invariants, the statistics against the model, and a snapshot against both."""
         faults = checker.check(self.device)
         assert not faults, faults
         stats = self.stats()
@@ -202,18 +202,18 @@ class Shadow:
             assert before[1] <= after[0], "two blocks overlap"
 
     def views(self):
-        """How many of the held blocks lie in views."""
+        """Return how many of the held blocks are in views."""
         found = set(view_blocks(self.device))
         assert found <= {b.ptr for b in self.held} | self.waiting()
         return sum(b.ptr in found for b in self.held)
 
     def waiting(self):
-        """The addresses of freed blocks that still wait for a stream."""
+        """Return the addresses of freed blocks that still wait for a stream."""
         _, blocks = report.collect_segments(self.device)
         return set(blocks["address"][blocks["state"] == PENDING_FREE].tolist())
 
     def finish(self):
-        """Give everything back; nothing may be left of it, and every number must be right."""
+        """Free everything; no memory may remain reserved, and all values read must be right."""
         for block in list(self.held):
             self.free(block)
         self.compare()
@@ -227,14 +227,14 @@ class Shadow:
                 assert value == stats[name.replace(".allocated", ".freed")], name
         device_allocator.close_allocator(self.device)
         self.succeed("pinned_free", self.slots)
-        if self.device < 0:  # what lasts as long as a GPU stays
+        if self.device < 0:  # streams of a GPU are permanent
             for stream in self.streams[1:]:
                 self.succeed("stream_destroy", stream)
             left = registry.leaks(self.device)
             assert not any(left.values()), left
 
 
-# Sizes of the random programs, and how often: small, medium, the large that fragment.
+# (weight, range) of sizes in random programs: small, medium, and large ones that fragment memory.
 SIZES = (
     (30, (1, 2048)),
     (25, (2048, MIB)),
@@ -250,7 +250,7 @@ def random_size(rng):
 
 
 def random_step(shadow, rng, budget):
-    """Do one random thing; held bytes move around `budget`."""
+    """Take one random step; the held bytes vary around `budget`."""
     live = sum(block.rounded for block in shadow.held)
     kind = rng.random()
     if kind < 0.45 and (live < budget or rng.random() < 0.3):
@@ -271,7 +271,7 @@ def random_step(shadow, rng, budget):
         shadow.succeed("stream_synchronize", rng.choice(shadow.streams))
     elif kind < 0.975:
         shadow.compare()
-    elif shadow.held:  # one size again and again: hits of the thread's cache
+    elif shadow.held:  # repeated frees and requests of one size: hits of the thread cache
         block = rng.choice(shadow.held)
         nbytes, stream = block.nbytes, block.stream
         for _ in range(4):
@@ -282,7 +282,7 @@ def random_step(shadow, rng, budget):
 
 
 def fragment(shadow, rng):
-    """Leave holes on one stream, then ask for more than any of them holds: views and gathering."""
+    """Make holes on one stream, then request more than any of them has: views and gathering."""
     stream = rng.randrange(len(shadow.streams))
     nbytes = rng.randrange(2 * MIB, 7 * MIB)
     blocks = [shadow.malloc(nbytes, stream) for _ in range(rng.randrange(6, 14))]
@@ -293,7 +293,7 @@ def fragment(shadow, rng):
 
 
 def random_program(number, seed, steps=300, budget=100 * MIB, check_every=1):
-    """Run a random program against a device; return the shadow, finished."""
+    """Run a random program on a device; return the finished model."""
     rng = random.Random(seed)
     shadow = Shadow(number, rng=rng)
     shadow.most_views = 0

@@ -1,7 +1,7 @@
-"""Philox 4x32-10 and the numbers made of it, with NumPy: a model to compare draws with.
+"""Philox 4x32-10 and its distributions in NumPy: a model for comparison with the library.
 
-Written from the paper (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011), not
-from the library: words in uint64 arrays, logarithms and sines by NumPy in float64.
+Written from the paper (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011),
+independently of the library: words in uint64 arrays, logarithms and sines by NumPy in float64.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ LOW = np.uint64(0xFFFFFFFF)
 
 
 def philox(counter, key):
-    """The four words of each counter: arrays of four words in front."""
+    """Return the words of each counter; counters and results are lists of four arrays."""
     c = [np.asarray(word, np.uint64) & LOW for word in counter]
     k = [int(word) for word in key]
     for _ in range(10):
@@ -22,7 +22,7 @@ def philox(counter, key):
 
 
 def blocks(state, count):
-    """The words of `count` blocks from a state on, as an array (count, 4)."""
+    """Return the words of `count` blocks from a state on, as an array (count, 4)."""
     seed, low, high = (int(word) for word in state[:3])
     place = [(low + (high << 64) + i) % 2**128 for i in range(count)]
     counter = [np.array([p >> 32 * w & 0xFFFFFFFF for p in place], np.uint64) for w in range(4)]
@@ -30,18 +30,18 @@ def blocks(state, count):
 
 
 def words(state, count):
-    """`count` words of 32 bits."""
+    """Return `count` words of 32 bits."""
     return blocks(state, -(-count // 4)).reshape(-1)[:count]
 
 
 def wide_words(state, count):
-    """`count` words of 64 bits."""
+    """Return `count` words of 64 bits."""
     pairs = blocks(state, -(-count // 2)).reshape(-1, 2)
     return (pairs[:, 0] | pairs[:, 1] << np.uint64(32))[:count]
 
 
 def uniform(state, count, bits):
-    """Numbers with so many random bits."""
+    """Return `count` numbers from 0 to 1 with `bits` random bits."""
     if bits > 32:
         return (wide_words(state, count) >> np.uint64(64 - bits)) * 2.0**-bits
     return (words(state, count) >> np.uint64(32 - bits)) * 2.0**-bits
@@ -63,7 +63,7 @@ def normal(state, count, is_double):
     length = _positive(state, even, is_double)[::2]
     turn = wide_words(state, even)[1::2] * 2.0**-64 if is_double else (
         words(state, even)[1::2] * 2.0**-32)  # fmt: skip
-    # A quarter begins an eighth of a turn before its axis: its middle is on it.
+    # A quarter begins an eighth of a turn before its axis, so its middle is on the axis.
     scale = 2.0**-62 if is_double else 2.0**-30
     part = (wide_words if is_double else words)(state, even)[1::2]
     bits = np.uint64(62 if is_double else 30)
@@ -75,7 +75,7 @@ def normal(state, count, is_double):
 
 
 def integers(state, count, least, greatest):
-    """Lemire's method; what it refuses comes from the block that Philox makes of the block."""
+    """Use Lemire's method; a rejected word is replaced by one from Philox of its block."""
     reach = greatest - least + 1
     lanes, bits = (4, 32) if reach <= 1 << 32 else (2, 64)
     key = int(state[0]) & 0xFFFFFFFF, int(state[0]) >> 32

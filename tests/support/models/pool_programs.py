@@ -1,12 +1,12 @@
-"""Random programs over pools, captures, replays, drops and addresses, against a model.
+"""Random programs of pools, captures, replays, frees and addresses, compared with a model.
 
 The model is NumPy: each tensor has the values that the program gave it, and a graph is the list of
-its operations, applied at each replay. A tensor whose bytes change without an operation of the
-program, two blocks that overlap, a statistic that disagrees with what is alive, and what the
-checker finds are failures. The program keeps the rules of CUDAGraph: what a graph reads lives as
-long as the graph, and graphs that share a pool are replayed in the order of their capture.
+its operations, applied at each replay. The comparison fails if a tensor's bytes change without an
+operation of the program, if two blocks overlap, if a statistic disagrees with the live blocks, or
+if the checker finds a fault. The programs follow the rules of CUDAGraph: the tensors that a graph
+reads live as long as the graph, and graphs that share a pool are replayed in capture order.
 
-As a script this is a campaign:
+As a script this runs many programs:
 
     python -m tests.support.models.pool_programs 10000 [--device cuda]
 """
@@ -45,14 +45,14 @@ BATCH = 20  # programs on one device
 
 
 class Values:
-    """What some memory must hold; None: nothing known."""
+    """The expected values of some memory; None if unknown."""
 
     def __init__(self, expected):
         self.expected = expected
 
 
 class Value:
-    """A tensor of the program and what it must hold."""
+    """A tensor of the program with its expected values."""
 
     def __init__(self, tensor, cell):
         self.tensor = tensor
@@ -68,23 +68,23 @@ class Value:
 
 
 class Graph:
-    """A captured graph, its operations in order, and what it holds on to."""
+    """A captured graph, its operations in order, and the objects that it keeps."""
 
     def __init__(self, captured, group, pools):
         self.captured = captured
         self.group = group
-        self.pools = pools  # MemPools that its memory is from
-        self.operations = []  # name of it, the Values changed, a number, and what else it takes
+        self.pools = pools  # MemPools of its memory
+        self.operations = []  # (name, Values changed, number, further operand)
         self.inputs = []  # tensors
 
 
 def added(expected, number):
-    """What is not known stays so."""
+    """Return the sum, or None if the values are unknown."""
     return None if expected is None else expected + np.int32(number)
 
 
 class Abandoned(Exception):
-    """Raised by a program inside of a capture that it gives up."""
+    """Raised by a program inside a capture that it abandons."""
 
 
 class World:
@@ -99,7 +99,7 @@ class World:
         self.graphs = []
         self.pools = []
         self.addresses = {}
-        self.orphans = []  # (group, Values) of graphs that are gone
+        self.orphans = []  # (group, Values) of deleted graphs
         warm = gt.full((4,), 1, dtype="int32", device=device)  # kernels, compiled before captures
         warm += (warm + 1)[:1]
         del warm
@@ -108,7 +108,7 @@ class World:
         self.log = []
 
     def pool_keys(self):
-        """What statistics say of private pools; those of other tests may be among them."""
+        """Return the statistics of private pools, which may include those of other tests."""
         return {key for key in memory.memory_stats(self.device) if "private_pools" in key}
 
     def requested(self):
@@ -128,7 +128,7 @@ class World:
         )
 
     def somewhere(self):
-        """The context of one eager step: a stream and perhaps a pool."""
+        """Return the context of one eager step: a stream and perhaps a pool."""
         stack = contextlib.ExitStack()
         stack.enter_context(self.rng.choice(self.streams))
         if self.pools and self.rng.random() < 0.5:
@@ -137,7 +137,7 @@ class World:
         return stack
 
     def compute(self):
-        """A new tensor from one that exists, or a change of one in place."""
+        """Make a new tensor from another, or change one in place."""
         known = [value for value in self.values if value.expected is not None]
         if not known:
             return
@@ -211,7 +211,7 @@ class World:
                 made.operations.append(("change", value.cell, number, None))
                 self.keep(made, value, inputs)
             elif kind < 0.5:
-                with self.rng.choice(self.streams):  # eager work beside the capture
+                with self.rng.choice(self.streams):  # eager work during the capture
                     self.make()
             else:
                 source = self.rng.choice(sources) if sources and kind < 0.9 else None
@@ -233,11 +233,11 @@ class World:
             made.inputs.append(value.tensor)
 
     def replay(self):
-        """Replay a graph, and those that share its pool: in the order of their captures."""
+        """Replay a graph and those that share its pool, in the order of their captures."""
         if not self.graphs:
             return
         group = self.rng.choice(self.graphs).group
-        # No graph writes these any more behind those that may write to their memory.
+        # No graph writes these any more, and others may overwrite their memory.
         for of, cell in self.orphans:
             if of == group:
                 cell.expected = None
@@ -316,7 +316,7 @@ class World:
         return blocks | self.addresses
 
     def check(self):
-        """The program's values last: reading them waits for the device."""
+        """Check everything; values last, because reading them waits for the device."""
         blocks = sorted(self.alive().items())
         for (ptr, nbytes), (following, _) in zip(blocks, blocks[1:], strict=False):
             assert ptr + nbytes <= following, "two live blocks overlap"
@@ -368,7 +368,7 @@ class World:
             self.finish()
 
     def finish(self):
-        """Let go of everything in a random order: nothing may stay behind."""
+        """Delete everything in a random order; no block and no pool may remain."""
         self.log.append("finish")
         ends = [self.values, self.graphs, self.pools]
         self.rng.shuffle(ends)
@@ -390,7 +390,7 @@ class World:
 
 @contextlib.contextmanager
 def device_for(rng, name):
-    """A host device under a random configuration, at once or deferred; or CUDA as it is."""
+    """Yield a host device with a random configuration, deferred or not, or the CUDA device."""
     if name == "cuda":
         yield 0
         return
@@ -408,7 +408,7 @@ def device_for(rng, name):
 
 
 def run_programs(seed, count, name="host", steps=40):
-    """Run `count` programs one after the other on one device; raises what one of them finds."""
+    """Run `count` programs one after another on one device; raise the first failure."""
     rng = random.Random(seed)
     with device_for(rng, name) as device:
         for number in range(count):

@@ -1,4 +1,4 @@
-"""Small models with calls of many kinds, to compile ahead of time."""
+"""Small models with many kinds of calls, to compile ahead of time."""
 
 from dataclasses import dataclass, field
 
@@ -14,7 +14,7 @@ class Model:
     function: object
     specs: tuple
     weights: dict
-    arguments: tuple  # of each input: (shape without n, dtype, least, most)
+    arguments: tuple  # of each input: (shape without n, dtype, end of integers)
     sizes: tuple = (3, 8, 16)
     state: dict = field(default_factory=dict)
 
@@ -26,7 +26,7 @@ class Model:
         return gt.compile(self.function, *self.specs, weights=self.weights, target=target)
 
     def arrays(self, rng, n):
-        """Fresh inputs with n rows."""
+        """Return new random inputs with n rows."""
         return [fresh(rng, (n, *rest), dtype, high) for rest, dtype, high in self.arguments]
 
     @staticmethod
@@ -48,7 +48,7 @@ ROWS = gt.Dim("n", 1, 32)
 
 
 def network(rng):
-    """Gather, products, norm, attention, softmax, reductions, element-wise."""
+    """Gather, products, norm, attention, softmax, reductions, element-wise operations."""
 
     def network(x, ids, *, weights):
         found = gt.take(weights["embed"], ids, axis=0)
@@ -68,7 +68,7 @@ def network(rng):
 
 
 def orders(rng):
-    """Sorting, scans, counting, scatter into a copy, strided views, two streams."""
+    """Sorting, scans, scatter into a copy, strided views, two streams."""
 
     def orders(x, ids, *, weights):
         with gt.stream(gt.Stream()):
@@ -85,7 +85,7 @@ def orders(rng):
 
 
 def wide(rng):
-    """Reductions in parts and products without terms that a library likes, so with scratch."""
+    """Reductions in parts, and products of unaligned sizes, which need scratch memory."""
 
     def wide(x, *, weights):
         total = gt.sum(gt.reshape(x, (-1,)) * 2)
@@ -97,7 +97,7 @@ def wide(rng):
 
 
 def loops(rng):
-    """Control flow of known length, with regions whose calls have scratch; a scan of rows."""
+    """Loops of known length whose calls need scratch memory; a scan of rows."""
 
     def loops(x, *, weights):
         def turn(index, carry):

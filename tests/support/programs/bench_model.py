@@ -1,4 +1,4 @@
-"""A program of two functions, to be timed: products, a loop with a condition, a state."""
+"""A program of two functions for timings: a product, a loop with a condition, a state."""
 
 import numpy as np
 
@@ -18,7 +18,7 @@ def count(*, state):
 
 
 def two_functions(target):
-    """The program, compiled for a target."""
+    """Return the program, compiled for a target."""
     functions = {"norms": (norms, gt.spec((ROWS, 64))), "count": (count,)}
     weights = {"w": np.eye(64, dtype=np.float32)}
     return gt.compile(functions, weights=weights, state={"count": gt.spec((2,))}, target=target)

@@ -1,4 +1,4 @@
-"""Functions of the form, written call by call, as tracing would make them."""
+"""Builds a program's functions call by call, as tracing would make them."""
 
 from math import prod
 
@@ -20,7 +20,7 @@ ITEMSIZES = {row.name: row.itemsize for row in DTYPES}
 
 
 class Builder:
-    """Adds values and calls to a function. Operands stand for whole values."""
+    """Adds values and calls to a function. Operands are whole values."""
 
     def __init__(self, name, dims=()):
         self.function = Function(name, dims={dim.name: dim for dim in dims})
@@ -54,7 +54,7 @@ class Builder:
         self.function.calls.append(call)
 
     def elementwise(self, op, *reads, dtype="float32", shape=None):
-        """A new value: op of operands and numbers."""
+        """Return a new value: `op` of operands and numbers."""
         reads = [r if isinstance(r, Operand) else Number(r, dtype) for r in reads]
         shape = shape if shape is not None else reads[0].shape
         is_test = op in ("lt", "le", "gt", "ge", "eq", "ne")
@@ -80,7 +80,7 @@ class Builder:
         return out
 
     def write(self, target, source, offset=0, shape=None):
-        """A new version of `target`, with `source` in a row-major part of it."""
+        """Return a new version of `target`, with `source` in a row-major part of it."""
         shape = target.shape if shape is None else shape
         kind = self.function.values[target.value].kind
         version = self.value(kind, target.dtype, target.shape, "", target.value)
@@ -104,7 +104,7 @@ class Builder:
 
 
 def broadcast(operand, shape):
-    """The operand with stride 0 along axes of one element, in front of which others may be."""
+    """Return the operand broadcast to a shape, with stride 0 along broadcast axes."""
     missing = len(shape) - len(operand.shape)
     strides = [0] * missing
     for extent, stride in zip(operand.shape, operand.strides, strict=True):
@@ -113,7 +113,7 @@ def broadcast(operand, shape):
 
 
 def program_data(*builders):
-    """A ProgramData of functions that share weights and states by name."""
+    """Return a ProgramData of functions that share weights and states by name."""
     data = ProgramData()
     for builder in builders:
         data.functions[builder.function.name] = builder.function

@@ -1,4 +1,4 @@
-"""A caller of the C functions of programs, by ctypes: what a C program would do."""
+"""Calls the C functions of programs by ctypes, as a C program would."""
 
 import ctypes
 from pathlib import Path
@@ -18,7 +18,7 @@ class CTensor(ctypes.Structure):
     ]  # fmt: skip
 
 
-#: The two libraries: that of the extension module, and that for processes without Python.
+#: The two libraries: the extension module, and the library for processes without Python.
 LIBRARIES = {
     "module": c_entry.library_path,
     "alone": lambda: str(Path(gt.__file__).parent / "programs/c_library/libgputensor_program.so"),
@@ -26,7 +26,7 @@ LIBRARIES = {
 
 
 def library(name="module"):
-    """The functions of one of the libraries, with their results."""
+    """Return one of the libraries, with the result types of its functions set."""
     found = ctypes.CDLL(LIBRARIES[name]())
     found.gputensor_program_describe.restype = ctypes.c_char_p
     found.gputensor_program_last_error.restype = ctypes.c_char_p
@@ -34,14 +34,14 @@ def library(name="module"):
 
 
 def described(tensor):
-    """A CTensor over a tensor of a GPU, which the caller keeps."""
+    """Return a CTensor of a GPU's tensor, which the caller keeps alive."""
     code, bits = c_entry.DL_TYPES[tensor.dtype.name]
     shape = (ctypes.c_int64 * max(1, tensor.ndim))(*tensor.shape)
     return CTensor(tensor.data_ptr(), 2, 0, tensor.ndim, code, bits, 1, shape, None, 0)
 
 
 class CProgram:
-    """An open program; statuses become RuntimeError with the text of the failure."""
+    """An open program; a failure raises RuntimeError with its status and text."""
 
     def __init__(self, path, device=0, name="module"):
         self.library = library(name)
@@ -93,7 +93,7 @@ class CSession:
 
 
 def poisoned(like):
-    """New memory of a GPU in the form of an array, full of what nobody wrote."""
+    """Return a new GPU tensor with an array's shape and dtype, filled with 77."""
     made = gt.empty(like.shape, dtype=like.dtype.name, device="cuda")
     made[...] = gt.asarray(np.full(like.shape, 77).astype(like.dtype), device="cuda")
     return made

@@ -1,4 +1,4 @@
-"""The example in C as a process: what a program gives where there is no Python."""
+"""The C example as a process: runs a program without Python."""
 
 import subprocess
 from pathlib import Path
@@ -23,7 +23,7 @@ class CProgramProcess:
     """
 
     def __init__(self, compiler, folder, environment):
-        # The fake driver asks for Python's lock where there is a Python.
+        # The fake driver calls Python's functions for the GIL; without Python, this defines them.
         preloaded = folder / "no_python.so"
         fake = ROOT / "tests/support/fakes/no_python.c"
         subprocess.run([compiler, "-shared", "-fPIC", fake, "-o", preloaded], check=True)
@@ -36,7 +36,7 @@ class CProgramProcess:
         subprocess.run([*command, source, *flags, "-o", self.executable], check=True)
 
     def start(self, *arguments, **variables):
-        """Run it; return the completed process."""
+        """Run the executable; return the completed process."""
         return subprocess.run(
             [self.executable, *map(str, arguments)], env={**self.environment, **variables},
             capture_output=True, text=True, timeout=300,
@@ -58,7 +58,7 @@ class CProgramProcess:
         return self.start(path, name, *inputs, "--", *outputs, **variables)
 
     def run(self, path, name, arrays, like, **variables):
-        """Run a function on arrays; return results of the shapes and dtypes of `like`."""
+        """Run a function on arrays; return results with the shapes and dtypes of `like`."""
         done = self.process(path, name, arrays, like, variables)
         assert done.returncode == 0, done.stderr
         self.told = done.stderr
@@ -68,11 +68,11 @@ class CProgramProcess:
         ]
 
     def fails(self, path, name, arrays, like, **variables):
-        """Run a function that is refused; return what it says."""
+        """Run a function that must fail; return its message."""
         done = self.process(path, name, arrays, like, variables)
         assert done.returncode == 1, (done.returncode, done.stderr)
         return done.stderr
 
     def describe(self, path):
-        """Return what the program says of its functions."""
+        """Return the program's description of its functions."""
         return self.start(path).stdout

@@ -1,7 +1,7 @@
-"""Runs functions of the form one call at a time, slowly and plainly: a reference for sessions.
+"""Runs a program's functions one call at a time, as a simple reference for sessions.
 
-Each value has memory of its own, or its place in a plan; both are poisoned before the value is
-written and after it is last read. Calls go through the door, which checks them. Nothing is shared
+Each value has separate memory, or its offset of a plan; both are poisoned before the value is
+written and after it is last read. Calls go through the door, which checks them. No code is shared
 with the library's sessions.
 """
 
@@ -49,7 +49,7 @@ class Interpreter:
         return gt.asarray(source, device=self.device)
 
     def run(self, name, tensors):
-        """The outputs, as tensors, for the inputs in the order of the function's."""
+        """Return the outputs as tensors; `tensors` are the inputs in the function's order."""
         function = self.data.functions[name]
         tensors = [tensor.contiguous() for tensor in tensors]
         sizes = {}
@@ -110,7 +110,7 @@ class _Frame:
         return root_of(self.function, number)
 
     def address(self, number):
-        """Where a value is; a temporary that is written first gets its memory here."""
+        """Return the address of a value; a temporary gets memory at its first write."""
         number = self.root(number)
         found = self.addresses.get(number)
         if found is None:
@@ -152,7 +152,7 @@ class _Frame:
         return self.integer(value) if forms.is_expression(value) else value
 
     def lasts(self):
-        """Call number -> roots of temporaries that nothing reads after it."""
+        """Return {call number: roots of the temporaries last used by that call}."""
         last = {}
         for index, call in enumerate(self.function.calls):
             for operand in (*call.reads, *call.writes):
@@ -199,7 +199,7 @@ class _Frame:
     # ---- control flow
 
     def region(self, function, addresses):
-        """Run a region; its output operands, whose memory this frame keeps."""
+        """Run a region; return its output operands, whose memory this frame keeps."""
         frame = _Frame(self.interpreter, function, self.sizes)
         frame.enter(addresses)
         frame.run()

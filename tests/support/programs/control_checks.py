@@ -1,4 +1,4 @@
-"""What control flow in a program gives on a device, against NumPy."""
+"""Checks of a program's control flow on a device against NumPy."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ def floats(rng, *shape):
 
 
 def call(program, device, *arrays):
-    """The results of a program, called twice with a third call's inputs between."""
+    """Return a program's results, and check that a different call between two changes nothing."""
     inputs = [gt.asarray(np.asarray(array), device=device) for array in arrays]
     first = program(*inputs)
     program(*(gt.zeros_like(one) + 9 for one in inputs))

@@ -1,4 +1,4 @@
-"""A small function of the form, written by hand: a row of a cache, a region, dims, a number."""
+"""A small hand-written function: a write to a row of a cache, a region, dims, a number."""
 
 from gputensor.programs.dims import Dim, mul
 from gputensor.programs.function import (
@@ -19,7 +19,7 @@ PRODUCT = {
 
 
 def dense(value, shape, dtype="float32", offset=0):
-    """The whole of a value as a row-major array."""
+    """Return a whole value as a row-major array."""
     strides, step = [], 1
     for extent in reversed(shape):
         strides.append(step)
@@ -28,7 +28,7 @@ def dense(value, shape, dtype="float32", offset=0):
 
 
 def example_program():
-    """`decode(x: f32[n,4])` with a state of one cache, and a loop that counts."""
+    """Return `decode(x: f32[n,4])` with one cache as state, and a loop of n turns."""
     body = Function("body")
     body.values = [
         Value("input", 8, "index"),

@@ -1,8 +1,8 @@
-"""Mutates the JSON of programs: each mutation is read and verified, or refused with one line.
+"""Mutates the JSON of programs: each mutation must be verified, or refused with one line.
 
     python -m tests.support.programs.fuzz_json --count 100000 --seed 7
 
-What is read and verified is also printed, planned, and written again. Prints the slowest mutation.
+Verified programs are also printed, planned, and written again. Prints the time of the slowest.
 """
 
 import argparse
@@ -50,7 +50,7 @@ HOSTILE = (
 
 
 def seeds_of(rng):
-    """The text of a few valid programs."""
+    """Return the texts of a few valid programs."""
     programs = [example_program()]
     for _turn in range(6):
         function, arrays, states = random_function(rng, rng.randint(0, 6))
@@ -63,7 +63,7 @@ def seeds_of(rng):
 
 
 def places(data, found):
-    """Every (container, key) below `data`."""
+    """Append every (container, key) below `data` to `found`, and return it."""
     for key in list(data) if type(data) is dict else range(len(data)):
         found.append((data, key))
         if type(data[key]) in (dict, list):
@@ -72,7 +72,7 @@ def places(data, found):
 
 
 def mutated_tree(rng, text):
-    """JSON with one to three nodes replaced, removed, repeated or exchanged."""
+    """Return JSON with one to three nodes replaced, removed or repeated."""
     data = json.loads(text)
     for _turn in range(rng.choice((1, 1, 2, 3))):
         found = places(data, [])
@@ -93,7 +93,7 @@ def mutated_tree(rng, text):
 
 
 def mutated_bytes(rng, text):
-    """Text with bytes changed, cut out, repeated or put in."""
+    """Return text with bytes changed, removed, repeated or inserted."""
     text = bytearray(text)
     for _turn in range(rng.randint(1, 4)):
         at = rng.randrange(len(text) + 1)
@@ -111,12 +111,12 @@ def mutated_bytes(rng, text):
 
 
 def read(text):
-    """The JSON of a program, as a file holds it."""
+    """Return the JSON of a program, parsed as in a program file."""
     return loads(text, 10**7, form.MAX_DEPTH)
 
 
 def take(text):
-    """Read, verify and use one program; whether it was taken. Any other end is an error."""
+    """Read, verify and use one program; return whether it was accepted. Raise on wrong errors."""
     try:
         plain = read(text)
     except ValueError as error:
@@ -141,7 +141,7 @@ def take(text):
 
 
 def campaign(count, seed):
-    """Try `count` mutations; return (how many were taken, seconds of the slowest)."""
+    """Try `count` mutations; return (number accepted, seconds of the slowest)."""
     rng = random.Random(seed)
     taken, slowest = 0, 0.0
     for index in range(count):
@@ -171,7 +171,7 @@ def main():
     start = time.perf_counter()
     taken, slowest = campaign(options.count, options.seed)
     print(
-        f"{options.count} mutations of seed {options.seed}: {taken} taken, the others refused; "
+        f"{options.count} mutations of seed {options.seed}: {taken} accepted, the others refused; "
         f"slowest {slowest * 1e3:.0f} ms, "
         f"{time.perf_counter() - start:.0f} s"
     )

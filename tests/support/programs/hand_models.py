@@ -1,6 +1,6 @@
-"""Models written by hand with the library's functions: what programs are measured and tested by.
+"""Models written with the library's functions, for tests and measurements of programs.
 
-Each is a `Model`: functions with their specs, weights and state, and arguments to call them with.
+Each is a `Model`: functions with their specs, weights and state, and the arguments of calls.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import gputensor as gt
 
 
 class Model(NamedTuple):
-    """`functions` is what compile takes; `calls` are (function, arguments), in order."""
+    """`functions` is the argument of compile; `calls` are (function, arguments), in order."""
 
     functions: dict
     weights: Any
@@ -28,7 +28,7 @@ def random_tensor(numbers, *shape, dtype="float32"):
 
 
 def mlp(seed=0, dtype="float32"):
-    """784-64-64-10, with a free batch."""
+    """Return a perceptron with layers of 784, 64, 64 and 10 units, and any batch size."""
     numbers = np.random.default_rng(seed)
 
     def new(*shape):
@@ -57,7 +57,7 @@ def plate_step(u):
 
 
 def plate(size=24):
-    """Heat on a plate until it settles, and the means of the first turns."""
+    """Return heat diffusion on a plate until it settles, and the means of the first steps."""
 
     def relax(u, tolerance):
         def sweep(carry):
@@ -77,7 +77,7 @@ def plate(size=24):
 
 
 def encoder(seed=0, layers=3, width=64, dtype="float32"):
-    """A sentence encoder of MiniLM's form: token embeddings, post-norm layers, mean over a mask."""
+    """Return a sentence encoder like MiniLM: token embeddings, post-norm layers, masked mean."""
     numbers, heads = np.random.default_rng(seed), 4
 
     def new(*shape):
@@ -134,7 +134,7 @@ def encoder(seed=0, layers=3, width=64, dtype="float32"):
 
 
 def llama(dtype="float32"):
-    """examples/llama.py: a prompt, then tokens one by one."""
+    """Return examples/llama.py: a prompt, then tokens one by one."""
     path = Path(__file__).parents[3] / "examples" / "llama.py"
     spec = importlib.util.spec_from_file_location("examples_llama", path)
     example = importlib.util.module_from_spec(spec)

@@ -1,7 +1,8 @@
-"""Runs functions of the form in NumPy, each value in memory of its own or at a plan's place.
+"""Runs a program's functions in NumPy, each value in separate memory or at its offset of a plan.
 
-Shares nothing with the library but the plain data: the reference for passes and plans. Memory is
-poisoned first, and in an arena again when a lifetime begins, so that a lost write shows.
+The reference for passes and plans; it shares only the data structures with the library. Memory is
+poisoned first, and in an arena again at the start of each lifetime, so a lost write changes the
+result.
 """
 
 import numpy as np
@@ -45,14 +46,14 @@ PLAIN = {
 
 
 def root_of(function, number):
-    """The number of the first version of a value."""
+    """Return the number of the first version of a value."""
     while function.values[number].base is not None:
         number = function.values[number].base
     return number
 
 
 class Memory:
-    """Bytes of the values of one function."""
+    """The memory of the values of one function."""
 
     def __init__(self, function, sizes, plan=None, arena=None):
         self.function, self.sizes, self.plan = function, sizes, plan
@@ -99,8 +100,8 @@ class Memory:
 def run(function, inputs, weights=None, states=None, sizes=None, place=(None, None), order=None):
     """Return (outputs, states afterwards) of a function, as arrays and as bytes.
 
-    `weights` and `states` hold arrays by name; `place` is a plan, and an arena or None; `order` is
-    that in which the calls are made, if not their own.
+    `weights` and `states` are arrays by name; `place` is a plan or None, and an arena or None;
+    `order` is the order of the calls, by default that of the function.
     """
     sizes = sizes or {}
     memory = Memory(function, sizes, *place)
@@ -146,7 +147,7 @@ def _call(call, memory, weights, places):
         results = [PLAIN[call.name](given, memory.view(call.writes[0]).shape, *reads)]
     else:
         results = _control(call, given, [read.copy() for read in reads], memory, weights, places)
-    # All operands are read before anything is written, as a call does.
+    # All operands are read before the first write, as in a call of the library.
     results = [np.array(result) for result in results]
     for operand, result in zip(call.writes, results, strict=True):
         view = memory.view(operand)

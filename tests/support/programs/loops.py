@@ -1,4 +1,4 @@
-"""Programs with control flow by hand, over 6 float32."""
+"""Hand-written programs with control flow, on vectors of 6 float32."""
 
 from gputensor.programs.function import Number
 from tests.support.programs.builder import Builder, dense, program_data
@@ -11,7 +11,7 @@ def _inputs(region, *names):
 
 
 def while_program():
-    """`run(x, y, limit)`: x += y until the largest element reaches the limit."""
+    """Return `run(x, y, limit)`: x += y until the largest element reaches the limit."""
     build = Builder("run")
     x, y = _inputs(build, "x", "y")
     limit = build.input("limit", "float32", ())
@@ -30,7 +30,7 @@ def while_program():
 
 
 def cond_program(rng):
-    """`run(x)`: x + 1 if x[0] < 0 else x * w, with a weight w."""
+    """Return (program, w) of `run(x)`: x + 1 if x[0] < 0 else x * w, with a weight w."""
     build = Builder("run")
     (x,) = _inputs(build, "x")
     w = rng.standard_normal(SHAPE).astype("float32")
@@ -51,7 +51,7 @@ def cond_program(rng):
 
 
 def fori_program(lower, upper):
-    """`run(x, y)`: (x, y) = (y, x + index * y), upper - lower times."""
+    """Return `run(x, y)`: (x, y) = (y, x + index * y), upper - lower times."""
     build = Builder("run")
     x, y = _inputs(build, "x", "y")
     body = build.region("body")
@@ -67,7 +67,7 @@ def fori_program(lower, upper):
 
 
 def scan_program(length, reverse):
-    """`run(x, rows, y)`: x = x * y + row for each row; gives x, and x of each turn."""
+    """Return `run(x, rows, y)`: x = x * y + row for each row; results are x, and x of each turn."""
     build = Builder("run")
     (x,) = _inputs(build, "x")
     rows = build.input("rows", "float32", (length, *SHAPE))

@@ -1,14 +1,14 @@
-"""The lifetimes of a decoder whose norms, attention and products are many calls each.
+"""The lifetimes of a decoder whose norms, attention and products consist of many calls each.
 
-Only what a plan sees is real: values, their bytes, and which call reads which. The orders in which
-a plan packs first leave a gap for some of these sizes; the search behind them has to close it.
+Only the inputs of a plan are realistic: values, their bytes, and which call reads which. For some
+of these sizes the first packing orders of a plan leave a gap, which its search has to close.
 """
 
 from gputensor.programs.function import Argument, Call, Function, Operand, Value
 
 
 class Model:
-    """Adds one call after the other; each makes one value of so many elements of 2 bytes."""
+    """Adds one call after the other; each makes one value of float16."""
 
     def __init__(self, name):
         self.function = Function(name)
@@ -58,7 +58,7 @@ def norm(model, x):
 
 
 def decoder(rows, length, layers=8, width=1024, heads=16, few=4, inner=2816):
-    """The function of `rows` tokens that attend to `length`."""
+    """Return the function of `rows` tokens that attend to `length` tokens."""
     model = Model("decoder")
     tokens = model.input(rows, 4)
     x = model.op((rows, width), tokens)

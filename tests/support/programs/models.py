@@ -1,4 +1,4 @@
-"""Programs by hand, with what NumPy gives for them."""
+"""Hand-written programs, some with NumPy references."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ N = ("dim", "n")
 
 
 def mlp(rng, widths=(12, 16, 8), dtype="float32"):
-    """(ProgramData, reference): x -> relu(x @ w + b) ..., n rows from 1 to 64."""
+    """Return (ProgramData, reference): x -> relu(x @ w + b) ..., with 1 to 64 rows."""
     build = Builder("mlp", [Dim("n", 1, 64)])
     x = build.input("x", dtype, (N, widths[0]))
     layers = []
@@ -32,7 +32,7 @@ def mlp(rng, widths=(12, 16, 8), dtype="float32"):
 
 
 def counter():
-    """ProgramData with a state of 8 float32: `step(x)` adds x, and gives the sum and twice it."""
+    """Return a program with a state of 8 float32: `step(x)` adds x, returns it and its double."""
     build = Builder("step")
     x, total = build.input("x", "float32", (8,)), build.state("total", "float32", (8,))
     total = build.write(total, build.elementwise("add", total, x))
@@ -41,7 +41,7 @@ def counter():
 
 
 def chain(length, count=1, shape=(64, 64)):
-    """ProgramData: `count` inputs, each added `length` // `count` times to a sum."""
+    """Return a program of `count` inputs, each added `length` // `count` times to a sum."""
     build = Builder("chain")
     inputs = [build.input(f"x{i}", "float32", shape) for i in range(count)]
     total = build.elementwise("mul", inputs[0], 1.0)

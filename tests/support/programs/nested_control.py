@@ -1,4 +1,4 @@
-"""A traced function with cond and while_loop in each other, and NumPy's words for it."""
+"""A traced function with nested cond and while_loop, and its NumPy reference."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ DEVICE = 0
 
 
 def model(x, y, limit, *, weights):
-    """Add or take y until x is large, each turn with a loop inside, and a branch behind it."""
+    """Loop with a cond in each turn, of which one branch has a loop, and a cond at the end."""
 
     def add(x, y):
         return gt.while_loop(lambda c: gt.max(c[0]) < 4, lambda c: (c[0] * 2, c[1] + 1), (x, y))
@@ -46,9 +46,9 @@ def arrays(rng, limit):
 
 
 def check(device, rng, opened=None):
-    """Call with new addresses each time, and see that no turn waits for the host.
+    """Call with new addresses each time, and check that the host waits for no turn of a loop.
 
-    `opened` makes a program of the device from what `compile` takes, in another way than `compile`.
+    `opened` makes a program from the arguments of `compile`, in another way than `compile`.
     """
     w = np.abs(rng.standard_normal(SHAPE)).astype(np.float32)
     weights = {"w": gt.asarray(w, device=device)}
@@ -76,7 +76,7 @@ def check(device, rng, opened=None):
 
 
 def check_in_capture(device, rng, program):
-    """Be part of a user's capture, replayed on the tensors that it saw and on others."""
+    """Call the program inside a user's capture, replayed on the captured tensors and on others."""
     given = arrays(rng, 3)
     w = program.weights["w"].numpy()
     seen = [gt.asarray(one, device=device) for one in given]

@@ -1,4 +1,4 @@
-"""Random valid functions of the form: views, versions, states, streams, dims, constants, loops."""
+"""Random valid functions: views, versions, states, streams, dims, constants, loops."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ TYPES = ("float32", "float64", "int32", "int64")
 
 
 class Builder:
-    """Makes one function; `pool` are views to read, without their version."""
+    """Makes one function; `pool` are operands that later calls may read, on first versions."""
 
     def __init__(self, rng, name="f", with_dims=False, depth=0, dim=None):
         self.rng, self.depth = rng, depth
@@ -67,7 +67,7 @@ class Builder:
         return operand._replace(value=self.latest[operand.value])
 
     def view(self, operand):
-        """A random view of an operand."""
+        """Return a random view of an operand."""
         rng, offset = self.rng, operand.offset
         shape, strides = list(operand.shape), list(operand.strides)
         itemsize = SIZES[operand.dtype]
@@ -166,7 +166,7 @@ class Builder:
         return read if isinstance(read, Number) else self.now(read)
 
     def write_part(self):
-        """A write into a part of a temporary or state: the next version."""
+        """Write to a part of a temporary or state, which makes its next version."""
         values = self.function.values
         owned = [p for p in self.pool if values[p.value].kind in ("temporary", "state")]
         if not owned:
@@ -186,7 +186,7 @@ class Builder:
         self.advance(b)
 
     def version(self, operand):
-        """The operand on the next version of its memory, which a call is about to write."""
+        """Return the operand on the next version of its memory, for a call that writes it."""
         base = self.latest[operand.value]
         value = self.function.values[base]
         self.function.values.append(Value(value.kind, value.nbytes, "", base))
@@ -227,7 +227,7 @@ class Builder:
             self.advance(source)
 
     def again(self):
-        """The same work as an earlier call, into new values: what `clean` may merge."""
+        """Repeat an earlier call into new values, so that `clean` can merge them."""
         call = self.rng.choice(self.function.calls)
         if any(i is not None for i in call.into) or call.regions:
             return
@@ -248,14 +248,14 @@ class Builder:
         self.pool.append(out)
 
     def dense(self, operand):
-        """A row-major copy."""
+        """Return a row-major copy."""
         out = self.fresh(operand.shape, operand.dtype)
         attributes = {"op": "copy", "compute": operand.dtype}
         self.call("elementwise", attributes, out, [self.now(operand)])
         return out
 
     def region(self, name, takes, gives):
-        """A region from these views to such views as these."""
+        """Return a region with inputs like `takes` and outputs like `gives`."""
         inner = Builder(self.rng, name, depth=self.depth + 1, dim=self.dim)
         inner.arrays = self.arrays
         for index, operand in enumerate(takes):
@@ -323,7 +323,7 @@ def random_function(rng, steps=None):
 
 
 def random_inputs(rng, function, sizes):
-    """Arrays for the inputs of a function."""
+    """Return arrays for the inputs of a function."""
     arrays = []
     for item in function.inputs:
         shape = [forms.evaluate(extent, sizes) for extent in item.operand.shape]
@@ -333,7 +333,7 @@ def random_inputs(rng, function, sizes):
 
 
 def random_sizes(rng, function):
-    """Sizes within the ranges of the dims."""
+    """Return sizes within the ranges of the dims."""
     found = {}
     for dim in function.dims.values():
         found[dim.name] = rng.randrange(dim.low, dim.high + 1, dim.multiple)

@@ -1,7 +1,7 @@
-"""Steps of random programs: element-wise work, reductions, products, views, writes, loops.
+"""Steps of random programs: element-wise operations, reductions, products, views, writes, loops.
 
-Each function here draws what one step needs and returns the step, which appends to a list of
-tensors or writes to some of it. It runs eagerly, at any size of a dim, and traced alike.
+Each function here draws the random choices of one step and returns the step, which appends to a
+list of tensors or writes to some of them. Steps run eagerly and traced, at any size of a dim.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MOST = 4096  # elements of a tensor
 
 
 class Outside:
-    """What a function takes from outside: tensors and streams, made when it is drawn."""
+    """Tensors and a device that a function uses from its closure, made when its steps are drawn."""
 
     def __init__(self, rng, home="host"):
         self.home = home
@@ -43,7 +43,7 @@ def random_values(numbers, shape, dtype):
     return made.astype(gt.asarray(0, dtype=dtype, device="host").dtype)
 
 
-# ---- steps: each draws what it needs and returns a function of the list of tensors, or None
+# ---- steps
 
 
 def unary(rng, values, given):
@@ -52,7 +52,7 @@ def unary(rng, values, given):
 
 
 def partner(rng, values, i):
-    """Another tensor that broadcasts with the i-th, by its shape."""
+    """Return the index of a tensor that broadcasts with the i-th."""
     shape = values[i].shape
     fitting = [
         k
@@ -91,7 +91,7 @@ def output(rng, values, given):
 
 
 def in_place(rng, values, given):
-    """A write to a tensor that a step made: all of it, through a view, or through an alias."""
+    """Write to a tensor that a step made, or to a copy: all of it, or through a view."""
     i, k = rng.randrange(len(values)), rng.randrange(len(values))
     how, number = rng.randrange(6), rng.choice([1, 2, 0])
     is_copied = how < 3 or i < given.inputs
@@ -249,11 +249,11 @@ def outside(rng, values, given):
     return step
 
 
-# ---- control flow; bodies have steps of their own, on copies of the list
+# ---- control flow; bodies are steps on copies of the list
 
 
 def body_of(rng, values, given):
-    """Steps that end in a tensor like `c`; applied to a list that begins with the carry."""
+    """Return a body of a few steps: from the carry `c` and the tensors to a tensor like `c`."""
     steps = [rng.choice(PURE)(rng, values, given) for _step in range(rng.randint(1, 3))]
 
     def body(c, v):
@@ -294,7 +294,7 @@ def loop(rng, values, given):
         v += [last, made]
 
     def check(v):
-        """Bodies that no turn runs, and branches not taken, have to fit, too."""
+        """Run both bodies once: loops without turns and branches not taken must be valid, too."""
         body(v[i], v)
         other(v[i], v)
 

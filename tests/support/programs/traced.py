@@ -1,4 +1,4 @@
-"""Traces functions for the host device and runs what comes out beside the functions themselves."""
+"""Traces functions and compares the programs with the functions run eagerly."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ HOST = -1
 
 
 def traced(function, *specs, weights=None, state=None, target=HOST):
-    """The function as it is traced, checked."""
+    """Return the traced and verified function."""
     source = sources_of(function, specs, weights, state, {})[0]
     made, _weights = trace_function(source, target)
     return made
 
 
 def data_of(function, *specs, weights=None, state=None, target=HOST):
-    """The ProgramData of a function, or of a dict of them."""
+    """Return the ProgramData of a function, or of a dict of functions."""
     return program_data(sources_of(function, specs, weights, state, {}), target)
 
 
 def spec_of(tensor, dims):
-    """A spec for a tensor; the first extent is the dim that `dims` names, if it names one."""
+    """Return a spec of a tensor, whose first extents are the dims in `dims`."""
     shape = list(tensor.shape)
     for place, (name, (least, most)) in enumerate(dims.items()):
         shape[place] = gt.Dim(name, least, most)
@@ -41,7 +41,7 @@ def is_tensor(part):
 
 
 def bits(tree_of_tensors):
-    """[(dtype, shape, bytes)] of the tensors of a tree."""
+    """Return [(dtype, shape, bytes)] of the tensors of a tree."""
     leaves, _structure = tree.flatten(tree_of_tensors, is_tensor)
     values = [leaf.numpy() for _path, leaf in leaves]
     return [(value.dtype, value.shape, np.ascontiguousarray(value).tobytes()) for value in values]
@@ -50,7 +50,7 @@ def bits(tree_of_tensors):
 def both(
     function, *arguments, weights=None, state=None, dims=None, times=1, device=HOST, plan=None
 ):
-    """Run a function eagerly and its trace by the interpreter; the bits of both are equal."""
+    """Check that a function, its trace in the interpreter, and a session have the same bits."""
     specs = [
         tree.unflatten(structure, [spec_of(leaf, dims or {}) for _path, leaf in leaves])
         for leaves, structure in (tree.flatten(one, is_tensor) for one in arguments)
@@ -79,7 +79,7 @@ def both(
 
 
 def first_state(state, device):
-    """State as tensors: zeros for specs, copies of tensors."""
+    """Return a state as tensors: zeros for specs, copies of tensors."""
     leaves, structure = tree.flatten(state, lambda part: isinstance(part, (Spec, Tensor)))
     made = [
         gt.copy(leaf)

@@ -1,4 +1,4 @@
-"""Models as functions of tensors, traced at their real sizes on a phantom device: no memory."""
+"""Models as functions of tensors, traced at their real sizes without allocating memory."""
 
 import gputensor as gt
 from gputensor.programs.compile import trace
@@ -112,7 +112,7 @@ def llama_of(layers):
 
 
 def dense(x, *, weights):
-    """Each layer reads all results before it."""
+    """Apply layers that each read all earlier results."""
     parts = [x]
     for w in weights:
         parts.append(gt.maximum(gt.linear(gt.concat(parts, axis=1), w), 0))
@@ -144,7 +144,7 @@ def conjugate_gradients(a, b):
 
 
 def pyramid(x):
-    """Down and up again, with what was on the way down beside it."""
+    """Halve the image four times and enlarge it again, adding the images of the way down."""
     skips = []
     for _level in range(4):
         x = gt.tanh(x) * 0.5 + x
@@ -160,7 +160,7 @@ def pyramid(x):
 
 
 def traced_models():
-    """(name, Function, sizes) of ten models."""
+    """Return (name, Function, sizes) for each function of ten models."""
     n = gt.Dim("n", 2, 1024)
     layers, state = llama_of(4)
     tall = {"x": linear_of(300, 2048), "h": linear_of(512, 2048)}
