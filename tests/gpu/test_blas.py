@@ -167,7 +167,7 @@ def test_threads_with_their_own_streams_are_exact(threads):
     assert failures == []
 
 
-# All but the first two are shapes whose known way on an H200 cuts k among the multiprocessors.
+# For all but the first two shapes, the measured algorithm of the H200 splits k.
 @pytest.mark.parametrize(
     ("name", "precision", "shape"),
     [

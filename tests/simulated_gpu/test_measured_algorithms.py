@@ -231,8 +231,8 @@ def test_tuned(rng, folder):
         tunable.enable(False)
         assert one.algorithm() == KNOWN
         tunable.clear()
-    # Enabled without an entry for the product: known ways hold, also beside a near product's entry,
-    # which is borrowed by what has neither.
+    # If tuning is enabled without an entry for the product, its measured algorithm applies, even if
+    # there is an entry for a near product. Products with neither use the entry of the near product.
     near, other = Product(rng, folder, k=K + 8), Product(rng, folder, k=K + 16)
     problem = dict(zip(FIELDS, near.signature, strict=True))
     path.write_text(json.dumps({"results": [{**entry, "config": TUNED, "problem": problem}]}))

@@ -160,14 +160,14 @@ cdef size_t grouped_table_nbytes(int64_t count) noexcept nogil
 # 16 rows of x. The weights may be quantized.
 
 cdef enum:
-    SMALL_M = 16                # rows of x at most
+    SKINNY_MAX_ROWS = 16        # rows of x at most
 
 cdef enum Form:                 # how the weights lie, as in skinny_mma.cuh
     FORM_PLAIN = 0              # [n, k], of the type of x
     FORM_INT8 = 1               # [n, k], with scales
     FORM_INT4 = 2               # tiles of 16 x 64 (int4_layout.py), with scales
 
-cdef struct SmallProduct:
+cdef struct SkinnyProduct:
     int device
     int form
     int type_x                  # DType codes
@@ -185,9 +185,9 @@ cdef struct SmallProduct:
     float alpha, beta
 
 # Whether a kernel can do the product: types, sizes and alignments.
-cdef bint small_product_fits(const SmallProduct* product) noexcept nogil
+cdef bint skinny_product_fits(const SkinnyProduct* product) noexcept nogil
 # Queues it on the stream; raises DriverError when the launch is refused.
-cdef int small_product_run(const SmallProduct* product, uint64_t stream) except -1 nogil
+cdef int skinny_product_run(const SkinnyProduct* product, uint64_t stream) except -1 nogil
 
 
 # ---- doors of the tests' extension

@@ -18,6 +18,14 @@ cdef inline void grid_of_blocks(Grid* grid, int64_t blocks, int block,
     grid.block, grid.shared_nbytes = block, shared_nbytes
 
 
+cdef inline int64_t ceil_divide(int64_t value, int64_t divisor) noexcept nogil:
+    return (value + divisor - 1) // divisor
+
+
+cdef inline int64_t round_up(int64_t value, int64_t multiple) noexcept nogil:
+    return (value + multiple - 1) // multiple * multiple
+
+
 cdef inline int64_t tiles_of(int64_t length, int tile) noexcept nogil:
     return (length + tile - 1) // tile
 

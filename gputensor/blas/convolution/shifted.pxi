@@ -310,7 +310,7 @@ cdef bint shifted_follow(const ShiftedForm* form, ShiftedParameters* s,
 
 cdef bint shifted_plan_on(int device, ShiftedForm* form, ShiftedParameters* s,
                           int64_t images) except -1:
-    """The same for a device, by forms at hand where it is a phantom GPU that asks for them."""
+    """Choose the form on a device; a phantom GPU may prefer forms whose program is available."""
     if not remembered_form(form, s, images, max(1, device_facts(device).multiprocessors)):
         return False
     if programs_at_hand and device in programs_at_hand:
@@ -318,14 +318,14 @@ cdef bint shifted_plan_on(int device, ShiftedForm* form, ShiftedParameters* s,
     return shifted_follow(form, s, images)
 
 
-# By the number of a phantom GPU: a function that says whether a program's kernel is at hand.
+# Number of a phantom GPU -> a function that returns whether a program's kernel is available.
 cdef dict programs_at_hand = {}
 
 
 def plan_phantom_among(int device, has):
-    """Have a phantom GPU prefer kernels whose program `has` accepts; None: the cheapest ones.
+    """Make a phantom GPU prefer kernels whose program `has` accepts; None means the cheapest ones.
 
-    It is asked where many forms of one kernel differ little.
+    `has` is called where many forms of one kernel have similar costs.
     """
     if has is None:
         programs_at_hand.pop(device, None)

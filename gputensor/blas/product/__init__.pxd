@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from gputensor._alloc.core cimport Block
 from gputensor._arrays cimport Operand
 from gputensor._kernels.launch cimport CallOperand
-from gputensor.blas.backends cimport SmallProduct
+from gputensor.blas.backends cimport SkinnyProduct
 from gputensor.blas.kernels cimport Epilogue, Relayout
 from gputensor.blas.libraries cimport Temporaries
 from gputensor.blas.plan cimport Plan, Product
@@ -227,7 +227,7 @@ cdef struct QuantizedProduct:
 cdef struct QuantizedTask:
     const QuantizedProduct* given
     int kind                    # QUANTIZED_* of quantized.pxi
-    SmallProduct small
+    SkinnyProduct small
     Temporaries temporaries
     Operand plain               # the weights, and their transpose
     Operand right

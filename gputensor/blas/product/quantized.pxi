@@ -16,14 +16,14 @@ cdef enum:
 
 
 # Whether the kernel for skinny products takes it; fills `small`.
-cdef bint is_skinny(const QuantizedProduct* given, int device, SmallProduct* small) noexcept nogil:
+cdef bint is_skinny(const QuantizedProduct* given, int device, SkinnyProduct* small) noexcept nogil:
     cdef const Operand* x = given.x
     cdef const Operand* weight = given.weight
     cdef int64_t groups = given.scales.shape[0]
-    cdef int64_t parts = (x.shape[0] + SMALL_M - 1) // SMALL_M
+    cdef int64_t parts = (x.shape[0] + SKINNY_MAX_ROWS - 1) // SKINNY_MAX_ROWS
     if x.shape[0] > MOST_PARTED_ROWS:
         return False
-    memset(small, 0, sizeof(SmallProduct))
+    memset(small, 0, sizeof(SkinnyProduct))
     small.device = device
     small.type_x, small.type_y = x.dtype, given.out.dtype
     small.m = (x.shape[0] + parts - 1) // max(<int64_t>1, parts)
@@ -38,7 +38,7 @@ cdef bint is_skinny(const QuantizedProduct* given, int device, SmallProduct* sma
     else:
         small.form, small.w_pitch = FORM_INT8, weight.strides[0]
     small.alpha = 1
-    return small_product_fits(small)
+    return skinny_product_fits(small)
 
 
 cdef int quantized_prepare(QuantizedTask* task, int device, uint64_t stream,
@@ -69,12 +69,12 @@ cdef int quantized_prepare(QuantizedTask* task, int device, uint64_t stream,
                         &task.options)
 
 
-cdef int queue_parts(const SmallProduct* first, uint64_t stream, int64_t rows) except -1 nogil:
+cdef int queue_parts(const SkinnyProduct* first, uint64_t stream, int64_t rows) except -1 nogil:
     """Queue the products of parts of x, each with the rows of the first, one after the other."""
-    cdef SmallProduct part = first[0]
+    cdef SkinnyProduct part = first[0]
     while rows > 0:
         part.m = min(rows, first.m)
-        small_product_run(&part, stream)
+        skinny_product_run(&part, stream)
         part.x += <uint64_t>(part.m * part.x_pitch * dtype_itemsize(part.type_x))
         part.y += <uint64_t>(part.m * part.y_pitch * dtype_itemsize(part.type_y))
         rows -= part.m

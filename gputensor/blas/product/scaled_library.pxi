@@ -19,7 +19,7 @@ cdef enum:
 cdef set scaled_library_refused = set()
 
 
-cdef inline int64_t up(int64_t size, int64_t multiple) noexcept nogil:
+cdef inline int64_t round_up(int64_t size, int64_t multiple) noexcept nogil:
     return (size + multiple - 1) // multiple * multiple
 
 
@@ -75,12 +75,12 @@ cdef bint library_prepare(ScaledTask* task, Side* left, Side* right) except? Fal
     cdef bint is_direct = scaled_library_place_result(task, dtype, step, &line)
     cdef Side* x = right if line == 1 else left
     cdef Side* y = left if line == 1 else right
-    cdef int64_t m = up(x.rows, step)
+    cdef int64_t m = round_up(x.rows, step)
     cdef int64_t n = y.rows
-    cdef int64_t k = up(x.k, SCALED_LIBRARY_ALIGNMENT)
+    cdef int64_t k = round_up(x.k, SCALED_LIBRARY_ALIGNMENT)
     choose_modes(x, y, &mode_x, &mode_y)
     if mode_y == SCALE_VECTOR_128 and n % 4:
-        n = up(n, 4)
+        n = round_up(n, 4)
         is_direct = False
     task.result = task.out
     if not is_direct:

@@ -1,5 +1,5 @@
-# What only tests do with the library's rooms, as one extension that a checkout builds beside them.
-# No wheel has it.
+# Functions that give tests access to the library's internals. A checkout builds this extension; a
+# wheel does not contain it.
 
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
 from libc.string cimport memset
@@ -15,9 +15,9 @@ from gputensor._arrays cimport DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32, Operand
 from gputensor._driver.registry cimport Slot, register_slot
 from gputensor.blas.backends cimport (
     FORM_PLAIN, PACKING_ALWAYS, PACKING_AUTO, PACKING_NEVER, Schedule, SkinnyBlockShape,
-    SkinnyForced, SkinnyMmaBlockShape, SmallDevice, SmallProduct, Work, packed_can,
+    SkinnyDevice, SkinnyForced, SkinnyMmaBlockShape, SkinnyProduct, Work, packed_can,
     packed_is_worthwhile, packed_mode, pointer_batch_wins, schedule_choose, skinny_choose_shape,
-    skinny_forced, skinny_mma_force, skinny_mma_shape, small_product_fits, small_product_run,
+    skinny_forced, skinny_mma_force, skinny_mma_shape, skinny_product_fits, skinny_product_run,
     tiny_tile, unaligned_kernel, unaligned_launch_split, unaligned_split, work_init,
 )
 from gputensor.blas.convolution cimport (

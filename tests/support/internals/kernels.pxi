@@ -1,4 +1,4 @@
-"""Rules of the kernels for products, without a device, and what they are forced to."""
+"""The rules that select kernels for products, without a device, and settings that force them."""
 
 cdef enum:
     H200_CLUSTERS = 66          # of two blocks, one on each multiprocessor
@@ -7,7 +7,7 @@ PACKED_MODES = {"auto": PACKING_AUTO, "never": PACKING_NEVER, "always": PACKING_
 
 
 def tile_of(int dtype, int64_t m, int64_t n, int64_t k, int64_t batch=1):
-    """Return the tile with which a product goes to the kernel for tiny products; 0: it does not.
+    """Return the tile of a product in the kernel for tiny products, or 0 if it does not use it.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def unaligned_run(int device, uint64_t stream, types, operations, sizes, address
     types : (int, int)
         Element type codes of the operands and of the result.
     operations : (int, int)
-        Of A and B: 0 as they are, 1 transposed.
+        Of A and B: 0 unchanged, 1 transposed.
     sizes : (int, int, int, int)
         m, n, k, batch.
     addresses : (int, int, int, int, int)
@@ -66,9 +66,9 @@ def unaligned_run(int device, uint64_t stream, types, operations, sizes, address
 
 
 def split_of(int dtype, int64_t m, int64_t n, int64_t k, int64_t batch=1):
-    """Return among how many blocks the kernel cuts k of an odd product; 0: it does not take it.
+    """Return how many blocks share k of an unaligned product, or 0 if the kernel does not take it.
 
-    Of the layouts, that of row-major x[m, k] @ y[k, n] is meant.
+    The layout is that of row-major x[m, k] @ y[k, n].
 
     Parameters
     ----------
@@ -103,13 +103,13 @@ def schedule_of(int64_t m, int64_t n, int64_t k, int itemsize, int clusters=66):
 
 
 def packing(setting=None):
-    """Choose when products are packed, or return the choice when called without argument.
+    """Choose when products are packed; return the choice.
 
     Parameters
     ----------
     setting : {"auto", "never", "always"}, optional
         ``"auto"`` packs large products of unaligned matrices; the others are for tests and
-        measurements. Plans that exist stay as they are.
+        measurements. Existing plans do not change.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def packing(setting=None):
 
 def is_packed(int dtype, int compute, int64_t m, int64_t n, int64_t k, *, lda, ldb, ldd, out=None,
               a=0, b=0, d=0, op_a=0, op_b=0):
-    """Return whether a product of one batch goes to the packed kernels on Hopper.
+    """Return whether a single product uses the packed kernels on Hopper.
 
     Arguments are the fields of a product in the library's column-major terms.
 
@@ -148,7 +148,7 @@ def is_packed(int dtype, int compute, int64_t m, int64_t n, int64_t k, *, lda, l
 
 def goes_by_pointers(int dtype, int compute, int64_t m, int64_t n, int64_t k, *, batch=1,
                      outer=(), a=0, b=0, d=0, stride_a=0, stride_b=0, stride_d=0):
-    """Return whether a product with repetitions goes as one pointer-array call.
+    """Return whether a repeated product uses one pointer-array call.
 
     Arguments are the fields of a product; `outer` is a list of ``(count, a, b, d)`` with steps in
     elements.
@@ -177,7 +177,7 @@ def goes_by_pointers(int dtype, int compute, int64_t m, int64_t n, int64_t k, *,
 
 def padded(int dtype, int compute, int64_t m, int64_t n, int64_t k, *, lda, ldb, ldd, batch=1,
            stride_a=0, stride_b=0, stride_d=0, a=0, b=0, d=0, op_a=0, op_b=0, beta=0.0):
-    """Return which matrices of a product the model would pad: a subset of ``"abd"``.
+    """Return which matrices of a product the cost model would pad: a subset of ``"abd"``.
 
     Arguments are the fields of a product in the library's column-major terms.
 

@@ -1,11 +1,11 @@
-"""The libraries' functions and numbers, for comparison with their own declarations."""
+"""The BLAS libraries' functions and constants, for comparison with their declarations."""
 
 cdef extern from "gputensor/blas/libraries/gemm/half.h" nogil:
     uint16_t gt_half_of(double value) noexcept
 
 
 def check_symbols():
-    """Resolve every symbol of both tables; raise DeviceError naming the first that is missing.
+    """Resolve every symbol of both tables; raise DeviceError with the first missing name.
 
     Needs the libraries, not a GPU.
     """
@@ -16,7 +16,7 @@ def check_symbols():
 
 
 def constants():
-    """Return our numbers by their names in ``nvmath.bindings``, ``"module.Enum.NAME"``."""
+    """Return the constants by their names in ``nvmath.bindings``, ``"module.Enum.NAME"``."""
     return {
         "cublas.Status.SUCCESS": BLAS_OK,
         "cublas.Status.NOT_INITIALIZED": BLAS_NOT_INITIALIZED,

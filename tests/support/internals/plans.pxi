@@ -1,8 +1,8 @@
-"""From views to products, and the compute types of products."""
+"""Products from views, and the compute types of products."""
 
 
 def prepared(a, b, out, addend=None):
-    """Return what :c:`prepare` makes of views, as a dict.
+    """Return the result of :c:`prepare` for views, as a dict.
 
     Parameters
     ----------
@@ -13,8 +13,8 @@ def prepared(a, b, out, addend=None):
     -------
     dict
         The fields of the product, with ``outer`` a list of ``(count, a, b, c, d)``; or
-        ``{"copies": [...]}`` with the operands that need a copy, ``{"status": number}`` for shapes
-        that do not fit.
+        ``{"copies": [...]}`` with the operands that need a copy, or ``{"status": number}`` for
+        shapes that do not match.
 
     Examples
     --------
@@ -80,7 +80,7 @@ cdef int read_operand(tuple view, Operand* operand) except -1:
 
 
 def compute_type_name(int dtype, setting=None):
-    """Return the library's compute type for products of a dtype code into it, without its prefix.
+    """Return the library's compute type for products of a dtype, without its prefix.
 
     >>> compute_type_name(11), compute_type_name(11, "tf32"), compute_type_name(9)
     ('32F', '32F_FAST_TF32', '32F')

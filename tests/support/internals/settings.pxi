@@ -1,8 +1,8 @@
-"""The allocator's settings as C fields, and how stacks are walked."""
+"""The allocator's settings as C fields, and the way of walking stacks."""
 
 
 def as_bytes(settings):
-    """Return the C fields of a Settings as a dict (the union of what the core reads).
+    """Return the C fields of a Settings as a dict.
 
     >>> from gputensor._alloc.config.settings import parse
     >>> as_bytes(parse("page_size_mb:4"))["page_size"]
@@ -15,10 +15,10 @@ def as_bytes(settings):
 
 
 def walks_directly():
-    """Return whether the interpreter's frame records are read directly (frames.h says when)."""
+    """Return whether the interpreter's frame records are read directly (frames.h explains when)."""
     return stacks_walk_directly()
 
 
 def use_public_frames(public=True):
-    """Walk through CPython's public functions only, or go back to the direct way where it works."""
+    """Walk with CPython's public functions only, or restore the direct way if it is available."""
     stacks_choose_walk(public)

@@ -2,12 +2,12 @@
 
 
 def shifted(x, weight, out, stride, padding, dilation, groups, multiprocessors):
-    """Return what the kernel is given for these operands, as a dict, or None where nothing fits.
+    """Return the kernel's parameters for these operands as a dict, or None if it does not fit.
 
     Parameters
     ----------
     x, weight, out : tuple
-        ``(address, dtype code, shape, strides)``, of two axes, strides in elements.
+        ``(address, dtype code, shape, strides)`` with two spatial axes, strides in elements.
     stride, padding, dilation : (int, int)
     groups, multiprocessors : int
     """

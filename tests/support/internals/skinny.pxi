@@ -6,7 +6,7 @@ cdef enum:
 
 
 def skinny_configure(*, int tiles=0, int warps=0, int stages=0, int splits=0):
-    """Force parts of the shape of blocks in float32, to measure them; 0 leaves a part to the rules.
+    """Force parts of the shape of blocks in float32, to measure them; the rules choose a part of 0.
 
     >>> skinny_configure(stages=4)
     >>> skinny_configure()
@@ -21,16 +21,16 @@ def skinny_configure(*, int tiles=0, int warps=0, int stages=0, int splits=0):
 
 def skinny_block_shape(sizes, *, int multiprocessors=132, bint can_cluster=True,
                        int shared_nbytes=233472):
-    """Return the shape of blocks that the rules give float32 on a device, as a dict.
+    """Return the shape of blocks that the rules choose for float32 on a device, as a dict.
 
     >>> shape = skinny_block_shape((16, 8192, 8192))
     >>> shape["warps"], shape["tiles"], shape["splits"]
     (4, 2, 4)
     """
-    cdef SmallProduct small
-    cdef SmallDevice device
+    cdef SkinnyProduct small
+    cdef SkinnyDevice device
     cdef SkinnyBlockShape shape
-    memset(&small, 0, sizeof(SmallProduct))
+    memset(&small, 0, sizeof(SkinnyProduct))
     small.form, small.type_x, small.type_y = FORM_PLAIN, DT_FLOAT32, DT_FLOAT32
     small.m, small.n, small.k = sizes
     device.multiprocessors, device.can_cluster = multiprocessors, can_cluster
@@ -41,14 +41,14 @@ def skinny_block_shape(sizes, *, int multiprocessors=132, bint can_cluster=True,
 
 def skinny_run(int device, uint64_t stream, int form, types, sizes, addresses, pitches, *, group=0,
                alpha=1.0, beta=0.0):
-    """Queue one product given by addresses; False when the kernel does not fit it.
+    """Queue one product given by addresses; return False if the kernel cannot compute it.
 
     Parameters
     ----------
     device, stream : int
         A CUDA ordinal and a stream handle on it.
     form : int
-        How the weights lie; see ``skinny_mma.cuh``.
+        The storage of the weights; see ``skinny_mma.cuh``.
     types : (int, int)
         Element type codes of x and of the result.
     sizes : (int, int, int)
@@ -58,23 +58,23 @@ def skinny_run(int device, uint64_t stream, int form, types, sizes, addresses, p
     pitches : tuple of int
         Elements from row to row of x, weights, result, addend.
     """
-    cdef SmallProduct small
-    memset(&small, 0, sizeof(SmallProduct))
+    cdef SkinnyProduct small
+    memset(&small, 0, sizeof(SkinnyProduct))
     small.device, small.form, small.group = device, form, group
     small.type_x, small.type_y = types
     small.m, small.n, small.k = sizes
     small.x, small.w, small.y, small.scales, small.bias, small.addend = addresses
     small.x_pitch, small.w_pitch, small.y_pitch, small.addend_pitch = pitches
     small.alpha, small.beta = alpha, beta
-    if not small_product_fits(&small):
+    if not skinny_product_fits(&small):
         return False
-    small_product_run(&small, stream)
+    skinny_product_run(&small, stream)
     return True
 
 
 def skinny_mma_configure(*, int tiles=0, int row_warps=0, int k_warps=0, int stages=0,
                          int splits=0):
-    """Force parts of the shape of blocks, to measure them; 0 leaves a part to the rules.
+    """Force parts of the shape of blocks, to measure them; the rules choose a part of 0.
 
     >>> skinny_mma_configure(stages=4)
     >>> skinny_mma_configure()
@@ -94,14 +94,14 @@ def skinny_mma_configure(*, int tiles=0, int row_warps=0, int k_warps=0, int sta
 
 def skinny_mma_block_shape(int form, int type_x, sizes, *, int group=0, int multiprocessors=132,
                            bint can_cluster=True, int shared_nbytes=233472):
-    """Return the shape of blocks that the rules give on a device, as a dict.
+    """Return the shape of blocks that the rules choose on a device, as a dict.
 
     >>> shape = skinny_mma_block_shape(2, 10, (1, 8192, 8192), group=128)
     >>> shape["tiles"] * shape["row_warps"], shape["k_warps"], shape["stages"], shape["splits"]
     (4, 8, 3, 1)
     """
-    cdef SmallProduct product
-    cdef SmallDevice device
+    cdef SkinnyProduct product
+    cdef SkinnyDevice device
     cdef SkinnyMmaBlockShape shape
     memset(&product, 0, sizeof(product))
     product.form, product.type_x, product.type_y, product.group = form, type_x, type_x, group

@@ -1,4 +1,4 @@
-"""The topmost slot of open devices: tests hear of what happens to a device."""
+"""The topmost slot of open devices, which notifies tests of a device's events."""
 
 cdef list watchers = []
 

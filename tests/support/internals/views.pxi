@@ -1,8 +1,8 @@
-"""The views of an allocator, and what its thread caches may keep."""
+"""The views of an allocator, and the contents of its thread caches."""
 
 
 def view_blocks(int device):
-    """Return the addresses of the blocks that callers hold in views."""
+    """Return the addresses of the blocks in views."""
     cdef DeviceAllocator* a = allocator_find(device)
     cdef View* view
     cdef Block* block
@@ -38,7 +38,7 @@ def view_sizes(int device):
 
 
 def limit_views(int device, int count):
-    """Allow a device fewer views than the default, so that a small program fills the table."""
+    """Set the maximum number of a device's views, so that a small program can reach it."""
     open_allocator(device)
     cdef DeviceAllocator* a = allocator_find(device)
     device_lock(a)
@@ -48,7 +48,7 @@ def limit_views(int device, int count):
 
 
 def contend(int device, int32_t requests=1 << 30):
-    """Let the next `requests` requests and frees count as made while threads wait for the lock."""
+    """Treat the next `requests` requests and frees as made while threads wait for the lock."""
     cdef DeviceAllocator* a
     open_allocator(device)
     a = allocator_find(device)

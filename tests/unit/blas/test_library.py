@@ -166,7 +166,7 @@ def test_the_tune_command_refuses_what_it_cannot_read(tmp_path, capsys):
     from gputensor.cli.main import main
 
     assert main(["blas", "tune", "--shapes", str(tmp_path / "missing.json")]) == 2
-    assert capsys.readouterr().err.strip().endswith("missing.json'; expected a file that exists")
+    assert capsys.readouterr().err.strip().endswith("missing.json'; expected an existing file")
 
 
 @pytest.mark.parametrize(

@@ -201,7 +201,7 @@ cdef int packed_shared(int columns) except -1 with gil:
 
 # ---- runs
 
-cdef inline size_t packed_up(size_t nbytes) noexcept nogil:
+cdef inline size_t packed_align(size_t nbytes) noexcept nogil:
     return (nbytes + PACKED_ALIGNMENT - 1) & ~<size_t>(PACKED_ALIGNMENT - 1)
 
 
@@ -254,7 +254,7 @@ cdef int packed_launch(const Work* work) except -1 nogil:
     cdef PackingParameters packing
     cdef PackedParameters run
     cdef int clusters = known_facts(product.device).multiprocessors // 2
-    cdef uint64_t a = packed_up(work.scratch)
+    cdef uint64_t a = packed_align(work.scratch)
     cdef uint64_t b
     cdef int64_t _item
     cdef Grid pack, multiply

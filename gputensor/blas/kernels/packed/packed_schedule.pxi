@@ -29,10 +29,6 @@ cdef struct Costs:
     double exchange_strips
 
 
-cdef inline int64_t ceiling(int64_t value, int64_t divisor) noexcept nogil:
-    return (value + divisor - 1) // divisor
-
-
 cdef Costs costs_of(int columns) noexcept nogil:
     cdef Costs costs
     if columns == 256:
@@ -52,7 +48,7 @@ cdef void cut(int64_t m, int64_t n, int64_t k, int itemsize, int columns,
     cdef bint strip_m = 0 < left_m <= STRIP
     cdef bint strip_n = 0 < left_n <= STRIP
     schedule.columns = columns
-    schedule.steps = <int>ceiling(k * itemsize, PACKED_SCHEDULE_TILE_NBYTES)
+    schedule.steps = <int>ceil_divide(k * itemsize, PACKED_SCHEDULE_TILE_NBYTES)
     schedule.line = schedule.steps
     schedule.main_m = <int>(m // CLUSTER_ROWS)
     schedule.main_n = <int>(n // columns)
@@ -60,14 +56,14 @@ cdef void cut(int64_t m, int64_t n, int64_t k, int itemsize, int columns,
     schedule.edge_n = 0
     if left_n and not strip_n:
         schedule.edge_n = schedule.main_m + (1 if left_m and not strip_m else 0)
-    schedule.strips_n = <int>ceiling(m, CLUSTER_ROWS) if strip_n else 0
+    schedule.strips_n = <int>ceil_divide(m, CLUSTER_ROWS) if strip_n else 0
     schedule.strips_m = 0
     if strip_m:
-        schedule.strips_m = <int>ceiling(n - left_n if strip_n else n, CLUSTER_ROWS)
+        schedule.strips_m = <int>ceil_divide(n - left_n if strip_n else n, CLUSTER_ROWS)
     if columns == 256 and schedule.strips_n + schedule.strips_m:
         schedule.line += schedule.steps & 1
-    schedule.tiles_a = ceiling(m, 128) * schedule.line
-    schedule.tiles_b = ceiling(n, 128) * schedule.line
+    schedule.tiles_a = ceil_divide(m, 128) * schedule.line
+    schedule.tiles_b = ceil_divide(n, 128) * schedule.line
 
 
 cdef void share(Way way, int clusters, Schedule* schedule) noexcept nogil:
@@ -82,10 +78,10 @@ cdef void share(Way way, int clusters, Schedule* schedule) noexcept nogil:
     schedule.weight_strip = <int>(WEIGHT_TILE * costs.strip_step / costs.step + 0.5)
     schedule.whole, schedule.divided, schedule.strips_from = tiles, 0, -1
     schedule.units_tiles = schedule.units = 0
-    schedule.cost = ceiling(tiles, clusters) * tile
+    schedule.cost = ceil_divide(tiles, clusters) * tile
     if way == WAY_WHOLE:
         schedule.strips_from = rest
-        other = (tiles // clusters) * tile + ceiling(strips, clusters - rest) * strip
+        other = (tiles // clusters) * tile + ceil_divide(strips, clusters - rest) * strip
         if other > schedule.cost:
             schedule.cost = other
         return

@@ -14,7 +14,7 @@ cdef SkinnyForced skinny_mma_forced
 # Sets skinny_mma_forced, and forgets the shapes that were chosen before.
 cdef void skinny_mma_force(const SkinnyForced* forced) noexcept
 
-ctypedef DeviceFacts SmallDevice    # the shape of blocks depends on it
+ctypedef DeviceFacts SkinnyDevice  # the shape of blocks depends on it
 
 cdef struct SkinnyBlockShape:
     int tokens
@@ -42,7 +42,7 @@ cdef struct SkinnyMmaBlockShape:
     int shared_nbytes
     double cost
 
-cdef void skinny_choose_shape(const SmallProduct* product, const SmallDevice* device,
+cdef void skinny_choose_shape(const SkinnyProduct* product, const SkinnyDevice* device,
                               SkinnyBlockShape* shape) noexcept nogil
-cdef int skinny_mma_shape(const SmallProduct* product, const SmallDevice* device,
+cdef int skinny_mma_shape(const SkinnyProduct* product, const SkinnyDevice* device,
                           SkinnyMmaBlockShape* shape) except -1 nogil

@@ -52,11 +52,7 @@ cdef KernelTable skinny_kernels
 
 # ---- the shape of a block
 
-cdef inline int64_t skinny_up(int64_t value, int64_t multiple) noexcept nogil:
-    return (value + multiple - 1) // multiple * multiple
-
-
-cdef inline int half_nbytes(const SmallDevice* device) noexcept nogil:
+cdef inline int half_nbytes(const SkinnyDevice* device) noexcept nogil:
     """Return the shared memory for each of two blocks of a multiprocessor."""
     return device.shared_nbytes // 2 - SKINNY_RESERVED_NBYTES
 
@@ -66,14 +62,14 @@ cdef inline int skinny_stage_nbytes(const SkinnyBlockShape* shape) noexcept nogi
     return 4 * shape.tiles * 32 * shape.warps * SKINNY_ALIGNMENT
 
 
-cdef int tokens_of(const SmallProduct* product) noexcept nogil:
+cdef int tokens_of(const SkinnyProduct* product) noexcept nogil:
     cdef int tokens = 1
     while tokens < product.m:
         tokens *= 2
     return tokens
 
 
-cdef void choose_blocks(const SmallProduct* product, const SmallDevice* device,
+cdef void choose_blocks(const SkinnyProduct* product, const SkinnyDevice* device,
                         SkinnyBlockShape* shape) noexcept nogil:
     """Choose warps, tiles and splits for two blocks a multiprocessor, if N and K allow it."""
     cdef int64_t wanted = 2 * device.multiprocessors
@@ -90,7 +86,7 @@ cdef void choose_blocks(const SmallProduct* product, const SmallDevice* device,
         shape.warps = skinny_forced.warps
     while True:
         rows = 16 * shape.tiles * shape.warps
-        blocks = skinny_up(product.n, rows) // rows
+        blocks = round_up(product.n, rows) // rows
         if 2 * blocks * shape.splits > wanted:
             break
         if (device.can_cluster and shape.splits < MAX_SPLITS and not skinny_forced.splits
@@ -106,14 +102,14 @@ cdef void choose_blocks(const SmallProduct* product, const SmallDevice* device,
         shape.splits = skinny_forced.splits
 
 
-cdef void choose_memory(const SmallProduct* product, const SmallDevice* device,
+cdef void choose_memory(const SkinnyProduct* product, const SkinnyDevice* device,
                         SkinnyBlockShape* shape) noexcept nogil:
     """Choose the stages of the ring and the part of x that lies in shared memory at a time."""
     cdef int stage = skinny_stage_nbytes(shape)
     cdef int sums = shape.tokens * 16 * shape.tiles * shape.warps * 4
     cdef int64_t each = SLICE * 4 * product.m
     cdef int64_t left
-    shape.slice = skinny_up((product.k + shape.splits - 1) // shape.splits, SLICE)
+    shape.slice = round_up((product.k + shape.splits - 1) // shape.splits, SLICE)
     shape.stages = choose_stages(
         stage, half_nbytes(device), shape.slice // SLICE * each + ROW_PAD * product.m)
     shape.ring_nbytes = shape.stages * stage
@@ -157,7 +153,7 @@ cdef int choose_stages(int stage, int shared_nbytes, int64_t other_nbytes) noexc
     return stages
 
 
-cdef void skinny_choose_shape(const SmallProduct* product, const SmallDevice* device,
+cdef void skinny_choose_shape(const SkinnyProduct* product, const SkinnyDevice* device,
                               SkinnyBlockShape* shape) noexcept nogil:
     shape.tokens = tokens_of(product)
     choose_blocks(product, device, shape)
@@ -167,11 +163,11 @@ cdef void skinny_choose_shape(const SmallProduct* product, const SmallDevice* de
 # ---- launch
 
 # Whether a kernel can do the product: types, sizes and alignments.
-cdef bint small_product_fits(const SmallProduct* product) noexcept nogil:
+cdef bint skinny_product_fits(const SkinnyProduct* product) noexcept nogil:
     cdef int itemsize = dtype_itemsize(product.type_x)
     cdef int64_t own = SKINNY_ALIGNMENT // itemsize
     cdef uint64_t addresses = product.x | product.w
-    if product.m < 1 or product.m > SMALL_M or product.n < 1 or product.k < 1:
+    if product.m < 1 or product.m > SKINNY_MAX_ROWS or product.n < 1 or product.k < 1:
         return False
     if product.type_x == DT_FLOAT32:
         if product.form != FORM_PLAIN or product.type_y != DT_FLOAT32:
@@ -212,8 +208,8 @@ cdef object skinny_program(const void* variant):
 
 
 # Compiles the product's kernel; BLAS_NOT_SUPPORTED where kernels cannot be compiled.
-cdef int small_product_prepare(const SmallProduct* product) except -1 nogil:
-    cdef const SmallDevice* device = known_facts(product.device)
+cdef int skinny_product_prepare(const SkinnyProduct* product) except -1 nogil:
+    cdef const SkinnyDevice* device = known_facts(product.device)
     cdef SkinnyBlockShape shape
     if product.type_x != DT_FLOAT32:
         return mma_prepare(product, device)
@@ -221,8 +217,8 @@ cdef int small_product_prepare(const SmallProduct* product) except -1 nogil:
     return compiled(skinny_kernel(&shape), product.device, half_nbytes(device))
 
 
-cdef int small_product_run(const SmallProduct* product, uint64_t stream) except -1 nogil:
-    cdef const SmallDevice* device = known_facts(product.device)
+cdef int skinny_product_run(const SkinnyProduct* product, uint64_t stream) except -1 nogil:
+    cdef const SkinnyDevice* device = known_facts(product.device)
     cdef SkinnyParameters p
     cdef SkinnyBlockShape shape
     cdef Launch launch
@@ -250,9 +246,9 @@ cdef int small_product_run(const SmallProduct* product, uint64_t stream) except 
 
 # ---- products in the libraries' terms
 
-cdef void from_product(const Product* product, SmallProduct* small) noexcept nogil:
+cdef void from_product(const Product* product, SkinnyProduct* small) noexcept nogil:
     """Convert: the libraries compute our result transposed, so their A is w and their B is x."""
-    memset(small, 0, sizeof(SmallProduct))
+    memset(small, 0, sizeof(SkinnyProduct))
     small.device = product.device
     small.form = FORM_PLAIN
     small.type_x, small.type_y = product.type_b, product.type_d
@@ -264,10 +260,10 @@ cdef void from_product(const Product* product, SmallProduct* small) noexcept nog
     small.alpha, small.beta = <float>product.alpha, <float>product.beta
 
 
-# Like small_product_fits, for a product in the libraries' terms whose D has at most 16 columns.
+# Like skinny_product_fits, for a product in the libraries' terms whose D has at most 16 columns.
 cdef bint skinny_can(const Product* product) except -1 nogil:
-    cdef SmallProduct small
-    if product.n > SMALL_M or product.batch != 1 or product.outer_ndim or product.scale_a:
+    cdef SkinnyProduct small
+    if product.n > SKINNY_MAX_ROWS or product.batch != 1 or product.outer_ndim or product.scale_a:
         return False
     if product.type_a != product.type_b or product.activation != ACT_NONE:
         return False
@@ -278,7 +274,7 @@ cdef bint skinny_can(const Product* product) except -1 nogil:
     if product.alpha_imag != 0 or product.beta_imag != 0:
         return False
     from_product(product, &small)
-    return small_product_fits(&small)
+    return skinny_product_fits(&small)
 
 
 cdef bint skinny_wins(const Product* product) except -1 nogil:
@@ -299,12 +295,12 @@ cdef bint skinny_wins(const Product* product) except -1 nogil:
 
 
 cdef int skinny_build(const Product* product, const Choice* choice, Plan* plan) except -1 nogil:
-    cdef SmallProduct small
+    cdef SkinnyProduct small
     from_product(product, &small)
-    return small_product_prepare(&small)
+    return skinny_product_prepare(&small)
 
 
 cdef int skinny_launch(const Work* work) except -1 nogil:
-    cdef SmallProduct small
+    cdef SkinnyProduct small
     from_product(work.products, &small)
-    return small_product_run(&small, work.stream)
+    return skinny_product_run(&small, work.stream)

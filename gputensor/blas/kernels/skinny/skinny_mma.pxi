@@ -78,22 +78,18 @@ cdef KernelTable skinny_mma_kernels
 
 # ---- the shape of a block
 
-cdef inline int64_t over(int64_t value, int64_t unit) noexcept nogil:
-    return (value + unit - 1) // unit
+cdef inline int64_t skinny_mma_columns_of(const SkinnyProduct* product) noexcept nogil:
+    return ceil_divide(product.k, COLUMN)
 
 
-cdef inline int64_t skinny_mma_columns_of(const SmallProduct* product) noexcept nogil:
-    return over(product.k, COLUMN)
-
-
-cdef inline int64_t part_columns(const SmallProduct* product,
+cdef inline int64_t part_columns(const SkinnyProduct* product,
                                  const SkinnyMmaBlockShape* shape) noexcept nogil:
     """Return the columns of the longest part of K."""
-    cdef int64_t steps = over(skinny_mma_columns_of(product), shape.step)
-    return over(steps, shape.splits * shape.k_warps) * shape.step
+    cdef int64_t steps = ceil_divide(skinny_mma_columns_of(product), shape.step)
+    return ceil_divide(steps, shape.splits * shape.k_warps) * shape.step
 
 
-cdef int skinny_mma_stage_nbytes(const SmallProduct* product,
+cdef int skinny_mma_stage_nbytes(const SkinnyProduct* product,
                                  const SkinnyMmaBlockShape* shape) noexcept nogil:
     cdef int copies = 1
     cdef int nbytes
@@ -107,7 +103,7 @@ cdef int skinny_mma_stage_nbytes(const SmallProduct* product,
     return nbytes
 
 
-cdef bint fill_memory(const SmallProduct* product, const SmallDevice* device,
+cdef bint fill_memory(const SkinnyProduct* product, const SkinnyDevice* device,
                       SkinnyMmaBlockShape* shape) noexcept nogil:
     """Choose stages and the part of x in shared memory at a time; False if there is no room."""
     cdef int warps = shape.row_warps * shape.k_warps
@@ -124,7 +120,7 @@ cdef bint fill_memory(const SmallProduct* product, const SmallDevice* device,
     cdef int64_t span
     shape.stages = skinny_mma_forced.stages
     if not shape.stages:
-        shape.stages = <int>over(IN_FLIGHT_NBYTES, stage) + 1
+        shape.stages = <int>ceil_divide(IN_FLIGHT_NBYTES, stage) + 1
         if shape.stages > SKINNY_MMA_MAX_STAGES:
             shape.stages = SKINNY_MMA_MAX_STAGES
         # Loading all of x at once has priority over a deeper queue; each further load is a pause.
@@ -142,10 +138,10 @@ cdef bint fill_memory(const SmallProduct* product, const SmallDevice* device,
     return shape.span > 0
 
 
-cdef double cost_of(const SmallProduct* product, const SmallDevice* device,
+cdef double cost_of(const SkinnyProduct* product, const SkinnyDevice* device,
                     const SkinnyMmaBlockShape* shape) noexcept nogil:
     cdef int rows = TILE_ROWS * shape.tiles * shape.row_warps
-    cdef int64_t blocks = over(product.n, rows) * shape.splits
+    cdef int64_t blocks = ceil_divide(product.n, rows) * shape.splits
     cdef int64_t waves = blocks // device.multiprocessors
     cdef int64_t left = blocks % device.multiprocessors
     # As if all parts were as long as the longest.
@@ -167,7 +163,7 @@ cdef double cost_of(const SmallProduct* product, const SmallDevice* device,
     return time + (MEETING if shape.splits > 1 else 0)
 
 
-cdef bint skinny_mma_choose_shape(const SmallProduct* product, const SmallDevice* device,
+cdef bint skinny_mma_choose_shape(const SkinnyProduct* product, const SkinnyDevice* device,
                                   SkinnyMmaBlockShape* best) noexcept nogil:
     """Find the shape of least modelled time; False when none fits the shared memory."""
     cdef SkinnyMmaBlockShape shape
@@ -177,7 +173,7 @@ cdef bint skinny_mma_choose_shape(const SmallProduct* product, const SmallDevice
     best.span = 0
     shape.tokens = 8 if product.m <= 8 else 16
     shape.step = 1 if product.form == FORM_PLAIN else 2
-    steps = over(skinny_mma_columns_of(product), shape.step)
+    steps = ceil_divide(skinny_mma_columns_of(product), shape.step)
     # Wider tiles, which read x less often, come first, because the first of equals is taken.
     widest = 4 if skinny_mma_forced.tiles else 2 if product.form == FORM_INT4 else 1
     for tiles in range(widest, 0, -1):
@@ -203,7 +199,7 @@ cdef bint skinny_mma_choose_shape(const SmallProduct* product, const SmallDevice
 
 # ---- launch
 
-cdef inline int most_nbytes(const SmallDevice* device) noexcept nogil:
+cdef inline int most_nbytes(const SkinnyDevice* device) noexcept nogil:
     """Return the most shared memory that any span of a shape needs."""
     return device.shared_nbytes - SKINNY_MMA_RESERVED_NBYTES
 
@@ -226,8 +222,8 @@ cdef object skinny_mma_program(const void* variant):
         stages=shape.stages, splits=shape.splits, group=known.group)
 
 
-cdef const Known* skinny_mma_known(const SmallProduct* product,
-                                   const SmallDevice* device) except NULL nogil:
+cdef const Known* skinny_mma_known(const SkinnyProduct* product,
+                                   const SkinnyDevice* device) except NULL nogil:
     """Return the shape of blocks and the kernel, found once while the product keeps its place."""
     cdef uint64_t mixed = (product.n * 31 + product.k) * 31 + product.m
     cdef Known* found
@@ -250,7 +246,7 @@ cdef const Known* skinny_mma_known(const SmallProduct* product,
     return found
 
 
-cdef int skinny_mma_shape(const SmallProduct* product, const SmallDevice* device,
+cdef int skinny_mma_shape(const SkinnyProduct* product, const SkinnyDevice* device,
                           SkinnyMmaBlockShape* shape) except -1 nogil:
     if not skinny_mma_choose_shape(product, device, shape):
         with gil:
@@ -260,12 +256,12 @@ cdef int skinny_mma_shape(const SmallProduct* product, const SmallDevice* device
 
 
 # Compiles the kernel for a product; BLAS_NOT_SUPPORTED where kernels cannot be compiled.
-cdef int mma_prepare(const SmallProduct* product, const SmallDevice* device) except -1 nogil:
+cdef int mma_prepare(const SkinnyProduct* product, const SkinnyDevice* device) except -1 nogil:
     return compiled(skinny_mma_known(product, device).kernel, product.device, most_nbytes(device))
 
 
-# Queues a product that satisfies small_product_fits on the stream.
-cdef int mma_run(const SmallProduct* product, const SmallDevice* device,
+# Queues a product that satisfies skinny_product_fits on the stream.
+cdef int mma_run(const SkinnyProduct* product, const SkinnyDevice* device,
                  uint64_t stream) except -1 nogil:
     cdef SkinnyMmaParameters p
     cdef const Known* found = skinny_mma_known(product, device)
@@ -287,7 +283,7 @@ cdef int mma_run(const SmallProduct* product, const SmallDevice* device,
     p.alpha, p.beta = product.alpha, product.beta
     rows = TILE_ROWS * shape.tiles * shape.row_warps
     launch_init(&launch, product.device, stream,
-                <uint32_t>(over(product.n, rows) * shape.splits),
+                <uint32_t>(ceil_divide(product.n, rows) * shape.splits),
                 32 * shape.row_warps * shape.k_warps, &p, sizeof(p))
     launch.shared_nbytes, launch.most_shared_nbytes = shape.shared_nbytes, most_nbytes(device)
     return launch_kernel(found.kernel, &launch)

@@ -80,10 +80,6 @@ cdef struct UnalignedVariant:
 cdef KernelTable unaligned_kernels
 
 
-cdef inline int64_t ceil_of(int64_t value, int64_t divisor) noexcept nogil:
-    return (value + divisor - 1) // divisor
-
-
 cdef inline int unaligned_columns_of(int dtype, bint b_along_k) noexcept nogil:
     return COLUMNS if b_along_k or dtype == DT_FLOAT32 else COLUMNS_PAIRED
 
@@ -99,16 +95,16 @@ cdef inline double limit_of(int dtype, bint is_along_k) noexcept nogil:
 cdef int choose_split(int dtype, int columns, int64_t m, int64_t n, int64_t k, int64_t batch,
                       double* microseconds) noexcept nogil:
     """Return the split with the shortest modelled time, and store that time."""
-    cdef int64_t tiles = ceil_of(m, UNALIGNED_TILE) * ceil_of(n, columns) * batch
-    cdef int64_t steps = ceil_of(k * dtype_itemsize(dtype), STEP_NBYTES)
+    cdef int64_t tiles = ceil_divide(m, UNALIGNED_TILE) * ceil_divide(n, columns) * batch
+    cdef int64_t steps = ceil_divide(k * dtype_itemsize(dtype), STEP_NBYTES)
     cdef double step = STEP if dtype == DT_FLOAT32 else STEP_HALF
     cdef double time
     cdef int split, best = 1
     for split in range(1, MAX_SPLIT + 1):
         if split > steps:
             break
-        time = UNALIGNED_LAUNCH + ceil_of(tiles, CLUSTERS[split]) * (
-            ceil_of(steps, split) * step + (MEET if split > 1 else 0))
+        time = UNALIGNED_LAUNCH + ceil_divide(tiles, CLUSTERS[split]) * (
+            ceil_divide(steps, split) * step + (MEET if split > 1 else 0))
         if split == 1 or time < microseconds[0]:
             best, microseconds[0] = split, time
     return best
@@ -141,7 +137,7 @@ cdef int unaligned_split(int dtype, bint a_along_k, bint b_along_k, int64_t m, i
     if (k < UNALIGNED_LEAST_TERMS or k > UNALIGNED_MAX_SIZE or m > UNALIGNED_MAX_SIZE
             or n > UNALIGNED_MAX_SIZE or batch > CLUSTERS[1]):
         return 0
-    tiles = ceil_of(m, UNALIGNED_TILE) * ceil_of(n, columns) * batch
+    tiles = ceil_divide(m, UNALIGNED_TILE) * ceil_divide(n, columns) * batch
     if dtype != DT_FLOAT32 and tiles < LEAST_TILES_HALF:
         return 0
     if m * n * batch < LEAST_FILLED * tiles * UNALIGNED_TILE * columns:
@@ -208,7 +204,7 @@ cdef int unaligned_launch_split(const Work* work, void* kernel, int split) excep
     p.m, p.n, p.k = <int>product.m, <int>product.n, <int>product.k
     p.activation = product.activation
     p.alpha, p.beta = <float>product.alpha, <float>product.beta
-    grid.x, grid.y = ceil_of(product.m, UNALIGNED_TILE) * split, ceil_of(product.n, columns)
+    grid.x, grid.y = ceil_divide(product.m, UNALIGNED_TILE) * split, ceil_divide(product.n, columns)
     grid.z = product.batch
     grid.block, grid.shared_nbytes = UNALIGNED_BLOCK, SHARED_NBYTES
     return queue_kernel(work, kernel, &grid, &p, sizeof(p))
