@@ -71,7 +71,7 @@ class Clean:
     """
 
     #: Kinds of values that a folded call may read.
-    kinds = ("constant",)
+    kinds: tuple[str, ...] = ("constant",)
 
     def __init__(self, function, weights, compute):
         self.function, self.weights, self.compute = function, weights, compute
