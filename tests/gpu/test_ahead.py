@@ -44,8 +44,8 @@ def test_conditions_are_set_by_a_kernel_of_the_file(cuda, rng, tmp_path):
         )
         return gt.load_program(tmp_path / "m.gtp", device="cuda")
 
-    program = nested_control.check("cuda", rng, opened)
-    nested_control.check_in_capture("cuda", rng, program)
+    program, w = nested_control.check("cuda", rng, opened)
+    nested_control.check_in_capture("cuda", rng, program, w)
 
 
 @pytest.mark.parametrize("name", sorted(ahead_models.MODELS))

@@ -190,8 +190,8 @@ def test_control_flow(cuda, rng):
 
 
 def test_conditions_are_bodies_of_the_graph(cuda, rng):
-    program = nested_control.check("cuda", rng)
-    nested_control.check_in_capture("cuda", rng, program)
+    program, w = nested_control.check("cuda", rng)
+    nested_control.check_in_capture("cuda", rng, program, w)
 
 
 def test_replays_of_graphs_on_other_tensors(cuda, rng):

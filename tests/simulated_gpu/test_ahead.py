@@ -74,8 +74,8 @@ def test_conditions_are_set_by_a_kernel_of_the_file(rng, tmp_path, no_compiler):
         no_compiler()
         return gt.load_program(tmp_path / "m.gtp", device="cuda")
 
-    program = nested_control.check("cuda", rng, opened)
-    nested_control.check_in_capture("cuda", rng, program)
+    program, w = nested_control.check("cuda", rng, opened)
+    nested_control.check_in_capture("cuda", rng, program, w)
 
 
 def test_a_file_without_that_kernel_has_the_host_read_flags(rng, tmp_path):

@@ -313,8 +313,8 @@ def test_streams_are_branches_of_the_graph(rng):
 
 
 def test_conditions_are_bodies_of_the_graph(rng):
-    program = nested_control.check("cuda", rng)
-    nested_control.check_in_capture("cuda", rng, program)
+    program, w = nested_control.check("cuda", rng)
+    nested_control.check_in_capture("cuda", rng, program, w)
 
 
 def test_a_driver_without_conditions_runs_them_call_by_call(rng):
