@@ -1,10 +1,10 @@
 """The fixtures of all tests, and one rule: no module leaves host devices open behind it.
 
-There are 31 further host devices. One that is left open is missing to later modules, and is an open
-device where they expect none.
+There are 31 further host devices. If a module leaves one open, later modules have one device fewer
+and find an open device where they expect none.
 
 ``seed`` and ``rng`` are fresh for each test, and a failure report shows the seed. ``device`` is the
-number of a host device of the test's own, once running work at once and once deferring it; in
+number of a host device that only this test uses: once it runs work at once, once it defers it; in
 tests/conformance it is the host or CUDA. ``deferred`` is a deferring device that the tests of a
 module share. ``conf`` changes the allocator's settings until the test ends.
 """
@@ -37,7 +37,7 @@ def open_devices():
 
 
 def set_aside():
-    """Keep what lives on out of the garbage collector's way; many tests collect garbage often."""
+    """Hide long-lived objects from the garbage collector, which many tests run often."""
     gc.collect()
     gc.freeze()
 
@@ -51,7 +51,7 @@ def no_devices_left_open():
     set_aside()  # the modules that earlier tests have imported
     before = open_devices()
     yield
-    # Those of the tensor tests stay open for the whole run.
+    # The devices of the tensor tests stay open for the whole run.
     kept = {device_of(name) for name in SEEDS} if open_devices() - before else set()
     left = open_devices() - before - kept
     assert not left, f"the module left host devices {sorted(left)} open"
@@ -87,10 +87,10 @@ def device(request):
 
 @pytest.fixture(autouse=True)
 def turn(request, tmp_path_factory):
-    """With several workers of pytest-xdist: a test marked ``alone`` has the GPU for itself.
+    """With several pytest-xdist workers, give a test marked ``alone`` the GPU to itself.
 
-    Other tests share one lock, which it takes whole. Who waits for it holds the gate, so that no
-    further test begins meanwhile.
+    Other tests share one lock; a test marked ``alone`` takes it exclusively. A test holds the gate
+    while it waits for the lock, so no further test begins meanwhile.
     """
     if "PYTEST_XDIST_WORKER" not in os.environ or registry.cuda_device_count() == 0:
         yield
@@ -116,6 +116,6 @@ def deferred():
 
 @pytest.fixture
 def conf():
-    """Change settings of the allocator; the former ones are in force again after the test."""
+    """Change settings of the allocator; the previous settings return after the test."""
     with restored():
         yield memory.set_allocator_settings

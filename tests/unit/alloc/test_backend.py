@@ -1,7 +1,7 @@
-"""Requests not for the cache: the driver's own pool, caching off, and private pools in both.
+"""Requests that bypass the cache: the driver's pool, caching off, and private pools in both.
 
-Captures and MemPools have their memory from private pools whatever serves the other requests; the
-driver's pool is asked for nothing that could become part of a graph.
+Captures and MemPools take memory from private pools, whatever serves the other requests. The
+driver's pool never serves memory that could become part of a graph.
 """
 
 import contextlib
@@ -24,15 +24,15 @@ ASYNC = "backend:cudaMallocAsync"
 
 
 @contextlib.contextmanager
-def uncached(way, **options):
-    """A device whose requests go to its driver, in one of the two ways."""
-    with opened(ASYNC if way == "driver's pool" else "", **options) as probe, Device(probe.device):
-        memory.caching_allocator_enable(way == "driver's pool", probe.device)
+def uncached(mode, **options):
+    """A device whose requests go to its driver, in one of the two modes."""
+    with opened(ASYNC if mode == "driver's pool" else "", **options) as probe, Device(probe.device):
+        memory.caching_allocator_enable(mode == "driver's pool", probe.device)
         yield probe
 
 
 @pytest.fixture(params=["driver's pool", "caching off"])
-def way(request):
+def mode(request):
     return request.param
 
 
@@ -44,10 +44,10 @@ def called(probe):
     }
 
 
-def test_a_graph_keeps_the_memory_of_its_capture(way):
+def test_a_graph_keeps_the_memory_of_its_capture(mode):
     seed = random.SystemRandom().getrandbits(32)
     rng = np.random.default_rng(seed)
-    with uncached(way, seed=seed) as probe:
+    with uncached(mode, seed=seed) as probe:
         value = gt.asarray(rng.standard_normal((64, 64)))
         g = CUDAGraph()
         with graph(g):
@@ -67,8 +67,8 @@ def test_a_graph_keeps_the_memory_of_its_capture(way):
         g.reset()
 
 
-def test_a_stream_that_joins_a_capture_has_its_memory_from_there(way):
-    with uncached(way, seed=random.SystemRandom().getrandbits(32)) as probe:
+def test_a_stream_that_joins_a_capture_allocates_from_its_pool(mode):
+    with uncached(mode, seed=random.SystemRandom().getrandbits(32)) as probe:
         g, side = CUDAGraph(), Stream()
         with graph(g):
             first = gt.ones(1000)
@@ -85,8 +85,8 @@ def test_a_stream_that_joins_a_capture_has_its_memory_from_there(way):
         g.reset()
 
 
-def test_a_mempool_serves_its_block_and_the_rest_goes_to_the_driver(way):
-    with uncached(way) as probe:
+def test_a_mempool_serves_its_block_and_the_rest_goes_to_the_driver(mode):
+    with uncached(mode) as probe:
         pool = memory.MemPool(probe.device)
         outside = probe.malloc(MIB)
         with memory.use_mem_pool(pool, probe.device):
@@ -111,7 +111,7 @@ def test_a_mempool_serves_its_block_and_the_rest_goes_to_the_driver(way):
         del pool
 
 
-def test_what_is_freed_in_a_capture_goes_back_when_it_ends():
+def test_memory_freed_in_a_capture_returns_to_the_driver_when_the_capture_ends():
     with opened(ASYNC, seed=random.SystemRandom().getrandbits(32)) as probe, Device(probe.device):
         stream = Stream()
         inputs = [probe.malloc(MIB, stream.cuda_stream), probe.malloc(MIB)]
@@ -148,12 +148,12 @@ def test_frees_of_other_threads_come_before_a_capture_or_after_it():
         assert probe.made()["async_free"] == len(blocks)
 
 
-def test_the_drivers_pool_gives_back_what_it_keeps(way):
-    with uncached(way, phantom=True) as probe:
+def test_the_drivers_pool_gives_back_what_it_keeps(mode):
+    with uncached(mode, phantom=True) as probe:
         probe.free(probe.malloc(MIB))
         probe.mark()
         memory.empty_cache(probe.device)
-        assert probe.made().get("async_trim", 0) == (way == "driver's pool")
+        assert probe.made().get("async_trim", 0) == (mode == "driver's pool")
         pool = memory.MemPool(probe.device)
         with memory.use_mem_pool(pool, probe.device):
             probe.malloc(100 * MIB)
@@ -161,5 +161,5 @@ def test_the_drivers_pool_gives_back_what_it_keeps(way):
             with pytest.raises(OutOfMemoryError) as caught:
                 probe.malloc(200 * MIB)
         assert caught.value.facts["is_private"] and caught.value.facts["is_pooled"]
-        assert (probe.made().get("async_trim", 0) > 0) == (way == "driver's pool")
+        assert (probe.made().get("async_trim", 0) > 0) == (mode == "driver's pool")
         del pool

@@ -1,4 +1,4 @@
-"""Which block serves a request, held against a sorted list of what is free; addresses to blocks."""
+"""Which block serves a request, compared with a sorted list of the free blocks; address look-up."""
 
 import random
 
@@ -79,7 +79,7 @@ def test_only_the_start_of_a_block_in_use_is_an_address():
 
 
 def test_an_address_means_its_newest_block():
-    """Merging and cutting put blocks of other sizes where earlier ones began."""
+    """Merging and splitting place blocks of other sizes where earlier blocks began."""
     rng = random.Random(4)
     with opened(phantom=True) as probe:
         for _ in range(50):

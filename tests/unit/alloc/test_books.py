@@ -1,4 +1,4 @@
-"""What the statistics and snapshots say of memory that moves, of captures and of free blocks."""
+"""Statistics and snapshots of memory that moves, of captures and of free blocks."""
 
 import random
 
@@ -13,7 +13,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def host():
-    """A host device of the test's own, current."""
+    """A host device that only this test uses, current during the test."""
     number = registry.open_host(capacity=1 << 30)
     with gt.Device(number):
         yield number
@@ -42,7 +42,7 @@ def test_memory_that_moves_between_pools_counts_once(host, conf):
     del large
 
 
-def test_reserved_bytes_count_what_the_driver_gave(host):
+def test_reserved_bytes_are_the_bytes_that_the_driver_gave(host):
     rng = random.Random(5)
     registry.start_trace(host)
     live = []
@@ -91,7 +91,7 @@ def test_a_limit_is_about_64_pages_or_more(host, mib):
         for name, status, arguments in registry.take_trace(host)
         if name == "page_create" and status == 0
     ]
-    # Its share, in whole granules, and a fifth more: DESIGN.md, Growing.
+    # A 64th of the limit in whole granules, plus a fifth: DESIGN.md, Growing.
     assert pages and max(pages) <= (mib * MIB // 64 + 2 * MIB) * 6 // 5 + MIB
     live.clear()
 
@@ -110,7 +110,7 @@ def test_free_blocks_have_no_frames(host):
     del y
 
 
-def test_more_than_all_addresses_is_out_of_memory(host):
+def test_a_request_larger_than_the_address_space_is_out_of_memory(host):
     for size in (1 << 62, 1 << 63, 1 << 70):
         with pytest.raises(gt.OutOfMemoryError):
             memory.caching_allocator_alloc(size)

@@ -1,4 +1,4 @@
-"""Thread caches cost no memory: threads that take turns reserve what the pools alone reserve."""
+"""Thread caches cost no memory: threads that alternate reserve no more than the pools alone."""
 
 import threading
 from pathlib import Path
@@ -50,16 +50,16 @@ def test_recorded_threads_reserve_what_one_thread_reserves(name):
     assert trace.thread.max() > 0
     arrays = trace.op, trace.id, trace.size, trace.stream
     with_threads, alone = reserved(arrays, trace.thread), reserved(arrays, None)
-    # What a thread caches may move a view or a page by a little.
+    # Blocks in a thread cache may shift a view or a page slightly.
     assert abs(with_threads - alone) <= 0.01 * alone
 
 
-def test_threads_in_turns_reserve_what_the_pools_alone_reserve(rng):
+def test_threads_that_alternate_reserve_what_the_pools_alone_reserve(rng):
     arrays, thread = alternating_trace(rng)
     assert reserved(arrays, thread) == reserved(arrays, thread, cached=False)
 
 
-def test_large_request_returns_what_other_threads_cache_to_the_pools():
+def test_large_request_returns_blocks_cached_by_other_threads_to_the_pools():
     with opened(capacity=1024 * MIB, phantom=True) as probe:
         cached, done = threading.Event(), threading.Event()
 
@@ -71,7 +71,7 @@ def test_large_request_returns_what_other_threads_cache_to_the_pools():
             cached.set()
             assert done.wait(60)
 
-        keep = probe.malloc(512)  # this thread has a cache as well
+        keep = probe.malloc(512)  # gives this thread a cache as well
         thread = threading.Thread(target=other)
         thread.start()
         assert cached.wait(60)
@@ -89,7 +89,7 @@ def test_large_request_returns_what_other_threads_cache_to_the_pools():
 
 @pytest.fixture
 def company():
-    """Have another thread with a cache beside the test's; call it with the device."""
+    """Return a function of the device that starts another thread with a cache of its own."""
     done = threading.Event()
     threads = []
 

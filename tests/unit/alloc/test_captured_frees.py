@@ -41,7 +41,7 @@ class Capture:
             self.main.__exit__(*error)
 
     def follow(self, later, earlier):
-        """Work queued on one stream from now on comes after that of the other until now."""
+        """Order all later work of one stream behind the work already queued on the other."""
         event = Event()
         event.record(earlier)
         later.wait_event(event)
@@ -57,7 +57,7 @@ class Capture:
         assert self.probe.calls.copy_async(target, ptr, 64, stream.cuda_stream) == 0
 
     def use_and_free(self, ptr, target):
-        """The side stream reads the block, and it is freed."""
+        """Let the side stream read the block, then free it."""
         self.follow(self.side, self.main)
         self.copy(target, ptr, self.side)
         raw_memory.raw_record_stream(ptr, self.side.cuda_stream)
@@ -65,7 +65,7 @@ class Capture:
 
 
 def opened_with_results(conf, seed, count=8):
-    """A device and pinned words that captured copies write to."""
+    """A device, and pinned words that captured copies write to."""
 
     class Opened:
         def __enter__(self):
@@ -115,7 +115,7 @@ def test_the_default_is_pytorchs():
 
 @pytest.mark.parametrize("seed", [None, *range(6)])
 def test_replays_read_what_was_written_before_the_reuse(seed):
-    """The side stream reads each value before the next one takes its place, in every replay."""
+    """In every replay the side stream reads each value before the next one overwrites it."""
     with opened_with_results(REUSE, seed) as (probe, results), Device(probe.device):
         with Capture(probe) as capture:
             places = set()
@@ -137,9 +137,10 @@ def test_replays_read_what_was_written_before_the_reuse(seed):
 
 
 def random_capture(rng, probe, results, count):
-    """Streams wait for each other now and then; blocks come, are read elsewhere, and go.
+    """Allocate blocks, read them on another stream and free them; sometimes one stream waits.
 
-    Gives how often an address was used again, and how many replayed values were wrong.
+
+    Returns how often an address was reused, and how many replayed values were wrong.
     """
     reused, wrong, seen = 0, 0, set()
     with Device(probe.device):
@@ -177,8 +178,8 @@ def test_random_captures_never_overwrite_what_is_read(attempt):
     assert reused > 0 and wrong == 0
 
 
-def test_an_order_that_is_told_wrongly_is_seen_in_the_values():
-    """The planted bug: the driver says of every node that it comes before."""
+def test_a_wrong_order_reported_by_the_driver_shows_in_the_values():
+    """The planted bug: the driver reports that every node comes before the current one."""
     prototype = ctypes.CFUNCTYPE(INT, PTR, U64, PTR, INT, PTR)
 
     @prototype
@@ -201,7 +202,7 @@ def test_an_order_that_is_told_wrongly_is_seen_in_the_values():
     raise AssertionError("no value showed the planted bug")
 
 
-def test_uses_outside_of_the_capture_are_not_proven_by_it():
+def test_the_capture_proves_nothing_about_uses_outside_of_it():
     with opened(REUSE, capacity=128 * MIB) as probe, Device(probe.device):
         outside = probe.stream()
         with Capture(probe) as capture:
@@ -214,7 +215,7 @@ def test_uses_outside_of_the_capture_are_not_proven_by_it():
         capture.graph.reset()
 
 
-def test_a_block_from_before_the_capture_stays_aside_until_it_ends():
+def test_a_block_allocated_before_the_capture_is_not_reused_until_it_ends():
     with opened(REUSE, capacity=128 * MIB) as probe, Device(probe.device):
         with Capture(probe) as capture:
             pass
@@ -231,7 +232,7 @@ def test_a_block_from_before_the_capture_stays_aside_until_it_ends():
         capture.graph.reset()
 
 
-def test_what_the_graph_did_not_give_back_returns_when_the_capture_ends():
+def test_blocks_not_reused_by_the_graph_return_when_the_capture_ends():
     with opened(REUSE, capacity=128 * MIB) as probe, Device(probe.device):
         results = probe.calls.make("pinned_alloc", 64)
         with Capture(probe) as capture:
@@ -245,7 +246,7 @@ def test_what_the_graph_did_not_give_back_returns_when_the_capture_ends():
         capture.graph.reset()
 
 
-def test_nothing_is_reused_when_the_driver_cannot_tell_the_order():
+def test_blocks_are_not_reused_when_the_driver_cannot_report_the_order():
     for name in ("capture_nodes", "capture_follows"):
         with opened_with_results(REUSE, None) as (probe, results), Device(probe.device):
             with Capture(probe) as capture:

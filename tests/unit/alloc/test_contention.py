@@ -1,4 +1,4 @@
-"""Requests that fail, or nearly, while another thread is in the middle of something."""
+"""Requests that fail or come close to failing while another thread is in the middle of a call."""
 
 import contextlib
 import threading
@@ -17,7 +17,7 @@ from tests.support.alloc_probe import MIB, held_up, opened
 
 
 def test_a_pool_that_is_captured_into_again_keeps_its_memory():
-    """Its segments are being given back, one call of the driver each, when it comes to be held."""
+    """A capture retains the pool while its segments go back, one driver call for each."""
     with opened("expandable_segments:False") as probe, Device(probe.device):
         pool, second, ptrs, kept = graph_pool_handle(), CUDAGraph(), [], []
         first = CUDAGraph()
@@ -46,7 +46,7 @@ def test_a_pool_that_is_captured_into_again_keeps_its_memory():
         second.reset()
 
 
-def test_requests_that_fail_together_do_not_keep_each_other_trying():
+def test_requests_that_fail_together_do_not_make_each_other_retry_for_ever():
     with opened("expandable_segments:False", capacity=1024 * MIB, phantom=True) as probe:
         probe.malloc(600 * MIB)
         together = threading.Barrier(2)
@@ -136,8 +136,8 @@ def test_a_request_that_is_refused_counts_what_another_thread_makes(conf, entry)
         assert probe.stats()["num_oom_rejections"] == 1
 
 
-def test_a_request_hears_of_blocks_that_another_ones_request_took_out_of_a_cache():
-    """They were free, but apart, until after it had looked; nobody frees them once more."""
+def test_a_request_finds_blocks_that_another_request_took_out_of_a_cache():
+    """They were in a cache while the request searched, and no later free announces them."""
     with opened("page_size_mb:2", phantom=True) as probe:
         kept = [probe.malloc(8 * MIB) for _ in range(32)]
         served = []
@@ -147,8 +147,8 @@ def test_a_request_hears_of_blocks_that_another_ones_request_took_out_of_a_cache
                 served.append(probe.malloc(6 * MIB))
 
         def free_and_ask():
-            probe.free(kept.pop())  # into the cache of the thread that it came from
-            probe.malloc(2 * MIB)  # empties all caches, and leaves 6 MiB
+            probe.free(kept.pop())  # into the cache of the allocating thread
+            probe.malloc(2 * MIB)  # empties all caches and leaves 6 MiB free
 
         def ask_while(action, at_call):
             calls = []
@@ -169,7 +169,7 @@ def test_a_request_hears_of_blocks_that_another_ones_request_took_out_of_a_cache
 
 
 def test_a_request_waits_for_a_block_whose_free_is_under_way():
-    """Its waits for other streams are being made: it is in no list and in no queue."""
+    """While its events are recorded, the block is in no list and in no queue."""
     with opened(capacity=64 * MIB, phantom=True) as probe:
         used = probe.malloc(60 * MIB)
         raw_memory.raw_record_stream(used, probe.stream())
@@ -195,7 +195,7 @@ def test_a_request_waits_for_a_block_whose_free_is_under_way():
 
 
 def beside(action):
-    """Do something in another thread, to its end."""
+    """Run an action in another thread and join it."""
     thread = threading.Thread(target=action)
     thread.start()
     thread.join()

@@ -1,4 +1,4 @@
-"""Streams of others: after their owner destroyed them, no call of the driver names them."""
+"""Foreign streams: once their owner has destroyed one, no driver call names it."""
 
 import random
 
@@ -13,7 +13,7 @@ from gputensor.streams import Device, Stream
 from tests.support.alloc_probe import MIB, opened
 
 INVALID_HANDLE = 400
-# Calls with a stream in them, and where it is among the arguments.
+# Driver calls that take a stream -> the index of that argument.
 STREAM_ARGUMENT = {
     "stream_query": 0, "stream_synchronize": 0, "stream_wait_event": 0, "event_record": 1,
     "capture_info": 0, "async_alloc": 2, "async_free": 1,
@@ -21,7 +21,7 @@ STREAM_ARGUMENT = {
 
 
 def calls_naming(device, stream):
-    """The calls since start_trace that named a stream, with their statuses."""
+    """The calls since start_trace that named the stream, with their statuses."""
     return [
         (name, status)
         for name, status, arguments in registry.take_trace(device)
@@ -51,13 +51,13 @@ def test_a_destroyed_stream_is_never_named_again(conf, seed):
             probe.malloc(22 * MIB, stream)
             memory.snapshot(probe.device)
             probe.free_all()
-        probe.malloc(120 * MIB)  # more than other streams have free: the miss takes all its steps
+        probe.malloc(120 * MIB)  # more than the other streams have free: takes every step of a miss
         report.empty_cache(probe.device)
         probe.free_all()
         assert calls_naming(probe.device, gone) == []
 
 
-def test_memory_of_a_destroyed_stream_serves_others_once_the_device_was_waited_for():
+def test_memory_of_a_destroyed_stream_serves_others_after_a_device_synchronize():
     with opened(capacity=64 * MIB, seed=5) as probe:
         gone = probe.foreign_stream()
         ptr = probe.malloc(60 * MIB, gone)
@@ -70,13 +70,13 @@ def test_memory_of_a_destroyed_stream_serves_others_once_the_device_was_waited_f
         assert probe.stats()["num_ooms"] == 0
 
 
-def test_a_foreign_stream_is_asked_about_while_it_asks_for_memory_itself():
-    """Its own requests show that it is there: then an event is recorded, and asked about later."""
+def test_a_request_on_a_foreign_stream_shows_that_its_earlier_frees_are_done():
+    """Its own requests prove that it exists: they record an event, which is queried later."""
     with opened(capacity=256 * MIB) as probe:
         foreign = probe.foreign_stream()
         ptr, _ = probe.malloc(20 * MIB, foreign), probe.malloc(MIB + 512, foreign)
         probe.free(ptr)
-        probe.malloc(1000, foreign)  # a miss: what was freed before is done
+        probe.malloc(1000, foreign)  # a miss: finds that earlier frees are done
         probe.mark()
         probe.malloc(20 * MIB)
         assert not probe.asked_for_memory()
@@ -102,8 +102,8 @@ def test_a_failed_event_waits_for_the_device_and_not_for_the_stream():
         assert checker.check(probe.device) == []
 
 
-def test_streams_of_the_library_are_asked_about_at_any_time():
-    """They are never destroyed, so idle ones strand nothing."""
+def test_streams_of_the_library_can_be_queried_at_any_time():
+    """They are never destroyed, so blocks of idle ones can be reused."""
     with opened(capacity=256 * MIB) as probe, Device(probe.device):
         ours = Stream().cuda_stream
         ptr = probe.malloc(20 * MIB, ours)

@@ -1,4 +1,4 @@
-"""MemPool: statistics, pools that lend their memory before a request fails, blocks never cut."""
+"""MemPool: statistics, pools that lend memory before a request fails, and unsplit blocks."""
 
 import random
 import threading
@@ -43,7 +43,7 @@ def reserved_by(pool, segment_type=None):
 
 
 def test_the_reserved_bytes_of_a_pool_are_counted_like_all_others(probe):
-    """Against the pool's segments, after each step of a random program."""
+    """Compare with the pool's segments after each step of a random program."""
     rng = random.Random()
     pool = memory.MemPool(probe.device)
     expected = {where: dict.fromkeys(FIELDS, 0) for where in POOLS}
@@ -93,10 +93,10 @@ def test_the_reserved_bytes_of_a_pool_are_counted_like_all_others(probe):
 def test_a_pool_that_gives_its_memory_back_counts_it_as_freed(probe):
     pool = memory.MemPool(probe.device)
     probe.free(inside(probe, pool, 30 * MIB))
-    inside(probe, pool, 1000)  # what keeps the pool's counts
+    inside(probe, pool, 1000)  # keeps the pool's counts alive
     before = private_stats(probe.device, pool)["large_pool"]
     assert before["current"] == before["allocated"] == before["peak"] >= 30 * MIB
-    raw_memory.release_pool(probe.device, pool._number)  # nobody holds it for a moment
+    raw_memory.release_pool(probe.device, pool._number)  # without a holder for a moment
     report.empty_cache(probe.device)
     raw_memory.retain_pool(probe.device, pool._number)
     after = private_stats(probe.device, pool)["large_pool"]
@@ -132,7 +132,7 @@ def test_a_lending_pool_serves_requests_that_would_fail(probe):
     assert checker.check(probe.device) == []
 
 
-def test_a_pool_does_not_lend_what_the_device_still_has(probe):
+def test_a_pool_does_not_lend_while_the_device_has_memory_left(probe):
     pool = memory.MemPool(probe.device, use_on_oom=True)
     probe.free(inside(probe, pool, 40 * MIB))
     mine = {(part["address"], part["address"] + part["total_size"]) for part in pool.snapshot()}
@@ -147,7 +147,7 @@ def test_a_pool_that_does_not_lend_keeps_its_memory(probe):
         probe.malloc(60 * MIB)
 
 
-def test_requests_of_another_pool_are_not_lent_to(probe):
+def test_a_pool_does_not_lend_to_requests_of_another_pool(probe):
     lender, other = memory.MemPool(probe.device, use_on_oom=True), memory.MemPool(probe.device)
     probe.free(inside(probe, lender, 100 * MIB))
     with pytest.raises(OutOfMemoryError):
@@ -194,7 +194,7 @@ def test_the_kinds_of_a_pool_are_booleans(probe, name):
         memory.MemPool(probe.device, **{name: 1})
 
 
-def test_a_block_of_a_pool_may_end_in_another_thread(probe):
+def test_a_block_of_a_pool_may_be_freed_in_another_thread(probe):
     pool = memory.MemPool(probe.device)
     scope = memory.use_mem_pool(pool, probe.device)
     scope.__enter__()

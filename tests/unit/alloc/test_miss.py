@@ -1,4 +1,4 @@
-"""Each step of a miss serves a request that earlier steps cannot, and later steps are not taken."""
+"""Each step of a miss serves a request that earlier steps cannot, and skips the later steps."""
 
 import threading
 
@@ -11,7 +11,7 @@ from gputensor.errors import OutOfMemoryError
 from tests.support.alloc_probe import MIB, opened
 
 
-def test_what_another_thread_cached_is_joined_before_the_pool_grows():
+def test_blocks_cached_by_another_thread_are_merged_before_the_pool_grows():
     with opened() as probe:
         parked, done = threading.Event(), threading.Event()
 
@@ -109,8 +109,8 @@ def test_free_pages_of_a_pool_that_lends_come_before_anything_is_moved_or_waited
         del pool
 
 
-def test_a_full_device_makes_views_that_would_not_be_worth_it_otherwise():
-    """Making 200 pages of 2 MiB cost more than a program with pages of 40 MiB spends on views."""
+def test_a_full_device_makes_views_that_cost_too_much_otherwise():
+    """Creating 200 pages of 2 MiB costs more than a program with 40 MiB pages spends on views."""
     for capacity, is_worth in ((400 * MIB, True), (800 * MIB, False)):
         with opened("page_size_mb:2", capacity=capacity) as probe:
             blocks = [probe.malloc(2 * MIB) for _ in range(200)]
@@ -160,7 +160,7 @@ def test_cached_segments_go_back_when_nothing_else_helps():
         assert probe.reserved() == 50 * MIB
 
 
-def test_the_last_rung_refuses_and_the_next_request_is_served():
+def test_the_last_step_refuses_and_the_next_request_is_served():
     with opened(capacity=64 * MIB) as probe:
         probe.malloc(40 * MIB)
         for _ in range(3):
@@ -184,7 +184,7 @@ def test_a_hit_makes_no_driver_call(seed):
 
 @pytest.mark.parametrize("seed", [3, 4, 5])
 def test_host_functions_that_free_may_run_inside_the_allocator(seed):
-    """A deferred device runs functions in any driver call; ours must hold no lock then."""
+    """A deferring device runs host functions in any driver call: no lock may be held then."""
     from tests.support.driver_calls import HOST_FUNCTION
 
     with opened(capacity=128 * MIB, seed=seed) as probe:

@@ -1,8 +1,8 @@
-"""Every option of the allocator is seen to do something, or is said to do nothing and does nothing.
+"""Every option of the allocator has a visible effect, or is documented as having none and has none.
 
-One table: for each option what is looked at, and what two or more of its values must show. An
-option without a row fails, as does a row whose values all show the same, unless the option's line
-of documentation says that it is accepted without effect.
+One table gives for each option what to observe, and what two or more of its values must show. An
+option without a row fails. So does a row whose values all show the same, unless the documentation
+of the option says that it is accepted without effect.
 """
 
 import ctypes
@@ -74,7 +74,7 @@ def allocated_for(nbytes):
 
 
 def others_allocate_while_the_driver_makes_memory(probe):
-    """A thread is held up inside of mem_alloc; another one's requests must not wait for it."""
+    """Whether requests of another thread go on while mem_alloc blocks one thread."""
     for nbytes in (512, 3 * MIB):
         probe.free(probe.malloc(nbytes))
     inside, go_on = threading.Event(), threading.Event()
@@ -112,7 +112,7 @@ def captured_block_is_reused(probe):
             ptr = capture.malloc()
             capture.use_and_free(ptr, results)
             capture.follow(capture.main, capture.side)
-            is_reused = ptr in [capture.malloc() for _ in range(4)]  # it comes before growth
+            is_reused = ptr in [capture.malloc() for _ in range(4)]  # reuse comes before growth
             probe.free_all()
         capture.graph.reset()
         assert probe.calls.synchronize() == probe.calls.pinned_free(results) == 0
@@ -139,7 +139,7 @@ def pinned_entry_used(probe):
 
 
 def threads_beside_while_pinning(probe):
-    """The most threads that are seen beside this one and the one that pins."""
+    """Whether any thread is seen besides this one and the one that pins."""
     probe.malloc(512)
     ours, stop, most = len(os.listdir("/proc/self/task")), threading.Event(), [0]
 
@@ -158,7 +158,7 @@ def threads_beside_while_pinning(probe):
 
 
 def calls_of_pinned_memory_that_waits(probe):
-    """With the number of threads: neither a thread nor a call of the driver is added."""
+    """Include the number of threads: the option adds neither a thread nor a driver call."""
     stream = probe.stream()
     ours = threading.active_count(), len(os.listdir("/proc/self/task"))
     for _ in range(5):
@@ -215,7 +215,7 @@ def events_kept(probe):
         memory.record_memory_history(None)
 
 
-# Option -> (what is looked at, a configuration before the option's, {value: what it shows}).
+# Option -> (what to observe, settings placed before the option, {value: what it shows}).
 EFFECTS = {
     "backend": (driver_used, "", {"native": ["page_map"], "cudaMallocAsync": ["async_alloc"]}),
     "large_segment_size_mb": (reserved_for_3_mib, PLAIN, {"20": 20, "12": 12, "64": 64}),
@@ -281,7 +281,7 @@ def observe(option, value):
 @pytest.mark.parametrize(
     ("option", "value"), [(option, value) for option, row in EFFECTS.items() for value in row[2]]
 )
-def test_the_value_of_an_option_shows(option, value):
+def test_the_value_of_an_option_has_the_expected_effect(option, value):
     expected = EFFECTS[option][2][value]
     found = observe(option, value)
     assert expected is None or found == expected
@@ -292,7 +292,7 @@ def test_every_option_has_a_row_with_values_that_differ():
     for option, (_, _, shown) in EFFECTS.items():
         distinct = {repr(effect) for effect in shown.values()}
         if options.OPTIONS[option].doc.startswith("Accepted without effect"):
-            assert len(shown) > 1 and len(distinct) == 1, f"{option} is said to have no effect"
+            assert len(shown) > 1 and len(distinct) == 1, f"{option} should have no effect"
         else:
             assert len(distinct) > 1, f"{option}: no two values show a difference"
 
@@ -321,7 +321,7 @@ def test_an_option_for_plain_segments_changes_nothing_in_virtual_ones_and_says_s
     assert "expandable_segments:True" in options.OPTIONS[option].doc
 
 
-# Options that PyTorch's grammar has and that are looked at again when they change at run time.
+# Options of PyTorch's grammar that take effect again when they change at run time.
 AT_RUN_TIME = {
     "large_segment_size_mb": ("20", "64"),
     "max_split_size_mb": ("100", "32"),

@@ -81,7 +81,7 @@ def test_garbage_collection_gives_cached_memory_back_before_growing():
 
 
 @pytest.mark.parametrize("hot", [[0, 1], [1, 2], [0, 3], [2, 3]])
-def test_garbage_collection_takes_what_was_not_used_for_the_longest_time(hot):
+def test_garbage_collection_takes_the_memory_unused_for_longest(hot):
     conf = PLAIN + ",memory_limit_mb:200,garbage_collection_threshold:0.6"
     with opened(conf, capacity=512 * MIB, phantom=True) as probe:
         blocks = [probe.malloc((30 if i in hot else 32) * MIB) for i in range(4)]
@@ -90,14 +90,14 @@ def test_garbage_collection_takes_what_was_not_used_for_the_longest_time(hot):
             probe.free_all([blocks[i] for i in hot])
             assert {probe.malloc(30 * MIB) for _ in hot} == {blocks[i] for i in hot}
         probe.free_all()
-        # All four change their stream for a request that none of them serves: that is no use.
+        # All four change stream for a request that none of them serves; that is not a use.
         probe.malloc(45 * MIB, probe.stream())
         left = {int(address) for address in report.collect_segments(probe.device)[0]["address"]}
         assert {blocks[i] for i in hot} <= left
         assert not {blocks[i] for i in range(4) if i not in hot} & left
 
 
-def test_garbage_is_not_collected_in_a_capture_which_frees_of_the_driver_would_break():
+def test_garbage_is_not_collected_during_a_capture_because_driver_frees_break_it():
     conf = PLAIN + ",memory_limit_mb:200,garbage_collection_threshold:0.5"
     with opened(conf, phantom=True) as probe, Device(probe.device):
         probe.free_all([probe.malloc(30 * MIB) for _ in range(4)])
@@ -134,7 +134,7 @@ def test_a_limit_that_is_raised_at_run_time_holds_at_once():
         probe.malloc(60 * MIB)
 
 
-def test_large_segment_size_is_the_segment_of_middling_requests():
+def test_large_segment_size_is_the_segment_size_of_medium_requests():
     for size in (20, 12, 64):
         with opened(f"{PLAIN},large_segment_size_mb:{size}", phantom=True) as probe:
             probe.malloc(3 * MIB)
@@ -173,7 +173,7 @@ def test_without_thread_cache_neighbours_join_at_once():
     assert counts[0] >= 10 and counts[1] == 1
 
 
-def test_the_other_backend_asks_the_drivers_pool():
+def test_the_async_backend_allocates_from_the_drivers_pool():
     with opened("backend:cudaMallocAsync", phantom=True) as probe:
         assert memory.get_allocator_backend() == "cudaMallocAsync"
         ptr = probe.malloc(5 * MIB)
@@ -202,8 +202,8 @@ def test_a_request_beyond_the_limit_is_refused_before_anything_is_released():
 
 
 @pytest.mark.parametrize("limit", ["memory_limit_mb:160", "memory_limit_mb:190"])
-def test_a_request_that_what_is_held_can_serve_is_not_refused(limit):
-    """Free pages of several places in one view, and free pages that move to another pool."""
+def test_a_request_that_reserved_memory_can_serve_is_not_refused(limit):
+    """Free pages from several places in one view, and free pages that move to another pool."""
     with opened(f"{limit},throw_on_cudamalloc_oom:True", phantom=True) as probe:
         blocks = [probe.malloc(20 * MIB) for _ in range(8)]
         probe.free_all(blocks[::2])
@@ -224,7 +224,7 @@ def test_a_request_that_what_is_held_can_serve_is_not_refused(limit):
 
 
 @pytest.mark.parametrize("conf", ["", "," + PLAIN])
-def test_without_a_limit_the_device_itself_is_what_a_request_may_not_pass(conf):
+def test_without_a_limit_the_size_of_the_device_limits_a_request(conf):
     with opened(f"throw_on_cudamalloc_oom:True{conf}", phantom=True) as probe:
         probe.free(probe.malloc(60 * MIB))
         reserved = probe.reserved()

@@ -1,4 +1,4 @@
-"""An OutOfMemoryError says why: each class of reason, by a situation that is of that class."""
+"""An OutOfMemoryError states its reason: one situation for each class of reason."""
 
 import pytest
 
@@ -51,7 +51,7 @@ def test_free_memory_in_pieces_is_fragmented():
         assert error.facts["largest_free_block"] == 5 * MIB
 
 
-def test_memory_of_others_is_named():
+def test_memory_of_other_processes_is_named():
     with opened(capacity=128 * MIB) as probe:
         elsewhere = probe.calls.make("mem_alloc", 100 * MIB)
         error = refused(probe, 40 * MIB)
@@ -73,7 +73,7 @@ def test_a_pool_that_holds_enough_is_named():
         probe.malloc(30 * MIB)
 
 
-def test_what_cannot_be_waited_for_during_a_capture_is_named():
+def test_memory_that_a_capture_may_not_wait_for_is_named():
     with opened(capacity=64 * MIB) as probe, Device(probe.device):
         graph = graphs.CUDAGraph()
         with graphs.graph(graph):

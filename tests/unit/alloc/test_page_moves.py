@@ -1,4 +1,4 @@
-"""Free pages of one pool serve another one before the driver is asked for new ones."""
+"""Free pages of one pool serve another pool before the driver creates new pages."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from gputensor._driver import registry
 from gputensor.streams import Device
 from tests.support.alloc_probe import MIB, opened
 
-MAKE_US, MOVE_US = 42, 50  # for each page: creating and mapping; unmapping and mapping
+MAKE_US, MOVE_US = 42, 50  # microseconds a page: create and map; unmap and map
 
 
 def in_small_blocks(probe, nbytes):
@@ -16,7 +16,7 @@ def in_small_blocks(probe, nbytes):
 
 
 @pytest.mark.parametrize("conf", ["", "page_size_mb:2"])
-def test_what_is_free_in_the_small_pool_serves_large_requests(conf):
+def test_free_memory_of_the_small_pool_serves_large_requests(conf):
     with opened(conf, capacity=1 << 30, phantom=True) as probe:
         probe.free_all(in_small_blocks(probe, 200 * MIB))
         reserved = probe.reserved()
@@ -28,7 +28,7 @@ def test_what_is_free_in_the_small_pool_serves_large_requests(conf):
         assert checker.check(probe.device) == []
 
 
-def test_what_is_free_in_the_default_pool_serves_a_private_one():
+def test_free_memory_of_the_default_pool_serves_a_private_pool():
     with opened("", capacity=1 << 30, phantom=True) as probe:
         probe.free(probe.malloc(200 * MIB))
         reserved = probe.reserved()
@@ -73,7 +73,7 @@ def test_nothing_is_moved_while_a_capture_is_under_way():
         probe.malloc(512)
         graph = graphs.CUDAGraph()
         with graphs.graph(graph):
-            probe.free(probe.malloc(100 * MIB))  # of the default stream: not the capture's
+            probe.free(probe.malloc(100 * MIB))  # on the default stream, so not part of the capture
             probe.mark()
             probe.malloc(100 * MIB, memory.control.stream_handle(probe.device, None))
             assert "page_unmap" not in probe.made()
@@ -82,8 +82,8 @@ def test_nothing_is_moved_while_a_capture_is_under_way():
 
 
 @pytest.mark.parametrize("conf", ["", "page_size_mb:2"])
-def test_pools_that_take_turns_come_to_rest(conf):
-    """Each has in turn what the other leaves: moving the pages costs time at every turn."""
+def test_pools_that_alternate_stop_moving_pages(conf):
+    """Each pool could use the pages that the other frees, but each move costs time."""
     with opened(conf, capacity=1 << 30, phantom=True) as probe:
         made = moved = 0
         for _ in range(40):

@@ -1,4 +1,4 @@
-"""Smaller pages cost more driver calls and never need more memory; the usual ones cost little."""
+"""Smaller pages cost more driver calls and never need more memory; the default size costs few."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def test_smaller_pages_reserve_no_more_than_larger_ones(name):
         assert all(nbytes <= 1.015 * found[other] for other in found if other > size), found
 
 
-def test_a_large_need_is_one_page():
+def test_a_large_growth_is_one_page():
     with opened("page_size_mb:40", capacity=2**40, phantom=True) as probe:
         probe.malloc(96 * MIB)
         assert probe.made()["page_create"] == 1
@@ -41,4 +41,4 @@ def test_a_large_need_is_one_page():
         assert probe.made()["page_create"] > 1
     with opened("page_size_mb:40", capacity=2**30, phantom=True) as probe:
         probe.malloc(96 * MIB)
-        assert probe.made()["page_create"] > 4, "a small device is many pages"
+        assert probe.made()["page_create"] > 4, "pages are smaller on a small device"

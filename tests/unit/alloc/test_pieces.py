@@ -1,6 +1,6 @@
-"""What is free serves any request that it is enough for, up to the last byte of the device.
+"""Free memory serves any request that fits in it, up to the last byte of the device.
 
-When no page is partly used nothing is in pieces, whatever was there before, on whatever streams.
+While no page is partly used, no free memory is fragmented, whatever the history and the streams.
 """
 
 import random
@@ -19,14 +19,14 @@ PAGE = 2 * MIB
 
 
 def sizes(rng, free):
-    """Some pages, few or many, and now and then all that are left."""
+    """A size of a few or many whole pages; sometimes all pages that are left."""
     left = free // PAGE
     return PAGE * min(left, rng.choice([1, 1, 2, 3, 5, 8, 13, 21, left]))
 
 
 @pytest.mark.parametrize("first", range(0, 400, 100))
 @pytest.mark.parametrize("kind", ["one stream", "streams", "uses on other streams"])
-def test_a_request_that_the_free_bytes_are_enough_for_is_served(first, kind):
+def test_a_request_that_fits_in_the_free_bytes_is_served(first, kind):
     total = 128 * MIB
     for seed in range(first, first + 100):
         rng = random.Random(seed)
@@ -61,7 +61,7 @@ def in_pool(probe, pool, nbytes):
 
 
 @pytest.mark.parametrize("refuses", [False, True])
-def test_a_limit_below_what_is_held_refuses_no_request_that_adds_nothing(refuses):
+def test_a_limit_below_reserved_memory_refuses_no_request_that_reserves_nothing(refuses):
     with opened("page_size_mb:2", capacity=128 * MIB, phantom=True) as probe:
         pool = raw_memory.new_pool_id()
         raw_memory.retain_pool(probe.device, pool)
@@ -76,8 +76,8 @@ def test_a_limit_below_what_is_held_refuses_no_request_that_adds_nothing(refuses
 
 
 @pytest.mark.parametrize("first", range(0, 120, 40))
-def test_it_is_served_under_limits_that_change_as_well(first):
-    """From the large, the small and a held pool, also where what would pass a limit is refused."""
+def test_a_request_that_fits_is_served_while_limits_change(first):
+    """From the large, the small and a held pool, also with throw_on_cudamalloc_oom."""
     total = 128 * MIB
     for seed in range(first, first + 40):
         rng = random.Random(seed)
@@ -99,14 +99,14 @@ def test_it_is_served_under_limits_that_change_as_well(first):
                 reserved = probe.reserved()
                 used = sum(held.values())
                 for private in report.all_values(probe.device)[1].values():
-                    used += private[0]  # what is free in a held pool is the pool's
+                    used += private[0]  # a held pool keeps its free memory
                 free = max(limit, reserved) - used
                 if free < PAGE:
                     continue
                 # Pages that a view in use shows cannot move to another pool.
                 kind = 1.0 if view_blocks(probe.device) else rng.random()
                 if kind < 0.25:
-                    held[probe.malloc(MIB)] = PAGE  # at most: it is a part of one
+                    held[probe.malloc(MIB)] = PAGE  # at most: it takes a part of one page
                 elif kind < 0.35:
                     probe.free(in_pool(probe, pool, sizes(rng, free)))
                 else:

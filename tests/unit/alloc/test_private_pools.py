@@ -1,4 +1,4 @@
-"""Private pools: who is served from them, who holds them, and frees during a capture."""
+"""Private pools: which requests they serve, their holders, and frees during a capture."""
 
 import threading
 
@@ -63,7 +63,7 @@ def test_scopes_nest_and_the_innermost_serves(probe):
     assert [pools[ptr] for ptr in (outer, nested, again)] == [first, second, first]
 
 
-def test_free_memory_of_a_held_pool_serves_nobody_else(probe):
+def test_free_memory_of_a_held_pool_serves_no_other_pool(probe):
     pool = raw_memory.new_pool_id()
     raw_memory.retain_pool(probe.device, pool)
     probe.free(inside(probe, pool, 100 * MIB))

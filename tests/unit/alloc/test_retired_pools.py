@@ -1,4 +1,4 @@
-"""Private pools in a loop: what one leaves serves the next, and nothing of it is left behind."""
+"""Private pools in a loop: memory of one serves the next, and no trace of a pool remains."""
 
 import pytest
 
@@ -73,7 +73,7 @@ def test_pages_of_a_retired_pool_wait_until_the_device_is_done_with_them():
         assert probe.reserved() == reserved
 
 
-def test_a_block_that_outlives_its_pool_is_no_obstacle():
+def test_a_block_may_outlive_its_pool():
     for conf in CONFIGURATIONS:
         with opened(conf, capacity=256 * MIB, phantom=True) as probe:
             pool = memory.MemPool(probe.device)
@@ -106,7 +106,7 @@ def test_a_pool_is_as_new_when_its_id_is_used_again():
                 report.empty_cache(probe.device)
 
 
-def test_address_space_of_pools_that_are_gone_serves_others():
+def test_address_space_of_retired_pools_serves_others():
     """Each pool reserves more than the device has, and addresses have 47 bits."""
     with opened("", capacity=141 << 30, phantom=True) as probe, Device(probe.device):
         for _ in range(900):
@@ -121,11 +121,11 @@ def test_address_space_of_pools_that_are_gone_serves_others():
         probe.malloc(64 * MIB)
 
 
-def test_addresses_that_back_nothing_go_before_a_request_fails_for_lack_of_them():
+def test_unmapped_address_ranges_are_released_before_a_request_fails_for_lack_of_addresses():
     with opened("", capacity=256 * MIB, phantom=True) as probe, Device(probe.device):
         probe.free(probe.malloc(20 * MIB))
         graph = graphs.CUDAGraph()
-        with graphs.graph(graph):  # which moves the pages: their addresses back nothing
+        with graphs.graph(graph):  # moves the pages, so their old addresses map nothing
             stream = memory.control.stream_handle(probe.device, None)
             probe.mark()
             with refusing(probe.device, 2, "va_reserve"), pytest.raises(OutOfMemoryError):

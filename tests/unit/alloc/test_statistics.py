@@ -1,4 +1,4 @@
-"""Statistics with PyTorch's meaning, exact at every moment, against counters kept beside."""
+"""Statistics with PyTorch's meaning, exact at every moment, compared with independent counters."""
 
 import random
 
@@ -38,8 +38,8 @@ class Count:
         self.freed += amount
 
 
-class Books:
-    """What callers see: allocations, their sizes, and what they asked for, by pool."""
+class Accounting:
+    """The accounting of a caller: allocations, their sizes and the requested bytes, by pool."""
 
     NAMES = ("allocation", "allocated_bytes", "requested_bytes", "active", "active_bytes")
 
@@ -63,10 +63,10 @@ class Books:
             count.take(amount)
 
     def compare(self, stats, shown):
-        """Against the statistics, and what a snapshot shows (None: sizes are as rounded)."""
+        """Compare with the statistics, and with what a snapshot shows (None: the rounded sizes)."""
         for (name, pool), count in self.counts.items():
             if shown is not None and name in ("allocated_bytes", "active_bytes"):
-                # In plain segments a rest of up to 1 MiB stays with its block, as in PyTorch.
+                # In plain segments a remainder of up to 1 MiB stays with its block, as in PyTorch.
                 found = stats[f"{name}.{pool}.current"]
                 blocks = self.counts["allocation", pool].current
                 assert found == shown[pool]
@@ -91,7 +91,7 @@ def test_counters_and_peaks_are_exact_over_random_programs(conf):
     seed = rng.randrange(1 << 30)
     print(f"seed {seed}")
     rng.seed(seed)
-    books, sizes = Books(), {}
+    books, sizes = Accounting(), {}
     with opened(conf, capacity=4096 * MIB, phantom=True) as probe:
         for step in range(3000):
             if probe.held and rng.random() < 0.5:
@@ -137,7 +137,7 @@ def test_reserved_and_segments_follow_the_driver():
         assert stats["reserved_bytes.all.freed"] == 32 * MIB
 
 
-def test_a_rest_in_a_segment_is_inactive_split():
+def test_the_remainder_of_a_segment_is_inactive_split():
     with opened("expandable_segments:False,thread_cache:False", phantom=True) as probe:
         first, second = probe.malloc(3 * MIB), probe.malloc(4 * MIB)
         assert probe.stats()["inactive_split_bytes.all.current"] == 13 * MIB
@@ -146,17 +146,17 @@ def test_a_rest_in_a_segment_is_inactive_split():
         assert probe.stats()["inactive_split_bytes.all.current"] == 16 * MIB
         assert probe.stats()["inactive_split.all.current"] == 2
         probe.free(second)
-        assert probe.stats()["inactive_split_bytes.all.current"] == 0, "a whole segment is no rest"
+        assert probe.stats()["inactive_split_bytes.all.current"] == 0, "the segment is whole"
 
 
 @pytest.mark.parametrize("conf", ["", "thread_cache:False", "page_size_mb:2"])
-def test_what_is_free_in_a_virtual_segment_is_no_inactive_split(conf):
-    """Its pages go back one by one: as in PyTorch, no block keeps the others from going."""
+def test_free_memory_of_a_virtual_segment_is_not_inactive_split(conf):
+    """Its pages go back one by one: as in PyTorch, a block in use holds back only its own pages."""
     with opened(conf, phantom=True) as probe:
         for nbytes in (512, 4096, MIB, 3 * MIB, 20 * MIB):
             blocks = [probe.malloc(nbytes) for _ in range(6)]
             probe.free_all(blocks[::2])
-        probe.malloc(40 * MIB)  # a view, where there is one
+        probe.malloc(40 * MIB)  # a view, if views are in use
         report.empty_cache(probe.device)
         stats = probe.stats()
         assert stats["segment.all.peak"] == 0
@@ -201,7 +201,7 @@ def test_oversize_blocks_are_counted():
 
 @pytest.mark.parametrize("before, after", [("none", "32"), ("32", "100"), ("32", "40")])
 @pytest.mark.parametrize("expandable", [True, False])
-def test_what_was_counted_as_oversize_is_taken_off_whatever_the_option_is_by_then(
+def test_a_block_counted_as_oversize_is_subtracted_after_the_option_changes(
     expandable, before, after
 ):
     conf = f"expandable_segments:{expandable}"
@@ -227,7 +227,7 @@ def test_what_was_counted_as_oversize_is_taken_off_whatever_the_option_is_by_the
 @pytest.mark.parametrize("limit", ["", ",memory_limit_mb:210"])
 @pytest.mark.parametrize("conf", ["expandable_segments:True", "expandable_segments:False"])
 @pytest.mark.parametrize("seed", [None, 1])
-def test_what_is_cached_makes_room_for_blocks_that_bypass_the_pools(conf, limit, seed):
+def test_cached_memory_makes_room_for_blocks_that_bypass_the_pools(conf, limit, seed):
     with opened(conf + limit, seed=seed) as probe:
         kept, cached = probe.malloc(3 * MIB), probe.malloc(180 * MIB)
         waiting = probe.malloc(10 * MIB)
@@ -250,7 +250,7 @@ def test_what_is_cached_makes_room_for_blocks_that_bypass_the_pools(conf, limit,
 def test_blocks_that_bypass_the_pools_are_in_snapshots_and_history_as_well(conf):
     rng = random.Random()
     with opened(conf, phantom=True) as probe:
-        probe.malloc(5000)  # from before the history: it stays
+        probe.malloc(5000)  # allocated before the history began, and kept
         device_allocator.set_caching(probe.device, False)
         memory.record_memory_history()
         try:
@@ -282,7 +282,7 @@ def test_blocks_that_bypass_the_pools_are_in_snapshots_and_history_as_well(conf)
 
 
 def test_no_peak_is_missed_while_freed_blocks_wait_for_streams():
-    """The room that a block leaves under the peak of active bytes is none for allocated bytes."""
+    """A freed block that waits is active and not allocated, so the two have peaks of their own."""
     seeds = random.Random().sample(range(1 << 30), 40)
     for seed in seeds:
         rng = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Thread caches and the C symbols: exact totals, blocks that come home, no driver call on a hit."""
+"""Thread caches and C symbols: exact totals, blocks return to their pool, hits call no driver."""
 
 import ctypes
 import functools
@@ -35,7 +35,7 @@ from tests.support.models.allocator_shadow import c_symbols
 
 
 def run(bodies):
-    """Run each body in a thread of its own; the first error comes out."""
+    """Run each body in a thread of its own and raise the first error."""
     errors = []
 
     def guarded(body):
@@ -100,8 +100,8 @@ def test_the_peak_over_threads_is_the_peak_of_the_sum():
             raw_memory.raw_delete(held.get())
 
 
-def test_snapshots_and_statistics_are_whole_while_blocks_and_pools_come_and_go():
-    """Their room is made without the lock: what comes up to then may need more."""
+def test_snapshots_and_statistics_are_consistent_while_threads_allocate():
+    """Room for the result is allocated without the lock; blocks made meanwhile may need more."""
     with opened() as probe:
         done = threading.Event()
 
@@ -128,7 +128,7 @@ def test_snapshots_and_statistics_are_whole_while_blocks_and_pools_come_and_go()
             finally:
                 done.set()
 
-        # The threads take turns often, so that many blocks come between a count and its room.
+        # Threads switch often, so many blocks appear between the count and the allocation.
         before = sys.getswitchinterval()
         sys.setswitchinterval(1e-5)
         try:
@@ -168,7 +168,7 @@ def test_large_cached_block_beside_others_in_a_plain_segment_is_an_inactive_spli
         run([other, measure_with_company])
 
 
-def test_a_block_that_another_thread_frees_comes_home():
+def test_a_block_that_another_thread_frees_returns_to_its_owner():
     with opened(phantom=True) as probe:
         first = probe.malloc(8192)
         run([lambda: raw_memory.raw_delete(first)])
@@ -276,7 +276,7 @@ def test_c_symbols_and_python_share_the_blocks(library):
 
 
 def test_c_symbols_need_no_gil(library):
-    """Threads that never hold the GIL during their calls, against one that keeps it."""
+    """Threads call without the GIL while another thread keeps it."""
     with opened(capacity=1024 * MIB) as probe:
         keeping = ctypes.PyDLL(library._name)
         keeping.gputensor_malloc.restype = ctypes.c_void_p
@@ -303,7 +303,7 @@ def test_c_symbols_need_no_gil(library):
         ("", "mem_alloc", False),
     ],
 )
-def test_threads_that_ask_at_once_do_not_pass_the_limit(conf, entry, caching):
+def test_concurrent_requests_do_not_pass_the_limit(conf, entry, caching):
     with opened(f"memory_limit_mb:100,{conf}".strip(","), phantom=True) as probe:
         probe.free(probe.malloc(512))
         report.empty_cache(probe.device)
@@ -329,7 +329,7 @@ def test_threads_that_ask_at_once_do_not_pass_the_limit(conf, entry, caching):
 
 
 def test_threads_that_use_a_device_first_at_once_open_one_allocator(monkeypatch):
-    """The settings are read by Python code, in which threads take turns."""
+    """Python code reads the settings, and threads may switch in it."""
     fraction_of = config.fraction_of
 
     def slow(device):
@@ -343,7 +343,7 @@ def test_threads_that_use_a_device_first_at_once_open_one_allocator(monkeypatch)
 
 
 @pytest.mark.parametrize("name", ["per_process_memory_fraction", "memory_limit_mb"])
-def test_a_device_that_opens_hears_of_a_change_of_settings_meanwhile(monkeypatch, name):
+def test_a_device_that_opens_during_a_change_of_settings_gets_the_change(monkeypatch, name):
     fraction_of, reading = config.fraction_of, threading.Event()
 
     def slow(device):
@@ -378,8 +378,8 @@ def test_threads_that_open_host_devices_at_once_open_different_ones(monkeypatch)
         registry.close_host(number)
 
 
-def test_a_request_waits_for_free_memory_that_another_thread_has_in_hand():
-    """A growth that fails holds the free block beside the hole, and then gives it back."""
+def test_a_request_waits_for_free_memory_in_flight_in_another_thread():
+    """A failing growth takes the free block next to the gap, and then gives it back."""
     with opened("page_size_mb:2", capacity=64 * MIB, phantom=True) as probe:
         probe.malloc(30 * MIB)
         probe.free(probe.malloc(28 * MIB))
@@ -402,7 +402,7 @@ def test_a_request_waits_for_free_memory_that_another_thread_has_in_hand():
             threads.append(threading.Thread(target=lambda: served.append(probe.malloc(20 * MIB))))
             threads[1].start()
             threads[1].join(0.1)
-            assert threads[1].is_alive(), "it neither fails nor is it served"
+            assert threads[1].is_alive(), "the request must wait: neither fail nor be served"
             go_on.set()
             for thread in threads:
                 thread.join()
@@ -412,9 +412,9 @@ def test_a_request_waits_for_free_memory_that_another_thread_has_in_hand():
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["one stream", "uses on other streams"])
 def test_threads_that_together_fit_are_never_refused(kind):
-    """With pages of 2 MiB, and sizes that are multiples of it, what is free is never in pieces.
+    """With 2 MiB pages and sizes in multiples of that, free memory is never fragmented.
 
-    Four threads may hold all that the device has.
+    Together the four threads may hold the whole device.
     """
     threads, most = 4, 64 * MIB
     seed = None if kind == "one stream" else 1

@@ -1,4 +1,4 @@
-"""Views: what a snapshot shows of them, and which goes when there are too many."""
+"""Views: how snapshots show them, and which one is dropped when there are too many."""
 
 import random
 
@@ -15,7 +15,7 @@ from tests.support.models.allocator_shadow import Shadow
 
 
 def stitch(probe, nbytes, pieces=4, stream=0):
-    """Have a request served by a view over every second of some blocks; gives (view, rest)."""
+    """Serve a request by a view over every second of some blocks; return (view, other blocks)."""
     blocks = [probe.malloc(nbytes, stream) for _ in range(2 * pieces)]
     probe.free_all(blocks[::2])
     ptr = probe.malloc(2 * nbytes, stream)
@@ -94,7 +94,7 @@ def test_a_full_table_of_views_drops_the_one_unused_for_longest():
         assert len(before) == 2
         probe.free(first)
         for _ in range(2):
-            probe.malloc(20 * MIB)  # its pages are in use where they are
+            probe.malloc(20 * MIB)  # its pages are in use in place
         probe.mark()
         stitch(probe, sizes[2])
         after = view_sizes(probe.device)
@@ -119,7 +119,7 @@ def test_a_full_table_whose_views_are_all_in_use_grows_instead():
 @pytest.mark.parametrize("limit", [1, 2, 3])
 @pytest.mark.parametrize("mode", ["deferred", "immediate"])
 def test_values_survive_the_eviction_of_views(limit, mode):
-    """Combs of changing sizes fill the device and want other views; each value is read back."""
+    """Combs of changing sizes fill the device and need other views; each value is read back."""
     seed = random.SystemRandom().randrange(1 << 30)
     print(f"seed {seed}, mode {mode}")
     number = registry.open_host(capacity=192 * MIB, seed=seed if mode == "deferred" else None)

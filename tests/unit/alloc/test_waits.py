@@ -1,4 +1,4 @@
-"""Waits for the whole device: what they tell the allocator, and what a capture has from it."""
+"""Waits for the whole device: what the allocator learns, and the memory captures gain by it."""
 
 import threading
 
@@ -20,7 +20,7 @@ def malloc_in_capture(probe, graph, nbytes):
 
 @pytest.mark.parametrize("conf", CONFIGURATIONS)
 @pytest.mark.parametrize("on_side_stream", [False, True])
-def test_what_was_freed_before_a_capture_serves_it(conf, on_side_stream):
+def test_memory_freed_before_a_capture_serves_it(conf, on_side_stream):
     with opened(conf, capacity=256 * MIB, phantom=True) as probe, Device(probe.device):
         stream = probe.stream() if on_side_stream else 0
         for _ in range(3):
@@ -61,7 +61,7 @@ def test_a_request_that_fails_in_a_capture_leaves_reserved_as_it_was(conf):
 
 @pytest.mark.parametrize("conf", ["", "thread_cache:False"])
 def test_a_users_wait_for_the_device_shows_that_foreign_streams_are_done(conf):
-    """Nobody asks about them later: their owner may have destroyed them."""
+    """They cannot be queried later, because their owner may have destroyed them."""
     with opened(conf, capacity=256 * MIB, seed=3) as probe:
         gone = probe.foreign_stream()
         ptr = probe.malloc(20 * MIB, gone)
@@ -74,8 +74,8 @@ def test_a_users_wait_for_the_device_shows_that_foreign_streams_are_done(conf):
         assert not probe.asked_for_memory() and "synchronize" not in probe.made()
 
 
-def test_a_wait_says_nothing_of_work_that_came_after_it_began():
-    """Two waits overlap: each shows what was queued before it, however the other one stands."""
+def test_a_wait_does_not_cover_work_queued_after_it_began():
+    """Two waits overlap: each covers the work queued before it, independent of the other."""
     with opened("thread_cache:False", capacity=256 * MIB) as probe:
         foreign = probe.foreign_stream()
         early, _, late, _ = (probe.malloc(nbytes * MIB, foreign) for nbytes in (20, 2, 20, 2))
