@@ -1,9 +1,9 @@
-// Native threads that allocate and free through the C symbols, with no Python in sight.
+// Native threads that allocate and free through the C symbols, without Python.
 //
-// Each thread mallocs, frees, lends blocks to other threads through a board of slots, frees what it
-// finds there, records streams and frees on other streams. With `touch` (memory that the host can
-// write) every block carries its owner's tag at both ends, checked before it is freed: a block that
-// two threads hold at once loses its tag. The result is the number of tags that were lost.
+// Each thread allocates and frees, passes blocks to other threads through a board of slots, frees
+// the blocks it finds there, records streams and frees on other streams. With `touch` (memory that
+// the host can write) every block carries its owner's tag at both ends, which is checked before the
+// free: a block that two threads hold at once loses its tag. Returns the number of lost tags.
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -35,7 +35,7 @@ struct Plan {
     Board board;
 };
 
-// A block on its way: the record is the lender's, the memory belongs to who has the record.
+// A block and the tag written into it. Whoever holds the record owns the memory.
 struct Loan {
     void* ptr;
     size_t nbytes;

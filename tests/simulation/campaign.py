@@ -1,9 +1,9 @@
-"""A campaign: hours of random programs, and what they found and reached.
+"""A campaign: hours of random programs, with a report of bugs found and lines reached.
 
     make campaign HOURS=8
 
 Rounds of threaded programs on each kind of device, seeded programs of the allocator under each
-configuration, its state machine, and the fault sweep, until the time is over. A failure is counted,
+configuration, its state machine, and the fault sweep, until the time is up. A failure is counted,
 its seed and traceback are printed, and the campaign goes on. At the end: programs run, bugs found,
 and which lines of the allocator's core were reached, where the build counts them
 (``GPUTENSOR_COVERAGE=1``)::
@@ -30,9 +30,9 @@ from tests.simulation import test_allocator_machine as machine
 from tests.support.allocator_settings import put_in_force, restored
 from tests.support.models.allocator_shadow import random_program
 
-ROOMS = ("core", "grow", "miss", "order", "allocator")  # what the table of coverage shows
-PROGRAMS = 100  # of threads, on each kind of device in a round
-EXAMPLES = 20  # of each state machine in a round
+ROOMS = ("core", "grow", "miss", "order", "allocator")  # rows of the coverage table
+PROGRAMS = 100  # threaded programs per round, on each kind of device
+EXAMPLES = 20  # examples per round, of each state machine
 
 
 class Tally:
@@ -43,7 +43,7 @@ class Tally:
         self.source = random.SystemRandom()
 
     def attempt(self, part, facts, function, count=1):
-        """Run one program, or `count` of them; a failure is told and counted."""
+        """Run one program, or `count` of them; a failure is printed and counted."""
         self.run[part] = self.run.get(part, 0) + count
         try:
             function()
@@ -129,7 +129,7 @@ def sweep(tally):
 
 
 def run(hours):
-    """Run rounds until the time is over; returns the tally."""
+    """Run rounds until the time is up; return the tally."""
     tally, end, turn = Tally(), time.monotonic() + hours * 3600, 0
     while time.monotonic() < end or turn == 0:
         for part in (threads, programs, machines, sweep):
@@ -144,12 +144,12 @@ def coverage():
     """Yield (room, lines reached, lines) of the allocator, from a build that counts them."""
     lines = {}
     for counts in Path.cwd().glob("build/temp*/**/_alloc/**/*.gcda"):
-        told = subprocess.run(
+        report = subprocess.run(
             ["gcov", "--json-format", "--stdout", "--object-file", counts, counts],
             check=True,
             capture_output=True,
         )
-        for file in json.loads(told.stdout)["files"]:
+        for file in json.loads(report.stdout)["files"]:
             path = Path(file["file"])
             if path.suffix not in (".pxi", ".h") or "_alloc" not in path.parts:
                 continue

@@ -1,7 +1,8 @@
-// Eight threads on one host device, for the sanitizers: streams, events, captures, pages, pinned
-// memory, on an immediate device and on deferred ones. Prints what is left at the end of each.
+// Stress program for the sanitizers: eight threads use streams, events, captures, pages and pinned
+// memory of one host device, which is immediate or deferred; six threads copy between two devices.
+// Prints the number of objects left at the end of each run.
 //
-// The Python functions that the device calls when it waits are replaced: there is no interpreter.
+// Replaces the Python functions that the device calls when it waits: there is no interpreter here.
 
 #include <atomic>
 #include <cstdio>
@@ -86,7 +87,7 @@ void worker(HostDevice& device, uint32_t index, uint64_t va, uint64_t shared) {
     MUST(device.stream_destroy(stream));
 }
 
-// Copies to the peer, waits for its marks, and reads what came back.
+// Copies to the peer and back, ordered by events across devices, and checks what came back.
 void exchange(HostDevice& here, HostDevice& there, int own, int other, uint32_t index) {
     uint64_t stream = 0, back = 0, done = 0, returned = 0;
     MUST(here.stream_create(&stream, 0));

@@ -1,8 +1,8 @@
 # distutils: language = c++
-"""Breaks the allocator's books on purpose, one promise at a time, for test_debug_build.py.
+"""Breaks the allocator's accounting on purpose, one invariant at a time, for test_debug_build.py.
 
-`plant(device, what)` changes one figure or link of a device that holds a bit of everything, and
-`plant(device, what, -1)` takes it back. Nothing that the next operation follows is left dangling.
+`plant(device, what)` changes one figure or link of a device that holds objects of every kind, and
+`plant(device, what, -1)` restores it. No pointer that the next operation follows is left dangling.
 """
 
 from gputensor._alloc.allocator cimport allocator_find
@@ -91,7 +91,7 @@ cdef ThreadCache* _cache(DeviceAllocator* a) noexcept nogil:
 cdef Block* _hidden_hole = NULL
 
 
-# Swaps the list of holes with an empty one, or back.
+# Swaps the list of holes with an empty one, or swaps it back.
 cdef void _hide_holes(Segment* segment) noexcept nogil:
     global _hidden_hole
     cdef Block* holes = segment.holes
@@ -189,7 +189,7 @@ cdef void _plant_view(DeviceAllocator* a, str what, int sign):
 
 
 def plant(int device, str what, int sign=1):
-    """Break one promise, or with `sign` -1 keep it again."""
+    """Break one invariant, or restore it with `sign` -1."""
     cdef DeviceAllocator* a = allocator_find(device)
     device_lock(a)
     _plant_tile(a, what, sign)

@@ -1,12 +1,12 @@
-"""Threads that do everything to one allocator at once; what the sanitizers run.
+"""Threads that use every operation of one allocator at once; the program the sanitizers run.
 
     python tests/simulation/stress_threads.py [SECONDS]
 
-Twelve native threads allocate and free through the C symbols (alloc_stress.cpp, compiled here, with
+Twelve native threads allocate and free through the C symbols (alloc_stress.cpp, compiled here with
 the sanitizer that is loaded); four Python threads allocate, read statistics and snapshots, and
-empty the cache. On a phantom, on devices that work at once (with tags in their memory, so that a
-block with two holders is seen), and on one that defers. At the end the invariants hold, the
-statistics are exact, and nothing is left.
+empty the cache. This runs on a phantom, on immediate devices (with tags in their memory, which
+reveal a block with two holders), and on a deferred one. At the end the invariants must hold, the
+statistics must be exact, and no memory may be left.
 """
 
 import contextlib
@@ -73,7 +73,7 @@ def native_library(folder):
 
 
 class Stress:
-    """One device under load. `errors` holds what its Python threads met."""
+    """One device under load. `errors` holds the exceptions of its Python threads."""
 
     def __init__(self, name, seconds):
         self.number = registry.open_host(**DEVICES[name])
@@ -130,7 +130,7 @@ class Stress:
                         NATIVE_THREADS, int(self.seconds * 1000), random.randrange(1 << 30),
                         ctypes.byref(pairs), ctypes.byref(refused))  # fmt: skip
         self.pairs, self.refused = pairs.value, refused.value
-        assert lost == 0, f"{lost} blocks were overwritten while somebody held them"
+        assert lost == 0, f"{lost} blocks were overwritten while a thread held them"
 
     def run(self, function):
         raw_memory.raw_delete(raw_memory.raw_alloc(self.number, 512, 0))
@@ -169,7 +169,7 @@ class Stress:
 
 
 def stress(name, seconds, function):
-    """Run one device under load; return how many blocks were given and taken back."""
+    """Run one device under load; return the counts of freed blocks and of refused requests."""
     load = Stress(name, seconds)
     try:
         load.run(function)

@@ -1,9 +1,9 @@
-"""The fault sweep: every driver call of a scenario fails once, and nothing is lost by it.
+"""The fault sweep: every driver call of a scenario fails once, and no memory is lost.
 
-A scenario runs again and again; in run k the k-th driver call fails, until a run makes fewer calls
-than that. After each run the invariants hold, requests are served as if nothing had been, and when
-everything is given back the driver holds nothing of ours. Devices are phantoms that defer work: the
-books are real, there is no memory behind them, and events stay incomplete for a while.
+A scenario runs repeatedly; in run k the k-th driver call fails, until a run makes fewer than k
+calls. After each run the invariants hold and requests are served as if no call had failed, and once
+all memory is freed the driver holds no object of the allocator. Devices are deferred phantoms: the
+accounting is real, there is no memory behind it, and events stay incomplete for a while.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ OUT_OF_MEMORY, INVALID_VALUE, UNKNOWN = 2, 1, 999
 
 
 class Run:
-    """One run of a scenario: requests that may fail, and what they hold."""
+    """One run of a scenario: requests that may fail, and the blocks they returned."""
 
     def __init__(self, number):
         self.device = number
@@ -218,7 +218,7 @@ def configure():
 
 
 def verify(run):
-    """What must hold after the run, whatever failed in it."""
+    """Check what must hold after a run, whichever call failed in it."""
     assert checker.check(run.device) == []
     run.free_all()
     for nbytes in (5000, 40 * MIB):

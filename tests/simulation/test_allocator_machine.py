@@ -1,7 +1,7 @@
-"""The allocator against a shadow model over random programs, on devices that defer and that do not.
+"""The allocator against a shadow model over random programs, on deferred and immediate devices.
 
-`allocator_shadow` says what is compared. The seeded programs print their seed and are longer; the
-state machine shrinks what it finds to a few steps.
+`allocator_shadow` describes what is compared. The seeded programs are longer and print their seed;
+the state machine shrinks a failure to a few steps.
 """
 
 import random

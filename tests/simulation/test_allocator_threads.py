@@ -1,4 +1,4 @@
-"""Threads on one allocator: no block with two holders, exact statistics, nothing left behind."""
+"""Threads on one allocator: no block has two holders, statistics are exact, no memory is left."""
 
 import pytest
 

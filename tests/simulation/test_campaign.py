@@ -1,4 +1,4 @@
-"""The campaign runs each part, and counts what fails without ending."""
+"""The campaign runs each part; it counts a failure and goes on."""
 
 from tests.simulation import campaign
 
@@ -15,7 +15,7 @@ def test_a_round_runs_every_part(monkeypatch, capsys):
     assert "round 1, 0 min left; programs: threads on host 2" in capsys.readouterr().out
 
 
-def test_a_failure_is_counted_and_told_with_its_facts(capsys):
+def test_a_failure_is_counted_and_printed_with_its_facts(capsys):
     tally = campaign.Tally()
 
     def fail():
@@ -24,6 +24,6 @@ def test_a_failure_is_counted_and_told_with_its_facts(capsys):
     tally.attempt("allocator", "seed 7", fail)
     tally.attempt("allocator", "seed 8", lambda: None)
     assert (tally.run, tally.bugs) == ({"allocator": 2}, {"allocator": 1})
-    told = capsys.readouterr().out
-    assert "BUG in allocator: seed 7" in told and "two holders" in told
+    printed = capsys.readouterr().out
+    assert "BUG in allocator: seed 7" in printed and "two holders" in printed
     assert str(tally) == "programs: allocator 2; bugs: allocator 1"

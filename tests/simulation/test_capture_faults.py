@@ -1,8 +1,8 @@
-"""Driver calls that fail around a capture: one clear error, and what comes next is right.
+"""Driver calls that fail around a capture: one clear error, and correct results afterwards.
 
-A program that uploads in a capture, replays, reads and gives the graph up runs with the first, the
-second, ... driver call failing. Whatever the failure hit, the same program then works on the same
-device, and nothing crashes when what the failed one left is dropped.
+A program that uploads in a capture, replays, reads and drops the graph runs with the first, the
+second, ... driver call failing. Whichever call failed, the same program then works on the same
+device, and dropping the objects that the failed run left does not crash.
 """
 
 import gc
@@ -18,7 +18,7 @@ from tests.simulation.test_ordering import fresh_seeds
 
 
 def program(streams, given):
-    """Capture, replay three times, drop the graph while the last replay is queued; the values."""
+    """Capture, replay three times, drop the graph while a replay is queued; return the values."""
     x = gt.zeros(200, dtype="int64")
     y = gt.zeros(200, dtype="int64")
     captured = CUDAGraph()

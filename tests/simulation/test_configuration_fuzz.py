@@ -1,4 +1,4 @@
-"""Fuzz of the configuration grammar: any text parses or is a ValueError of one line."""
+"""Fuzzes the configuration grammar: any text parses or raises a ValueError of one line."""
 
 import string
 
@@ -46,7 +46,7 @@ good_texts = st.lists(st.sampled_from([*OPTIONS]).flatmap(good_pair), max_size=8
 @example("max_split_size_mb:[")
 @example("roundup_power2_divisions:[:]")
 @example("roundup_power2_divisions:[>]")
-def test_any_text_gives_settings_or_one_line(text):
+def test_any_text_parses_or_raises_an_error_of_one_line(text):
     try:
         parsed = parse(text)
     except ValueError as error:

@@ -1,8 +1,8 @@
-"""A debug build stops at the first operation after which the allocator's books are wrong.
+"""A debug build stops at the first operation after which the allocator's accounting is wrong.
 
-The package is built once more in a folder of its own, as ``GPUTENSOR_BUILD_DEBUG=1`` builds it, and
-with it a module that breaks one promise of the books at a time (planted_violations.pyx). In that
-build every operation has to notice; and the checker has to know every promise.
+The package is built once more in a folder of its own with ``GPUTENSOR_BUILD_DEBUG=1``, together
+with a module that breaks one invariant of the accounting at a time (planted_violations.pyx). In
+that build every operation must detect a broken invariant, and the checker must cover each one.
 """
 
 import importlib.util
@@ -22,7 +22,7 @@ COMPILER = shutil.which("g++") or shutil.which("clang++") or shutil.which("c++")
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.xdist_group("debug_build"),  # which is built once
+    pytest.mark.xdist_group("debug_build"),  # one worker, so that it is built once
     pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler on the path"),
     pytest.mark.skipif(
         importlib.util.find_spec("Cython") is None, reason="needs Cython, which builds the package"
@@ -32,7 +32,7 @@ pytestmark = [
     ),
 ]
 
-# A device with something of everything, and what each operation is.
+# Opens a device that holds objects of every kind, and defines each operation.
 PROGRAM = """
 import sys, threading
 import gputensor
@@ -193,11 +193,11 @@ def built(folder, program, variables):
 
 @pytest.fixture(scope="module")
 def debug_build(tmp_path_factory):
-    """A copy of the tree whose allocator is a debug build."""
+    """Copy the tree, build the allocator there as a debug build, and return the folder."""
     folder = tmp_path_factory.mktemp("debug")
     for name in ("gputensor", "tests"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    # Of what was built before, that which is the same in both builds is taken as it is.
+    # Reuse the modules that are the same in both builds.
     for name in [*ROOT.glob("build/cython"), *ROOT.glob("build/lib.*")]:
         shutil.copytree(name, folder / "build" / name.name)
     for library in folder.rglob("_alloc/**/*.so"):
@@ -223,7 +223,7 @@ def run(folder, program, *arguments, **variables):
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_the_next_operation_stops_at_a_broken_promise(debug_build, operation):
+def test_the_next_operation_stops_at_a_broken_invariant(debug_build, operation):
     violation = "a page's views" if operation == "free in a view" else "reserved bytes of a pool"
     done = run(debug_build, PROGRAM + OPERATE, operation, violation)
     assert done.returncode == -signal.SIGABRT, done.stdout + done.stderr
@@ -232,7 +232,7 @@ def test_the_next_operation_stops_at_a_broken_promise(debug_build, operation):
     assert ("views and counts" if "views" in violation else "private pool") in done.stderr
 
 
-def test_the_checker_knows_every_promise(debug_build):
+def test_the_checker_finds_every_broken_invariant(debug_build):
     done = run(debug_build, PROGRAM + ALL_KINDS)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout.split()[0]) >= 30
@@ -253,15 +253,15 @@ def test_the_rate_of_checks_is_a_setting(debug_build):
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "often", "1.5", str(1 << 63)])
-def test_a_rate_that_is_none_is_an_error(debug_build, text):
+def test_an_invalid_rate_of_checks_is_an_error(debug_build, text):
     done = run(debug_build, "import gputensor", GPUTENSOR_CHECK_EVERY=text)
     assert done.returncode == 1
     words = f"ValueError: GPUTENSOR_CHECK_EVERY: got {text!r}; expected an integer above 0"
     assert words in done.stderr
 
 
-@pytest.mark.skipif(check_hook.IS_CHECKED, reason="runs in a build for use")
-def test_a_build_for_use_does_not_check():
+@pytest.mark.skipif(check_hook.IS_CHECKED, reason="runs in a release build")
+def test_a_release_build_does_not_check():
     done = subprocess.run(
         [sys.executable, "-c", "import sys, gputensor; print('gputensor._alloc.check' in "
          "sys.modules)"],

@@ -1,7 +1,7 @@
-"""The deferred host device: any order that streams and events allow, chosen by a seed.
+"""The deferred host device: a seed chooses an order of work that streams and events allow.
 
-What a GPU may do only sometimes happens here for some seed: a missing wait shows as a wrong number,
-and an access to memory that is gone shows as a status.
+An order that a GPU shows only sometimes occurs here for some seed: a missing wait shows as a wrong
+number, and an access to freed memory shows as a status.
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ def open_calls():
 
 
 def order_of_run(calls):
-    """The order in which 3 streams of 12 functions run."""
+    """Return the order in which the functions of 3 streams run, 12 on each."""
     ran = []
     streams = [calls.make("stream_create", 0) for _ in range(3)]
     functions = [
@@ -64,7 +64,7 @@ def test_work_is_pending_for_a_while(open_calls):
 
 
 def last_value(calls, waits):
-    """Fill on one stream and copy on another; with or without the wait between."""
+    """Fill on one stream and copy on another, with or without a wait between them."""
     one, two = calls.make("stream_create", 0), calls.make("stream_create", 0)
     event = calls.make("event_create", 0)
     src = calls.upload(np.zeros(256, np.int32))
@@ -181,7 +181,7 @@ def test_independent_nodes_of_a_graph_run_in_more_than_one_order(open_calls):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_programs_give_the_numbers_that_their_order_promises(open_calls, seed):
-    """Random adds and copies between buffers of three streams, with full ordering by events."""
+    """Random fills and copies of five buffers on three streams, with full ordering by events."""
     calls = open_calls(seed)
     random = np.random.default_rng(seed)
     streams = [calls.make("stream_create", 0) for _ in range(3)]

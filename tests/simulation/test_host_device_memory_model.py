@@ -1,7 +1,7 @@
-"""The host device's memory against a model, over random programs of right and wrong calls.
+"""The host device's memory against a model, over random programs of valid and invalid calls.
 
-The model knows which pages exist, where they are mapped, what they hold and what everything costs.
-A right call must do what the model does; a wrong one must be refused and change nothing.
+The model records which pages exist, where they are mapped, what they contain and how many bytes are
+used. A valid call must do what the model does; an invalid one must be refused and change nothing.
 """
 
 import numpy as np
@@ -115,7 +115,7 @@ class MemoryModel(RuleBasedStateMachine):
     @precondition(lambda self: self.mapped)
     @rule(data=st.data(), count=st.integers(1, 4), excess=st.sampled_from([0, 0, 0, 1, -1]))
     def unmap(self, data, count, excess):
-        """Unmap up to `count` neighbours in one call, or a unit too much or too little."""
+        """Unmap up to `count` adjacent pages in one call, or a unit too many or too few."""
         va = data.draw(st.sampled_from(sorted(self.mapped)))
         covered, end = [], va
         while end in self.mapped and len(covered) < count:

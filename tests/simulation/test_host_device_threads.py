@@ -1,4 +1,4 @@
-"""Sixteen threads on one host device: exact results, no deadlock between its lock and the GIL."""
+"""Sixteen threads on one host device: exact results, no deadlock of its lock with the GIL."""
 
 import threading
 
@@ -76,7 +76,7 @@ def test_host_functions_that_need_the_gil_run_from_any_thread(calls, keep_gil):
 
 
 def test_calls_under_the_gil_that_do_not_wait_run_no_host_function(calls):
-    """Python code inside of such a call would let in other threads, which the caller excluded."""
+    """Python code inside such a call could switch threads, which holding the GIL must exclude."""
     held = Calls(calls.device, keep_gil=True)
     first, second = (calls.make("stream_create", 0) for _ in range(2))
     event, ptr = calls.make("event_create", 0), calls.make("mem_alloc", 64)

@@ -1,8 +1,8 @@
 """Automatic ordering on the deferred host device, against a model that runs in program order.
 
 A program is a list of copies and fills of small buffers on random streams. The deferred device runs
-queued work in any order that streams and events allow, so a wait that ordering forgets becomes a
-wrong number. Every failure names the seed that makes it again.
+queued work in any order that streams and events allow, so a missing wait shows as a wrong number.
+Every failure names the seed that reproduces it.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ POISON = 0xDEADBEEF
 
 
 class World:
-    """Buffers on one deferred device, their use records, and what they should hold."""
+    """Buffers on one deferred device, their use records, and their expected contents."""
 
     def __init__(self, seed, buffers=4, streams=4):
         self.seed = seed
@@ -107,7 +107,7 @@ def test_many_streams_on_one_buffer_give_the_numbers_of_program_order():
 
 
 def test_same_programs_without_waits_go_wrong():
-    """The simulation is able to see a missing wait: manual ordering is one."""
+    """The simulation detects missing waits: manual ordering inserts none."""
     wrong = 0
     for seed in fresh_seeds(30):
         with World(seed) as world, ordering("manual"):
@@ -147,7 +147,7 @@ def test_ordering_comes_back_after_manual_work():
 def test_programs_of_several_threads_give_the_numbers_of_the_order_of_their_calls():
     for seed in fresh_seeds(8):
         with World(seed, streams=6) as world:
-            lock = threading.Lock()  # as the GIL: held from the use to the launch
+            lock = threading.Lock()  # stands for the GIL: held from the use to the launch
 
             def run(own, world=world, lock=lock):
                 for _ in range(30):
@@ -190,7 +190,7 @@ def test_user_events_order_streams():
             world.check()
 
 
-# ---- what it costs, in driver calls ----
+# ---- cost in driver calls ----
 
 
 @pytest.fixture
@@ -259,7 +259,7 @@ def test_reader_that_writes_waits_for_reads_that_the_writer_made_meanwhile(world
 
 
 def test_memory_is_not_used_elsewhere_before_the_work_at_its_allocation(world):
-    """A block may be reused memory: the first use on another stream waits for the allocation's."""
+    """A block may be reused memory: a first use on another stream waits for the allocation's."""
     uses = Uses(world.device, world.streams[0])
     registry.reset_counts(world.device)
     uses.write(world.streams[1])

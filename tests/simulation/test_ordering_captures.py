@@ -1,7 +1,7 @@
 """Replays and other work while a stream captures, against a model in program order.
 
-A stream that captures can neither be waited for nor wait. What it held before its capture, and what
-it does after it, has to be ordered with replays and writes that other streams make meanwhile.
+A capturing stream can neither wait nor be waited for. Work queued on it before its capture, and
+work after it, must be ordered with replays and writes that other streams make meanwhile.
 """
 
 import numpy as np
@@ -39,7 +39,7 @@ class CaptureWorld(GraphWorld):
         self.graphs.append((captured, effects))
 
     def busy_write(self, stream, at):
-        """Fill all of one buffer, in pieces that take their time."""
+        """Fill all of one buffer in many small pieces, so that the fill takes a while."""
         for start in range(0, WORDS, 8):
             value = self.random.getrandbits(32)
             self.uses[at].write(stream)
@@ -51,7 +51,7 @@ class CaptureWorld(GraphWorld):
         self.model[dst] = self.model[src]
 
     def step_or_capture(self):
-        """One step on any stream; whether it was possible beside the captures."""
+        """Make one step on any stream; a step that the open captures forbid must change nothing."""
         stream = self.random.choice(self.streams)
         former = self.model.copy()
         try:
@@ -134,7 +134,7 @@ def test_write_waits_for_a_read_that_was_queued_before_its_stream_began_to_captu
 
 
 def test_streams_of_a_capture_come_after_what_the_others_held_before_it():
-    """An edge of the capture is no wait for work from before, though logs take it for one."""
+    """An edge of a capture does not wait for earlier work, although the logs count it as a wait."""
     for is_kept in (True, False):
         for seed in fresh_seeds(30):
             with CaptureWorld(seed) as world:

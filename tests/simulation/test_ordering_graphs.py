@@ -1,7 +1,7 @@
 """Replays of graphs among other work, ordered automatically, against a model in program order.
 
 Graphs are captured on one or several streams and replayed on random streams, between copies and
-fills of the same buffers on other random streams. Nobody inserts a wait but the library.
+fills of the same buffers on other random streams. Only the library inserts waits.
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ class GraphWorld(World):
         super().__exit__(*error)
 
     def capture(self, pool=None, stream=None):
-        """Capture some steps, maybe a few of them on a forked stream, and keep what they do."""
+        """Capture some steps, sometimes a few on a forked stream, and record their effects."""
         captured, effects = CUDAGraph(), []
         side = Stream(self.device)
         with Device(self.device), graph(captured, pool=pool, stream=stream):
@@ -58,14 +58,14 @@ class GraphWorld(World):
         return dst, src, part
 
     def capture_copy(self, dst, src):
-        """Capture the copy of one whole buffer to another one."""
+        """Capture a copy of one whole buffer to another."""
         captured = CUDAGraph()
         with Device(self.device), graph(captured):
             effects = [self.captured_copy(current_stream(), dst, src, 0, WORDS)]
         self.graphs.append((captured, effects))
 
     def replay(self, at=None, stream=None):
-        """Replay a graph on a stream; by default any one on any one."""
+        """Replay a graph on a stream; both are random by default."""
         captured, effects = self.random.choice(self.graphs) if at is None else self.graphs[at]
         with stream or self.random.choice(self.streams):
             captured.replay()
@@ -124,7 +124,7 @@ def test_captures_between_replays_give_the_numbers_of_program_order():
 
 
 def test_graphs_that_share_memory_follow_each_other_on_different_streams():
-    """Each graph has a stream of its own; nobody else uses the memory between the replays."""
+    """Each graph has its own stream; there is no other use of the memory between the replays."""
     for order in ((0, 1), (1, 0, 1), (0, 1, 0), (1, 2, 0, 1, 0)):
         for seed in fresh_seeds(20):
             with GraphWorld(seed) as world:
@@ -148,8 +148,8 @@ def test_same_programs_without_waits_go_wrong():
     assert wrong >= 12
 
 
-def test_graph_that_is_given_up_inside_of_a_host_function_still_finishes_its_replays():
-    """Collecting garbage there may drop a graph, and nobody can wait inside of a host function."""
+def test_graph_that_is_dropped_inside_a_host_function_still_finishes_its_replays():
+    """Garbage collection may drop a graph there, and a host function cannot wait for the device."""
     ran, released = [], []
     count = HOST_FUNCTION(lambda _: ran.append(1))
     for seed in fresh_seeds(30):

@@ -1,6 +1,6 @@
-"""The suite can fail: with a wait taken out of the allocator, random programs see wrong numbers.
+"""The suite can fail: with one wait removed from the allocator, random programs see wrong numbers.
 
-The package is copied, one line of one module is changed, that module alone is built again, and the
+The package is copied, one line of one module is changed, only that module is rebuilt, and the
 programs of test_allocator_machine.py run on the copy.
 """
 
@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 COMPILER = shutil.which("g++") or shutil.which("clang++") or shutil.which("c++")
 
-# What is planted: the part of a room, the line as it is, the line with the bug.
+# Each planted bug: the file below _alloc, the correct text, the text with the bug.
 PLANTED = {
     "an event of another stream counts as complete without asking": (
         "order/deferred_free",
@@ -95,5 +95,5 @@ def test_a_planted_bug_is_found(tmp_path, planted):
         capture_output=True,
         text=True,
     )
-    assert result.returncode == 3, f"nobody noticed: {result.stdout}{result.stderr}"
+    assert result.returncode == 3, f"bug not found: {result.stdout}{result.stderr}"
     print(result.stdout)

@@ -1,4 +1,4 @@
-"""A few of the random programs over pools, captures, replays and addresses; pool_programs.py."""
+"""A few random programs over pools, captures, replays and addresses; see pool_programs.py."""
 
 import random
 

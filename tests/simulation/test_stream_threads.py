@@ -1,8 +1,9 @@
 """Sixteen threads on shared streams, events, graphs and tensors of one device; for the sanitizers.
 
-Some of the work is done in turns, so that a model in program order can follow it. The rest runs at
-the same time: streams and events come and go, threads wait for each other's events, capture and
-replay graphs of their own memory, and compute with tensors that other threads drop.
+Some of the work is done in turns, so that a model in program order can follow it. The rest runs
+concurrently: streams and events are created and destroyed, and threads wait for each other's
+events, capture and replay graphs of their own memory, and compute with tensors that other threads
+drop.
 """
 
 import queue
@@ -23,7 +24,7 @@ STEPS = 60
 
 
 class SharedWorld(World):
-    """A World with what the threads share beside it."""
+    """A World with the other objects that the threads share."""
 
     def __init__(self, seed):
         super().__init__(seed, streams=6)
@@ -62,7 +63,7 @@ def world():
 
 
 def events_and_streams(world, rng):
-    """Waits that nobody needs, between streams that others use or that are new."""
+    """Make unneeded waits between new streams and streams that other threads use."""
     event, stream = rng.choice(world.events), rng.choice(world.streams)
     fresh = Stream(world.device)
     rng.choice((fresh, stream)).wait_event(event)
@@ -76,7 +77,7 @@ def events_and_streams(world, rng):
 
 
 class Own:
-    """Memory of one thread, which it captures copies of and fills in turn."""
+    """Memory of one thread, which it fills and copies by replays of its own graph."""
 
     def __init__(self, world):
         self.world = world
@@ -95,7 +96,7 @@ class Own:
         assert copied == 0
 
     def replay(self, rng):
-        """Fill, replay and read on three streams; nothing but the library orders them."""
+        """Fill, replay and read on three streams; only the library orders them."""
         fill, launch, read = (rng.choice(self.world.streams) for _ in range(3))
         value = rng.getrandbits(32)
         self.uses[0].write(fill)

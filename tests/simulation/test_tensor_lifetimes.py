@@ -1,7 +1,7 @@
-"""Ends of tensors and of what they refer to, on devices that defer their work; for the sanitizers.
+"""Lifetimes of tensors and of the objects they refer to, on deferred devices; for the sanitizers.
 
 Views, exports and imports keep memory alive, queued work keeps its arguments, and devices close
-under tensors. Nothing may be used after its end, and nothing may stay behind.
+under tensors. No object may be used after its end, and none may stay behind.
 """
 
 import gc
@@ -19,7 +19,7 @@ from tests.simulation.test_ordering import fresh_seeds
 
 
 class Opened:
-    """A device that defers, current in the block, and a few streams of it."""
+    """A deferred device, current in the block, and a few of its streams."""
 
     def __init__(self, seed):
         self.number = registry.open_host(capacity=64 << 20, seed=seed)
@@ -40,7 +40,7 @@ class Opened:
 
 
 class Owned(np.ndarray):
-    """An array whose end can be seen."""
+    """An array that can be referenced weakly, so that its end is visible."""
 
 
 def owned(values):
@@ -48,9 +48,9 @@ def owned(values):
 
 
 def let_go():
-    """Wait for the current device, and look through the imported memory that is kept for its work.
+    """Wait for the current device, and scan the imported memory that is kept for its work.
 
-    A look lets go of what nobody uses, which may have been an import of imported memory.
+    Each import releases the unused owners, which may themselves be imports of imported memory.
     """
     for _ in range(100):
         gt.synchronize()
@@ -132,7 +132,7 @@ def test_imported_memory_that_is_dropped_leaves_the_capture_of_a_stream_that_use
 
 
 def test_device_that_closes_lets_go_of_the_owners_of_imported_memory():
-    """Also later imports, which look for owners that can be let go, find the device gone."""
+    """Later imports, which look for owners to release, also find the device closed."""
     for seed in fresh_seeds(20):
         ends = []
         with Opened(seed) as opened:
@@ -149,7 +149,7 @@ def test_device_that_closes_lets_go_of_the_owners_of_imported_memory():
 
 
 def test_tensor_that_outlives_its_device_takes_nothing_from_the_next_one():
-    """Numbers of closed devices are given out again, and so are records of blocks."""
+    """The numbers of closed devices are reused, and so are the records of blocks."""
     for seed in fresh_seeds(20):
         with Opened(seed) as opened:
             number = opened.number
@@ -194,7 +194,7 @@ def references():
 
 
 def test_references_do_not_drift():
-    """A reference that is given up once too often shows as a count that falls with every round."""
+    """A reference released once too often shows as a count that falls with every round."""
     test_captured_work_keeps_its_arguments_as_long_as_the_graph()
     test_random_ends_leave_right_values_and_no_object_behind()
     before = references()
