@@ -1,13 +1,13 @@
-"""Tests that run on a simulated GPU, each with work run at once and with work deferred.
+"""Tests on a simulated GPU; each runs once with immediate and once with deferred work.
 
-The fake driver and BLAS have to be in the environment before a process starts. So a group of tests
-runs in a child of its own: a pytest process with that environment, which reports its results to
-this one. pytest collects, selects and shows these tests like any others.
+The fake driver and BLAS must be in the environment before a process starts. So a group of tests
+runs in its own child: a pytest process with that environment, which reports its results to this
+one. pytest collects, selects and shows these tests like any others.
 
-A group is the tests of one file with one order of work and the variables that the mark ``process``
-names; with a mark that names none, or says ``"own"``, a test has a process for itself. A test
-marked ``orders`` runs in these orders only.
-A failure report has the seed of the order of work; ``FAKE_CUDA_SEED`` sets it.
+A group is the tests of one file with the same order of work and the same variables of the mark
+``process``; a test whose mark names no variable, or has the argument ``"own"``, runs in a process
+of its own. A test marked ``orders`` runs only in those orders.
+A failure report contains the seed of the order of work; ``FAKE_CUDA_SEED`` sets it.
 """
 
 import gc
@@ -36,7 +36,7 @@ def pytest_generate_tests(metafunc):
 
 @pytest.fixture(autouse=True)
 def order(request):
-    """How the driver runs work. Afterwards the library is as it was when the process started."""
+    """The order in which the driver runs work. Restores the library's settings after each test."""
     yield request.param
     from gputensor import blas, memory
     from gputensor.blas.kernels import padding
@@ -78,7 +78,7 @@ def pytest_runtest_logreport(report):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item):
-    """Take the reports of a test from the child that runs its group."""
+    """Report the results of a test from the child that ran its group."""
     if IS_CHILD or HERE not in item.path.parents or kernel_compiler.COMPILER is None:
         return None
     known = item.session.stash.setdefault(KNOWN, {})
@@ -94,12 +94,12 @@ def pytest_runtest_protocol(item):
 
 KNOWN = pytest.StashKey()
 GROUPS = pytest.StashKey()
-# What no test here needs, and what takes a third of the time that a child needs to start.
+# Plugins that no test here needs; loading them takes a third of a child's start time.
 UNUSED = ("cacheprovider", "hypothesispytest", "benchmark")
 
 
 def group_of(item):
-    """What tests of one process have in common: file, order, and variables or the name of one."""
+    """The key of a test's group: its file, order, and variables (or its name if it runs alone)."""
     mark = item.get_closest_marker("process")
     own = "-".join(f"{name}={text}" for name, text in mark.kwargs.items()) if mark else ""
     if mark and (mark.args or not mark.kwargs):
@@ -108,7 +108,7 @@ def group_of(item):
 
 
 def groups_of(session):
-    """All groups of a session, found once: {what they have in common: tests}."""
+    """All groups of a session, computed once: {key: tests}."""
     if GROUPS not in session.stash:
         groups = session.stash.setdefault(GROUPS, {})
         for item in session.items:
@@ -126,7 +126,7 @@ def name_of(item):
 def run_group(first):
     """Run the group of a test in a child; return the reports of each of its tests."""
     if hasattr(first.config, "workerinput") and not first.config.getoption("loadgroup"):
-        group = [first]  # without --dist loadgroup, a worker has some tests of the group only
+        group = [first]  # without --dist loadgroup, a worker has only some tests of the group
     else:
         group = groups_of(first.session)[group_of(first)]
     names = {name_of(item): item.nodeid for item in group}

@@ -1,4 +1,4 @@
-"""Programs compiled ahead of time, run from a file where nothing compiles kernels."""
+"""Programs compiled ahead of time, run from a file without a kernel compiler."""
 
 import gc
 
@@ -16,9 +16,9 @@ from gputensor.programs.ahead import tune
 from gputensor.programs.ahead.code import source_of
 from tests.support.programs import ahead_models, nested_control
 
-SHARED = 228 << 10  # of an H200, as the table of targets has it
-#: Calls that nothing can follow when a driver refuses them.
-GIVING_BACK = {
+SHARED = 228 << 10  # bytes of shared memory of an H200 in the table of targets
+#: Calls that release an object: there is no recovery when the driver refuses one.
+RELEASES = {
     "capture_end", "graph_destroy", "graph_executable_destroy", "stream_destroy", "event_destroy",
     "mem_free", "module_unload", "va_release", "page_destroy", "page_unmap", "context_leave",
 }  # fmt: skip
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.process(FAKE_CUDA_SHARED=str(SHARED))
 
 @pytest.fixture
 def no_compiler(monkeypatch):
-    """Make every use of NVRTC fail from the call of this on."""
+    """Return a function after whose call every use of NVRTC fails."""
 
     def refuse(program, target):
         raise AssertionError(f"{program.path} was compiled for {target}")
@@ -78,7 +78,7 @@ def test_conditions_are_set_by_a_kernel_of_the_file(rng, tmp_path, no_compiler):
     nested_control.check_in_capture("cuda", rng, program, w)
 
 
-def test_a_file_without_that_kernel_has_the_host_read_flags(rng, tmp_path):
+def test_the_host_reads_flags_if_the_file_lacks_that_kernel(rng, tmp_path):
     specs = gt.spec((4,)), gt.spec(())
 
     def model(x, limit):
@@ -116,8 +116,8 @@ def test_a_kernel_that_the_driver_refuses_is_loaded_the_next_time(name, rng, tmp
 
 @pytest.mark.process("own", FAKE_CUDA_SHARED=str(SHARED))  # counts its driver calls
 @pytest.mark.orders("at-once")
-def test_each_call_that_the_driver_refuses_once(rng, tmp_path):
-    """Of loading, binding, running and closing: nothing is left behind, and the next time works."""
+def test_a_driver_call_refused_once_leaves_no_memory_and_the_next_time_works(rng, tmp_path):
+    """Refuses each call of loading, binding and running in turn, releases excepted."""
 
     def step(x, *, weights, state):
         state["total"] += x @ weights["w"]
@@ -139,7 +139,7 @@ def test_each_call_that_the_driver_refuses_once(rng, tmp_path):
         registry.start_trace(0)
         request()
         for k, call in enumerate(registry.take_trace(0), 1):
-            if call[0] in GIVING_BACK:
+            if call[0] in RELEASES:
                 continue
             gc.collect()
             gt.memory.empty_cache("cuda")
@@ -184,7 +184,7 @@ def test_tuned_products_are_in_the_file(rng, tmp_path, monkeypatch, no_compiler)
 
         monkeypatch.setattr(tune.Bench, "times", times)
         tuned(name)
-    # The times are still those that prefer what is there.
+    # The patched times still prefer "models".
     program = gt.compile(
         model, gt.spec((5, 64)), weights=weights, target=["native", "h200"], tune=0.5
     )
@@ -197,6 +197,6 @@ def test_tuned_products_are_in_the_file(rng, tmp_path, monkeypatch, no_compiler)
             found = program(given(x)).numpy()
             np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
             np.testing.assert_array_equal(program(given(x)).numpy(), found)
-            ways = set(program.data.metadata["tuned"]["products"].values())
-            assert name == "timed" or ways <= {name, "models"}, ways
+            backends = set(program.data.metadata["tuned"]["products"].values())
+            assert name == "timed" or backends <= {name, "models"}, backends
     assert {"models", "cublas"} < chosen, chosen

@@ -1,4 +1,4 @@
-"""libgputensor_program.so: compiled programs in processes without Python, by the example in C."""
+"""libgputensor_program.so: the C example runs compiled programs in processes without Python."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def example(tmp_path_factory):
-    """Return the example, compiled, with the environment of a process of the simulated GPU."""
+    """Compile the example; return it with the environment of a simulated GPU's process."""
     environment = simulated_gpu.environment(
         os.environ.get("FAKE_CUDA_SEED"), FAKE_CUDA_SHARED=SHARED
     )
@@ -35,7 +35,7 @@ def given(array):
 
 
 def check(model, example, path, rng, sizes):
-    """A model's file gives from C what it gives from Python."""
+    """Check that a model's file gives the same results from C as from Python."""
     program = model.compile(target=["sm_80", "h200"])
     program.save(path)
     for n in sizes:
@@ -107,13 +107,13 @@ def test_mistakes_have_one_line(example, rng, tmp_path):
         "output 0 of main: got float32[3, 4]; expected float32[1": ("one.gtp", name, [x[:1]], [x]),
     }.items():
         file, *rest = arguments
-        told = example.fails(tmp_path / file, *rest)
-        assert told.startswith("gputensor: ") and text in told and told.count("\n") == 1, told
+        error = example.fails(tmp_path / file, *rest)
+        assert error.startswith("gputensor: ") and text in error and error.count("\n") == 1, error
     wanted = '"inputs": [{"name": "x", "dtype": "float32", "shape": ["n", 4]}]'
     assert wanted in example.describe(path)
 
 
-def test_strangers_build_with_cmake_and_pkg_config(tmp_path):
+def test_other_projects_build_with_cmake_and_pkg_config(tmp_path):
     from gputensor.cli.main import main
 
     folder = Path(gt.__file__).parent / "programs/c_library"

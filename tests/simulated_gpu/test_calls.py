@@ -1,4 +1,4 @@
-"""Calls recorded on a phantom and done again on a GPU: the door leads to the eager executors."""
+"""Calls recorded on a phantom and repeated on a GPU, by the executors of eager calls."""
 
 import pytest
 
@@ -9,20 +9,21 @@ from tests.conformance.tensor import test_calls as cases
 from tests.support import cupy_on_cpu, skinny_on_cpu
 from tests.support.convolution import tile_on_cpu
 
-# Kernels with instructions of their own: the first compile for no CPU, the others by other means.
+# Kernels with special instructions: the first do not compile for a CPU, the others need another
+# compile function.
 TENSOR_CORES, QUANTIZED = ("offsets, halves", "attention"), ("int8 weights", "int4 weights")
 ENGINES = tuple(name for name, case in cases.CASES.items() if CALLS[case[0]].waits)
 
 
 @pytest.mark.parametrize("name", sorted(cases.CASES.keys() - {*TENSOR_CORES, *QUANTIZED, *ENGINES}))
-def test_calls_done_again_give_equal_bits(rng, monkeypatch, name):
-    # A 16-bit convolution may go to tensor cores; this compiles everything else as usual.
+def test_repeated_calls_give_equal_bits(rng, monkeypatch, name):
+    # A 16-bit convolution may use tensor cores; other kernels compile as usual.
     monkeypatch.setattr(nvrtc, "compile_source", tile_on_cpu.compile_source)
     cases.check_case(name, 0, rng)
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_calls_of_other_libraries_done_again_give_equal_bits(rng, monkeypatch, name):
+def test_repeated_calls_of_other_libraries_give_equal_bits(rng, monkeypatch, name):
     cupy_calls.library.cache_clear()
     cupy_on_cpu.install(monkeypatch)
     cases.check_case(name, 0, rng)
@@ -32,6 +33,6 @@ def test_calls_of_other_libraries_done_again_give_equal_bits(rng, monkeypatch, n
 @pytest.mark.parametrize("name", QUANTIZED)
 @pytest.mark.orders("deferred")
 @pytest.mark.process(FAKE_CUDA_SHARED="100000", FAKE_CUDA_MULTIPROCESSORS="4")
-def test_quantized_calls_done_again_give_equal_bits(rng, monkeypatch, name):
+def test_repeated_quantized_calls_give_equal_bits(rng, monkeypatch, name):
     monkeypatch.setattr(nvrtc, "compile_source", skinny_on_cpu.compile_source)
     cases.check_case(name, 0, rng)

@@ -1,4 +1,4 @@
-"""Convolution and pooling launch by launch, in plain arithmetic and by windows."""
+"""Convolution and pooling, launch by launch: random windows, single elements, depthwise strips."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from tests.support.convolution.window_checks import (
 
 @pytest.fixture(autouse=True)
 def tiles_on_the_cpu(monkeypatch):
-    """Some 16-bit convolutions go to tensor cores."""
+    """Compile tensor-core tiles for the CPU: some 16-bit convolutions use them."""
     monkeypatch.setattr(nvrtc, "compile_source", tile_on_cpu.compile_source)
 
 
@@ -40,7 +40,7 @@ def test_single_elements_padded_behind():
 @pytest.mark.process(FAKE_CUDA_MULTIPROCESSORS="1")
 @pytest.mark.parametrize("height", [7, 18, 22])
 def test_strips_of_depthwise(height, rng):
-    """Enough threads for the GPU, so that each has several rows of results; some strips are cut."""
+    """Enough threads for the GPU, so that each computes several rows; some strips are cut."""
     for stride in (1, 2):
         x = rng.standard_normal((6, stride * height, 18, 64)).astype(np.float32)
         weight = rng.standard_normal((64, 1, 3, 3)).astype(np.float32)

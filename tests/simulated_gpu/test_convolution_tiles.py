@@ -7,13 +7,13 @@ from gputensor.blas.kernels import convolution_programs
 from tests.support.convolution import tile_on_cpu
 from tests.support.convolution.window_checks import few_program, tile_program
 
-# With 200 multiprocessors the few tiles of a small convolution have their terms cut.
+# With 200 multiprocessors the few tiles of a small convolution are split along their terms.
 pytestmark = pytest.mark.orders("deferred")
 
 
 @pytest.fixture(autouse=True)
 def kernels_on_the_cpu(monkeypatch):
-    """The tiles are compiled for the CPU, and the test uses them."""
+    """Compile the tiles for the CPU, and check that the test uses them."""
     made = []
 
     def counted(source):

@@ -1,4 +1,4 @@
-"""Engines on a GPU: CuPy gets views of our memory, our stream and our allocator."""
+"""Engines on a GPU: CuPy works on views of our memory, on our stream, with our allocator."""
 
 import sys
 

@@ -1,7 +1,7 @@
-"""`__cuda_array_interface__` and DLPack of true and lying objects without a GPU.
+"""`__cuda_array_interface__` and DLPack of correct and incorrect objects, without a GPU.
 
-The objects are those of tests/interop/interface_cases.py, which without a CUDA device can check
-refusals only.
+The objects are those of tests/interop/interface_cases.py, which checks only refusals without a CUDA
+device.
 """
 
 from tests.interop import foreign_fuzz

@@ -1,6 +1,6 @@
 """The CUDA executor launch by launch: layouts, keys, parameter structs and kernel text.
 
-What only a GPU can show (its own arithmetic, memory coalescing, speed) is in tests/gpu.
+Properties that only a GPU has (its arithmetic, memory coalescing, speed) are tested in tests/gpu.
 """
 
 import os
@@ -113,7 +113,7 @@ def test_known_kernel_is_compiled_once_and_found_on_disk(tmp_path, monkeypatch):
 @pytest.mark.orders("at-once")
 @pytest.mark.process
 def test_forks():
-    """A forked child has none of its parent's kernels; the parent keeps them."""
+    """A forked child has no kernels of its parent; the parent keeps them."""
     out = checks.empty_like_shape(11, (5,), DEVICE)
     device_array.elementwise(4, 11, out, [out, out])
     before = loaded_programs(DEVICE)
@@ -128,7 +128,7 @@ def test_forks():
 @pytest.mark.orders("at-once")
 @pytest.mark.process
 def test_needs(monkeypatch):
-    """A device that lacks what a program needs is refused before anything is compiled."""
+    """A device below a program's compute capability is refused before any compilation."""
     monkeypatch.setattr(kernel_compiler.nvrtc, "compile_source", None)
     original = programs.elementwise
     monkeypatch.setattr(
@@ -142,7 +142,7 @@ def test_needs(monkeypatch):
 
 
 def test_refusals(rng):
-    """Whatever call is refused while kernels are loaded, no module is left and the next works."""
+    """Whichever call is refused while kernels load, no module is left and the next call works."""
     values = rng.standard_normal((37, 53)).astype(np.float32)
     a = DeviceArray.from_numpy(values, DEVICE)
     out = checks.empty_like_shape(11, (37, 53), DEVICE)

@@ -1,4 +1,4 @@
-"""Formulas without folds launch by launch: parts of long rows, strides, broadcast operands."""
+"""Formulas without folds, launch by launch: parts of long rows, strides, broadcast operands."""
 
 import numpy as np
 

@@ -1,6 +1,6 @@
-"""What planning makes of measured algorithms, by the log of the library of BLAS.
+"""How planning uses measured algorithms, checked by the log of the fake BLAS library.
 
-The tables are made here, for the simulated device.
+The tests write tables for the simulated device.
 """
 
 import contextlib
@@ -32,14 +32,14 @@ LIBRARY = 13
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder for tables and logs; afterwards the file of algorithms is the shipped one."""
+    """A folder for tables and logs; afterwards the shipped file of algorithms is in use again."""
     shipped = measured_algorithms.FILE
     yield tmp_path
     use_file(shipped)
 
 
 class Product:
-    """One product of fresh matrices, and the algorithm that the library was asked for."""
+    """One product of fresh matrices, and the algorithm requested from the library."""
 
     def __init__(self, rng, folder, m=M, n=N, k=K, kind="bf16"):
         name = {"bf16": "bfloat16", "fp16": "float16"}.get(kind, "float32")
@@ -82,7 +82,7 @@ def table(rows, device="Fake GPU", library=LIBRARY):
 
 
 def use(folder, text):
-    """Let a text, or bytes, be the file of measured algorithms from the next plan on."""
+    """Use a text, or bytes, as the file of measured algorithms from the next plan on."""
     path = folder / "measured_algorithms.json"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     use_file(path)
@@ -95,7 +95,7 @@ def use_file(path):
 
 @contextlib.contextmanager
 def silence():
-    """Nothing is printed, on either stream."""
+    """Check that the block prints to neither stream."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         yield
@@ -103,7 +103,7 @@ def silence():
 
 
 def test_served(rng, folder):
-    """The row of a product is what the library is asked for, and of that product only."""
+    """The library is called with the algorithm in a product's row, for that product only."""
     one, other = Product(rng, folder), Product(rng, folder, m=M + 8)
     use(folder, table([]))
     assert one.algorithm() == FIRST
@@ -111,7 +111,7 @@ def test_served(rng, folder):
     assert one.algorithm() == KNOWN
     assert one.algorithm() == KNOWN, "planned once"
     assert other.algorithm() == FIRST
-    # A bias and an activation are the epilogue's, whatever the algorithm.
+    # A bias and an activation belong to the epilogue, whatever the algorithm.
     one.log.unlink()
     bias, array_bias = random_matrix(rng, (N,), one.name)
     got = gt.linear(one.a, one.b.mT, bias, activation="relu").numpy()
@@ -121,8 +121,8 @@ def test_served(rng, folder):
     assert algorithm_of(one.log.read_text()) == KNOWN
 
 
-def test_asked_otherwise(rng, folder):
-    """Who names a library or asks for padding gets what he asked for."""
+def test_explicit_settings(rng, folder):
+    """A chosen library or padding takes precedence over measured algorithms."""
     one = Product(rng, folder)
     use(folder, table([row(one.signature)]))
     blas.preferred_blas_library("cublaslt")
@@ -140,7 +140,7 @@ def test_asked_otherwise(rng, folder):
 
 
 def test_other_places(rng, folder):
-    """Rows of another device or another series of the library do not count."""
+    """Rows of another device or another major version of the library are ignored."""
     one = Product(rng, folder)
     rows = [row(one.signature)]
     for device, library in (("Other GPU", LIBRARY), ("Fake GPU", 12), ("Fake GPU", 14)):
@@ -153,7 +153,7 @@ def test_other_places(rng, folder):
 
 
 def test_damaged(rng, folder):
-    """Whatever the file holds, the product is computed, silently, by the library's first choice."""
+    """If the file is damaged, the library's first choice computes the product, without output."""
     one = Product(rng, folder)
     good = row(one.signature)
     *key, _ = good
@@ -181,7 +181,7 @@ def test_damaged(rng, folder):
     texts += ["", "[]", "7", "null", '{"sections": 3}', '{"sections": [3]}', "[" * 100_000]
     texts += ['{"sections": [{"device": "Fake GPU"}]}', b"\xff\xfe" + whole.encode("utf-16")]
     texts += [rng.bytes(100)]
-    # Well-formed, but no algorithm of this library.
+    # Well-formed, but not an algorithm of this library.
     texts += [table([row(one.signature, config)]) for config in (REFUSED, UNKNOWN)]
     for text in texts:
         use(folder, text)
@@ -197,7 +197,7 @@ def test_damaged(rng, folder):
 
 @pytest.mark.process(CUBLAS_WORKSPACE_CONFIG=":4:1")
 def test_workspaces(rng, folder):
-    """An algorithm that wants more workspace than there may be is not taken."""
+    """An algorithm that needs more workspace than allowed is not used."""
     assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4:1"
     one = Product(rng, folder)
     greedy = [*KNOWN[:2], 8, 2, *KNOWN[4:]]  # eight parts of 4 KiB each, in fake_cublas.cpp
@@ -208,7 +208,7 @@ def test_workspaces(rng, folder):
 
 
 def test_tuned(rng, folder):
-    """What was tuned decides, also when that was the library's first choice."""
+    """A tuned result takes precedence, also when it is the library's first choice."""
     one = Product(rng, folder)
     use(folder, table([row(one.signature)]))
     assert one.algorithm() == KNOWN
@@ -244,9 +244,9 @@ def test_tuned(rng, folder):
 
 @pytest.mark.process(FAKE_CUDA_NAME="NVIDIA H200", FAKE_CUDA_GIB="8")
 def test_shipped(rng, folder):
-    """Each row of our own file is what the library is asked for by the product that it names.
+    """The library is called with the algorithm of each row of the shipped file, for its product.
 
-    The products are captured, so that they are planned and not computed.
+    The products are captured, so that they are planned but not computed.
     """
     kinds = {numbers: name for name, numbers in KINDS.items()}
     log = folder / "calls"
@@ -262,7 +262,7 @@ def test_shipped(rng, folder):
         named = dict(zip(measured_algorithms.KEY, key, strict=True))
         kind = kinds[named["type_a"], named["compute"]]
         dtype = {"bf16": "bfloat16", "fp16": "float16"}.get(kind, "float32")
-        # The library's columns are our rows: its m is our number of columns.
+        # The library is column-major: its m is our number of columns.
         n, m, k = named["m"], named["n"], named["k"]
         a = gt.empty((m, k), dtype=dtype, device="cuda")
         b = gt.empty((n, k) if named["op_a"] else (k, n), dtype=dtype, device="cuda")

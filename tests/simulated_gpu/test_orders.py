@@ -1,4 +1,4 @@
-"""Sorting, selection, search, counts, scans and choices launch by launch: tiles, digits, chunks."""
+"""Sorts, selection, search, counts, scans and choices, launch by launch: tiles, digits, chunks."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def test_masks(rng):
 
 
 def test_groups_of_tiles(rng):
-    """More tiles than a group has."""
+    """More tiles than one group has."""
     mask = rng.random(8192 * 258 + 5) < 0.01
     assert np.array_equal(gt.nonzero(gt.asarray(mask))[0].numpy(), np.flatnonzero(mask))
     got = gt.cumsum(gt.asarray(mask[None])).numpy()

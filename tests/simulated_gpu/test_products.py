@@ -1,6 +1,6 @@
-"""The way of a product on a GPU: plans, padding, workspaces, captures, epilogues, fp8, groups.
+"""Products on a GPU: plans, padding, workspaces, captures, epilogues, fp8, groups.
 
-What only the real libraries can show (their arithmetic, their speed, what they refuse) is in
+Properties of the real libraries (their arithmetic, their speed, what they refuse) are tested in
 tests/gpu.
 """
 
@@ -82,12 +82,12 @@ def test_paddings(rng):
 
 
 def test_no_memory_for_copies(rng):
-    """Odd products whose padded copies find no memory are multiplied as they are, and are right;
+    """Without memory for padded copies, odd products are computed unpadded and are right;
     deterministic ones raise."""
     shape_a, shape_b = (131, 67), (67, 133)
     padding("all")
     for name in ("float16", "bfloat16"):
-        # Contiguous, so that none is copied because it has to be.
+        # Contiguous, so that padding is the only reason for copies.
         array_a, array_b = random_array(rng, shape_a, name), random_array(rng, shape_b, name)
         a, b = gt.asarray(array_a, device="cuda"), gt.asarray(array_b, device="cuda")
         out = gt.full((131, 133), np.nan, dtype=a.dtype, device="cuda")
@@ -100,7 +100,7 @@ def test_no_memory_for_copies(rng):
         gt.matmul(a, b, out=out)
         assert gt.memory.memory_stats("cuda")["num_ooms"] > before, "there was memory for copies"
         assert_within(out.numpy(), wide(array_a) @ wide(array_b), limit)
-        # As it is, it may have other last bits; so a deterministic one does without a result.
+        # An unpadded product may differ in its last bits; so a deterministic one raises.
         kept = out.numpy().tobytes()
         with blas.precision(deterministic=True):
             for _ in range(2):
@@ -114,14 +114,14 @@ def test_no_memory_for_copies(rng):
 
 
 def test_no_memory_for_a_workspace(rng):
-    """Results keep what they had, where something would be written before the library is called."""
+    """Outputs keep their values, even where one is written before the library is called."""
     blas.preferred_blas_library("cublas")
     a, b, c = (gt.ones(shape, device="cuda") for shape in ((24, 40), (40, 16), (24, 16)))
     out = gt.full((24, 16), 7.0, device="cuda")
     blas.clear_workspaces()
     held = all_memory()
     with pytest.raises(gt.OutOfMemoryError):
-        gt.addmm(c, a, b, out=out)  # cuBLAS adds to what is in the result
+        gt.addmm(c, a, b, out=out)  # cuBLAS adds to the contents of the result
     assert np.all(out.numpy() == 7)
     held.clear()
     assert np.all(gt.addmm(c, a, b, out=out).numpy() == 41)
@@ -131,7 +131,7 @@ def test_no_memory_for_a_workspace(rng):
     blas.clear_workspaces()
     held = all_memory()
     with pytest.raises(gt.OutOfMemoryError):
-        gt.grouped_matmul(left, right, out=results)  # the first needs no library
+        gt.grouped_matmul(left, right, out=results)  # the first pair needs no library
     assert all(np.all(result.numpy() == 7) for result in results)
     held.clear()
     gt.grouped_matmul(left, right, out=results)
@@ -139,7 +139,7 @@ def test_no_memory_for_a_workspace(rng):
 
 
 def test_flags(rng):
-    """Products of 16-bit types under each flag of theirs."""
+    """Products of 16-bit types under each of their flags."""
     for library in ("auto", "cublas", "cublaslt"):
         blas.preferred_blas_library(library)
         for flag in FLAGS:
@@ -158,7 +158,7 @@ def test_factors(rng):
 
 
 def test_epilogues(rng):
-    """Scales, biases, activations and residuals, in the libraries and after them."""
+    """Scales, biases, activations and residuals, in the library call and after it."""
     for library in ("auto", "cublas", "cublaslt"):
         blas.preferred_blas_library(library)
         for name in ("float32", "bfloat16"):
@@ -167,7 +167,7 @@ def test_epilogues(rng):
                     check_epilogue(rng, "cuda", name, call)
             for shape in ((17,), (2, 17), (3, 2, 9)):
                 check_vector_bias(rng, "cuda", name, shape)
-        # A batch walked backwards is repeated calls, whose addend may lie elsewhere or be shared.
+        # A reversed batch takes one call per matrix; the addend may lie elsewhere or be shared.
         a, array_a = random_tensor(rng, (3, 4, 5), "float32", "cuda")
         b, array_b = random_tensor(rng, (3, 5, 6), "float32", "cuda")
         c, array_c = random_tensor(rng, (1, 4, 6), "float32", "cuda")
@@ -179,11 +179,11 @@ def test_epilogues(rng):
 
 
 def test_scaled(rng):
-    """fp8 with scales of every kind, by the library and by plain values; a captured one replays."""
+    """fp8 with scales of every kind, in the library and without it; a captured product replays."""
     os.environ.pop("FAKE_CUBLAS_OLD", None)
     for is_old in (False, True):
         if is_old:
-            # A library that knows no scale modes: what it was asked before is asked anew.
+            # A library without scale modes: its support is queried again.
             os.environ["FAKE_CUBLAS_OLD"] = "1"
             blas.forget_plans()
         for kind_a in KINDS:
@@ -208,7 +208,7 @@ def test_scaled(rng):
 
 
 def test_attributes(rng):
-    """What the library is told of fp8 products; numbers as in cublasLt.h."""
+    """The attributes passed to the library for fp8 products; numbers as in cublasLt.h."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "calls"
         os.environ["FAKE_CUBLAS_LOG"] = str(log)
@@ -239,7 +239,7 @@ def test_attributes(rng):
         assert told(a, b, (1, 2), (2, 1))[3] == "scales 11 modes 4 5"
         blocks = told(a, b, (48, 2), (2, 1), fast_accumulation=True)
         assert blocks[3:5] == ["scales 11 modes 5 4", "fast 0"]
-        # Into columns, nothing is swapped; what is odd is rounded up.
+        # A column-major result swaps no operands; odd sizes are rounded up.
         out = gt.empty((64, 48), dtype="float32", device="cuda").mT
         assert told(a, b, out=out)[:3] == ["28 28 0", "op 10", "m 48 n 64 k 256"]
         odd = matrix(47, 250), matrix(250, 63, "float8_e5m2")
@@ -248,18 +248,18 @@ def test_attributes(rng):
         log.unlink()
         x = gt.ones((64, 512), device="cuda")
         gt.matmul(x, x.mT, precision="bf16x9")
-        os.environ["FAKE_CUBLAS_OLD"] = "1"  # which does not know that compute type
+        os.environ["FAKE_CUBLAS_OLD"] = "1"  # a version without that compute type
         gt.matmul(x, x.mT, precision="bf16x9")
         gt.synchronize()
         assert [line[-2:] for line in log.read_text().split("\n")[:2]] == ["78", "68"]
         os.environ.pop("FAKE_CUBLAS_OLD")
-        # Two e5m2 matrices have no fp8 kernel, and are multiplied as bfloat16.
+        # There is no fp8 kernel for two e5m2 matrices: they are multiplied as bfloat16.
         assert told(odd[1].mT, odd[1], (), ())[0] == "14 14 0"
         os.environ.pop("FAKE_CUBLAS_LOG")
 
 
 def pointed_to(tensor):
-    """A matrix on the GPU as the C entry takes it."""
+    """The DLPack struct of a matrix on the GPU, as the C entry takes it."""
     result = c_entry_case.dl(np.empty(tensor.shape, numpy_dtype(tensor.dtype.name)))
     result.data = tensor.data_ptr()
     result.device = c_entry_case.Device(2, 0)
@@ -268,7 +268,7 @@ def pointed_to(tensor):
 
 
 def test_c_entry(rng):
-    """The C entry on every layout; float32 sums whatever the flags of 16-bit products say."""
+    """The C entry on every layout; sums are float32 whatever the flags of 16-bit products."""
     for name in ("float32", "float16", "bfloat16"):
         for turned in ("", "a", "b", "o", "abo"):
             arrays = [random_array(rng, shape, name) for shape in ((17, 24), (24, 9), (17, 9))]
@@ -309,7 +309,7 @@ def test_c_entry(rng):
                 allow_bf16_reduced_precision_reduction=True,
             ):
                 assert told(name) == "68"
-            assert blas.plan_count() == known, "planned anew, so a flag had a say"
+            assert blas.plan_count() == known, "planned again: a flag had an effect"
         for setting, compute in (("high", "77"), ("medium", "75"), ("bf16x9", "78")):
             with blas.precision(float32=setting):
                 assert told("float32") == compute
@@ -322,7 +322,7 @@ def test_c_entry(rng):
 
 
 def test_streams(rng):
-    """Threads with streams of their own share plans, never workspaces."""
+    """Threads with their own streams share plans, but never workspaces."""
     failures = []
 
     def work(seed):
@@ -368,7 +368,7 @@ def test_batches(rng):
             ((3, 1, 5, 8), (1, 4, 8, 6)),
             ((2, 1, 3, 1, 4, 8), (5, 1, 2, 8, 8)),
         ):
-            # Row-major, so that no copy has to be compiled for the layout.
+            # Row-major, so that no layout needs a copy kernel to be compiled.
             array_a, array_b = (random_array(rng, shape, name) for shape in (shape_a, shape_b))
             a, b = (gt.asarray(array, device="cuda") for array in (array_a, array_b))
             exact = np.matmul(wide(array_a), wide(array_b))
@@ -408,7 +408,7 @@ def test_groups(rng):
 
 
 def test_refusals(rng):
-    """Whatever call of a product is refused, the context's among them, the next product works."""
+    """Whichever driver call of a product is refused, context calls included, the next works."""
     x, y = (random_array(rng, (200, 200), "complex64") for _ in range(2))
     a, b = gt.asarray(x, device="cuda"), gt.asarray(y, device="cuda")
     out = gt.empty((200, 200), dtype="complex64", device="cuda")

@@ -1,4 +1,4 @@
-"""Programs from C: the functions of gputensor_program.h."""
+"""Programs called from C through the functions of gputensor_program.h."""
 
 import json
 import threading
@@ -20,8 +20,8 @@ def given(array):
 
 
 def saved(name, rng, tmp_path, is_bound=False):
-    """A model, its file, and results by size of a program in Python; `is_bound`: at sizes that the
-    file has."""
+    """Return a model, its file, and the results of its program in Python by size; `is_bound`: only
+    at sizes that the file contains."""
     model = ahead_models.MODELS[name](rng)
     path = tmp_path / "model.gtp"
     program = model.compile(target="h200")
@@ -38,13 +38,13 @@ def saved(name, rng, tmp_path, is_bound=False):
 @pytest.mark.parametrize("name", sorted(ahead_models.MODELS))
 def test_runs_are_those_of_python(name, library, rng, tmp_path, monkeypatch):
     model, path, wanted = saved(name, rng, tmp_path, library == "alone")
-    monkeypatch.setattr(images, "image_of", None)  # nothing compiles
+    monkeypatch.setattr(images, "image_of", None)  # no kernel is compiled
     program = CProgram(path, name=library)
     described_text = json.loads(program.describe())["functions"][model.name]
     assert len(described_text["inputs"]) == len(model.arguments)
     assert described_text["inputs"][0]["shape"][0] == "n"
     session = program.session()
-    program.close()  # a session keeps what it needs
+    program.close()  # a session keeps its program alive
     for n in (*wanted, *wanted, max(wanted)):
         arrays, results = wanted[n]
         inputs, outputs = list(map(given, arrays)), list(map(poisoned, results))
@@ -76,7 +76,7 @@ def test_state_stays_in_its_session(rng, tmp_path):
     program.close()
 
 
-def test_threads_run_sessions_of_their_own(rng, tmp_path):
+def test_threads_run_their_own_sessions(rng, tmp_path):
     model, path, wanted = saved("network", rng, tmp_path)
     program = CProgram(path)
     faults = []
@@ -134,7 +134,7 @@ def test_mistakes_have_a_status_and_one_line(rng, tmp_path):
             session.run(*call)
     with pytest.raises(RuntimeError, match="1: session or program: got NULL"):
         program.check(program.library.gputensor_session_open(None, None))
-    session.run(name, [x], outputs)  # none of them changed anything
+    session.run(name, [x], outputs)  # the failed calls changed nothing
     gt.synchronize("cuda")
     for one, other in zip(outputs, results, strict=True):
         np.testing.assert_array_equal(one.numpy(), other)

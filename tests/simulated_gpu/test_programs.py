@@ -28,7 +28,7 @@ def given(array):
 
 
 def graph_of(program, name):
-    """What the report says of the graph of the size that was bound last."""
+    """The report's text on the graph of the size that was bound last."""
     return program.report()[name]["sizes"][-1]["graph"]
 
 
@@ -55,7 +55,7 @@ def test_kernels_start_early_in_streams_and_graphs(rng):
     before = fake.fake_cuda_early_launches()
     program(x, x, x)
     captured = fake.fake_cuda_early_launches()
-    assert captured >= before + 2 * 7  # nothing is launched but captures, by which nodes are known
+    assert captured >= before + 2 * 7  # two captures, whose comparison finds the address nodes
     want = program(x, x, x)
     assert fake.fake_cuda_early_launches() == captured
     np.testing.assert_array_equal((want + x).numpy(), want.numpy() + x.numpy())
@@ -63,7 +63,7 @@ def test_kernels_start_early_in_streams_and_graphs(rng):
 
 
 def test_a_graph_whose_nodes_are_not_understood_is_captured_again(rng):
-    """The products of the simulated library are host functions, which differ in every capture."""
+    """Products of the simulated library are host functions, which differ in every capture."""
     data, reference = models.mlp(rng, (200, 300, 260))
     with Program(data, "cuda") as program:
         kept = []
@@ -136,7 +136,7 @@ def test_a_refused_driver_call_changes_nothing():
 
 
 def refuse_each_call(name, request):
-    """Refuse the first, second, ... driver call of a request; return the first that none made."""
+    """Refuse the first, second, ... call `name` of a request; return how many runs that took."""
     for k in range(1, 100):
         registry.reset_counts(0)
         registry.fail_call(0, k, 999, name)
@@ -159,7 +159,7 @@ def test_refused_driver_calls_while_a_graph_is_made(rng):
             np.testing.assert_array_equal(session(x)[0].numpy(), 1.0)
 
     request()
-    # A capture_end that only seems to fail would leave its stream capturing.
+    # Without capture_end: refusing it leaves the stream capturing.
     registry.observe(0)
     for name in (
         "capture_begin",

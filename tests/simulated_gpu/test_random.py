@@ -1,4 +1,4 @@
-"""Draws launch by launch: words of each block, tails, the counter, several blocks of threads."""
+"""Draws, launch by launch: words of each block, tails, the counter, several blocks of threads."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def test_permutations(rng):
 
 
 def test_memory_of_any_alignment(rng):
-    """A draw into a part of other memory writes that part alone."""
+    """A draw into a part of a tensor writes only that part."""
     for first, count in [(1, 40), (3, 5), (4, 12)]:
         whole = gt.full(64, -1, dtype="int32", device=0)
         made, again = (gt.random.generator(4, device=0) for _ in range(2))

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.process(FAKE_CUDA_SHARED=SHARED)
 
 @pytest.mark.orders("at-once")
 def test_random_programs_from_files_equal_their_functions():
-    """Two with fixed seeds, whose kernels a second run has; random_targets.py runs campaigns."""
+    """Two fixed seeds, so that a second run finds the kernels cached; more: random_targets.py."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ran, _refused, failures = campaign(2, 1, show=lambda line: None, home="cuda")

@@ -1,4 +1,4 @@
-"""Row formulas launch by launch: lanes along and across, rows read again, several axes."""
+"""Row formulas, launch by launch: lanes along and across, rows read twice, several axes."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def test_random_calls(rng):
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("shape", [(40, 128), (3, 1001), (1, 600000), (9000, 3), (1, 7)])
 def test_widths(shape, dtype, rng):
-    # The CPU has no clusters of blocks: rows of 16,384 to 524,288 columns are for tests/gpu.
+    # The CPU has no clusters of blocks: tests/gpu tests rows of 16,384 to 524,288 columns.
     values = (rng.standard_normal(shape) * 2).astype(DTYPES[dtype])
     exact = values.astype(np.float64)
     for axis in (0, 1):
@@ -35,7 +35,7 @@ def test_attention(rng):
 
 
 def test_many_folds_fit_the_memory_of_a_block(rng):
-    # Rows that are neighbours in memory: each fold keeps a value of every thread.
+    # Rows that are adjacent in memory: each fold keeps one value per thread.
     values = rng.standard_normal((40, 6))
     x, out = gt.asarray(values, device="cuda"), gt.zeros((40, 6), dtype="float64", device="cuda")
     total = ("number", 0.0)

@@ -13,11 +13,11 @@ pytestmark = pytest.mark.orders("deferred")
 
 
 def facts(*shared):
-    """A process whose device has four multiprocessors with one of these amounts of shared memory.
+    """A mark for a device of four multiprocessors with a random one of these shared-memory sizes.
 
-    With less shared memory x goes through it in spans; blocks of a given shape want all of it.
+    With less shared memory x goes through it in spans; tests of block shapes need all of it.
     """
-    # The processes of a parallel run have to find the same tests, so they draw the same.
+    # The processes of a parallel run must collect the same tests, so they draw the same size.
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
     shared = str(random.Random(run).choice(shared))
     return pytest.mark.process(FAKE_CUDA_SHARED=shared, FAKE_CUDA_MULTIPROCESSORS="4")
@@ -25,7 +25,7 @@ def facts(*shared):
 
 @pytest.fixture(autouse=True)
 def kernels_on_the_cpu(monkeypatch):
-    """The kernels of skinny products are compiled for the CPU, and the test uses them."""
+    """Compile the kernels of skinny products for the CPU, and check that the test uses them."""
     print(os.environ["FAKE_CUDA_SHARED"], "bytes of shared memory")
     made = []
     for name in ("skinny", "skinny_mma"):

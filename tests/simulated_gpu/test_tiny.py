@@ -29,7 +29,7 @@ PAIRS = (
     ("float16", "float32"),
     ("bfloat16", "float32"),
 )
-# m, n, k: with both tiles, one element, whole tiles, one more and one less, two rounds of terms.
+# m, n, k for both tiles: one element, whole tiles, one more and one less, two rounds of terms.
 SIZES = (
     (1, 1, 1),
     (16, 16, 16),
@@ -40,24 +40,24 @@ SIZES = (
     (33, 2, 127),
     (1, 31, 64),
 )
-# The 16-bit types leave these to the library.
+# Products of 16-bit types leave these sizes to the library.
 LONG = ((19, 35, 129), (40, 16, 256), (170, 197, 37), (180, 200, 128))
 TINY = next(row["number"] for row in backends.backend_table() if row["name"] == "tiny")
 
 
 def plans():
-    """How many plans of tiny products there are."""
+    """The number of plans of tiny products."""
     return plan_count(TINY)
 
 
 @pytest.fixture(autouse=True)
 def no_plans():
-    """Every test plans its products itself."""
+    """Forget plans, so that each test plans its own products."""
     blas.forget_plans()
 
 
 def stored(array, is_turned, offset):
-    """A tensor of the array's values, column-major or not, in rows with a gap, `offset` inside."""
+    """A tensor of the array's values in rows with a gap, from column `offset`; maybe transposed."""
     turned = array.T if is_turned else array
     rows, columns = turned.shape
     base = np.full((rows + 1, columns + 3), np.nan).astype(array.dtype)
@@ -72,7 +72,7 @@ def stored(array, is_turned, offset):
 
 
 def test_layouts(rng):
-    """Every size in every order of both operands and the result, at odd addresses."""
+    """Every size with both operands and the result in every layout, at odd addresses."""
     for name, out_name in PAIRS:
         for m, n, k in SIZES + (LONG if name == "float32" else ()):
             before = plans()
@@ -93,7 +93,7 @@ def test_layouts(rng):
 
 
 def test_views(rng):
-    """Views of any kind write their result and nothing beside it."""
+    """Products of views of any kind write their result and no memory around it."""
     for name, _ in PAIRS[:3]:
         for _ in range(12):
             m, n, k = (int(x) for x in rng.integers(1, 60, 3))
@@ -159,7 +159,7 @@ def test_batches(rng):
 
 
 def test_special(rng):
-    """NaN and infinity go where they go in a sum, and padding of a tile adds neither."""
+    """NaN and infinity propagate as in a sum, and the padding of a tile adds neither."""
     a = rng.integers(-3, 4, (19, 21)).astype(np.float32)
     b = rng.integers(-3, 4, (21, 18)).astype(np.float32)
     a[3, 4], a[7, 0], b[20, 17] = np.nan, np.inf, -np.inf
@@ -192,7 +192,7 @@ def test_captures(rng):
 
 
 def test_bits(rng):
-    """The same operands give the same bits, whatever the layout of tiles and the stream."""
+    """The same operands give the same bits, whatever their place in the tiles and the stream."""
     a = gt.asarray(random_array(rng, (64, 200), "float32"), device="cuda")
     b = gt.asarray(random_array(rng, (200, 64), "float32"), device="cuda")
     first = gt.matmul(a, b).numpy()
@@ -203,7 +203,7 @@ def test_bits(rng):
 
 
 def test_choices(rng, monkeypatch):
-    """Who asks for a library or for padding gets a library; so does who cannot compile."""
+    """Products use a library if one or a padding is chosen, or if kernels cannot be compiled."""
     a = gt.asarray(random_array(rng, (8, 24), "float32"), device="cuda")
     b = gt.asarray(random_array(rng, (24, 8), "float32"), device="cuda")
     for library in ("cublas", "cublaslt"):

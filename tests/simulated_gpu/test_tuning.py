@@ -1,7 +1,7 @@
-"""Tuning on a simulated GPU: what is measured, filed, read again and borrowed; the command.
+"""Tuning on a simulated GPU: measuring, writing and reading files, near shapes; the command.
 
-Each test has a process of its own: it starts with nothing tuned, and with a clock that stands still
-between events, because times of a busy machine decide nothing here.
+Each test starts without tuned results. The clock of those that tune gives every measurement the
+same duration, so that the load of the machine has no effect.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ from tests.conformance.products.test_matmul import (
 )
 from tests.support.device_memory import all_memory
 
-# Bad when the process starts -> good, in the order in which they are looked at.
+# Variables with bad values at the start of the process, and good values, in order of reading.
 BAD_VARIABLES = {
     "GPUTENSOR_BLAS_PREFER_CUBLASLT": "0",
     "GPUTENSOR_TUNABLEOP_ENABLED": "0",
@@ -40,7 +40,7 @@ BAD_VARIABLES = {
 
 @pytest.mark.process(FAKE_CUDA_ELAPSED="1")
 def test_tuning(rng):
-    """A product is tuned once, filed, read again, and borrowed by a near shape."""
+    """A product is tuned once, written to a file and read again; a near shape uses its result."""
     a, array_a = random_tensor(rng, (40, 72), "bfloat16", "cuda")
     b, array_b = random_tensor(rng, (72, 48), "bfloat16", "cuda")
     exact, limit = wide(array_a) @ wide(array_b), bound(array_a, array_b, "bfloat16")
@@ -51,7 +51,7 @@ def test_tuning(rng):
         assert_within((a @ b).numpy(), exact, limit)
         tunable.write_file()
         tunable.record_untuned_enable(False)
-        tunable.set_max_tuning_duration(6000)  # enough for two ways on any machine
+        tunable.set_max_tuning_duration(6000)  # enough for two algorithms on any machine
         (result,) = tunable.tune_file(show=None)
         assert result["measured"] >= 2 and result["us"] <= result["default_us"], result
         tunable.enable(True)
@@ -80,12 +80,12 @@ def test_tuning(rng):
 
 @pytest.mark.process(FAKE_CUDA_ELAPSED="1")
 def test_no_memory_for_tuning(rng):
-    """A product that needs no memory itself is computed when the tuner's operands find none."""
+    """A product that needs no memory is computed even if there is none for the tuner's operands."""
     array_a, array_b = (random_array(rng, s, "bfloat16") for s in ((40, 72), (72, 48)))
     a, b = gt.asarray(array_a, device="cuda"), gt.asarray(array_b, device="cuda")
     exact, limit = wide(array_a) @ wide(array_b), bound(array_a, array_b, "bfloat16")
     out = gt.full((40, 48), np.nan, dtype=a.dtype, device="cuda")
-    gt.matmul(a, b, out=out)  # which takes the workspace of the stream
+    gt.matmul(a, b, out=out)  # this allocates the stream's workspace
     with tempfile.TemporaryDirectory() as folder:
         tunable.set_filename(Path(folder) / "results.json")
         tunable.enable(True)
@@ -98,13 +98,13 @@ def test_no_memory_for_tuning(rng):
         assert tunable.get_results() == []
         held.clear()
         assert_within(out.numpy(), exact, limit)
-        # Once there is memory, what is planned anew is tuned.
+        # Once there is memory, products that are planned again are tuned.
         blas.forget_plans()
         gt.matmul(a, b, out=out)
         assert len(tunable.get_results()) == 1
         tunable.tuning_enable(False)
         tunable.enable(False)
-    # Operands rotate through as much memory as was asked for.
+    # Operands rotate through the requested amount of memory.
     signature = signature_of_shape(512, 512, 512, "fp32")  # 3 MiB
     for rotating_nbytes, count in ((1, 1), (2 << 20, 1), (8 << 20, 3), (1 << 30, 16)):
         assert ProductBench(signature, 0, rotating_nbytes).set_count == count
@@ -112,8 +112,8 @@ def test_no_memory_for_tuning(rng):
 
 @pytest.mark.process(FAKE_CUDA_ELAPSED="1")
 def test_command(rng):
-    """`gputensor blas tune` keeps what it measured, names what it could not, and looks first."""
-    tuned, huge = "16x48x72 bf16 NT", "16384x16384x16384 fp32 NN"  # 3 GiB, of a device with one
+    """`gputensor blas tune` keeps its results, names failed shapes, and checks its file first."""
+    tuned, huge = "16x48x72 bf16 NT", "16384x16384x16384 fp32 NN"  # 3 GiB on a device with 1 GiB
 
     def run(*words):
         errors, output = io.StringIO(), io.StringIO()
@@ -129,7 +129,7 @@ def test_command(rng):
         assert errors.count("\n") == 1 and tuned in output and str(results) in output
         rows = json.loads(results.read_text())["results"]
         assert [row["problem"]["k"] for row in rows] == [72, 8]
-        # What is written stays when the next file cannot be read, or the device is interrupted.
+        # Written results stay when the next file cannot be read, or tuning is interrupted.
         tunable.clear()
         shapes.write_text("16x16 fp32\n")
         assert run("--shapes", shapes, "--output", results)[0] == 2
@@ -146,10 +146,10 @@ def test_command(rng):
         tunable._tune = interrupted
         with contextlib.suppress(KeyboardInterrupt):
             run("--shapes", shapes, "--output", results)
-            raise AssertionError("the interrupt went away")
+            raise AssertionError("the interrupt was swallowed")
         tunable._tune = tuning_of
         assert len(json.loads(results.read_text())["results"]) == 3
-        # A folder that is not there is found out before anything is measured.
+        # A missing folder is reported before any measurement.
         tunable.clear()
         nowhere = Path(folder) / "none" / "results.json"
         code, _, errors = run("--shapes", shapes, "--output", nowhere)
@@ -160,7 +160,7 @@ def test_command(rng):
 @pytest.mark.orders("at-once")
 @pytest.mark.process(**dict.fromkeys(BAD_VARIABLES, "maybe"))
 def test_bad_environment(rng):
-    """Each product says what the environment asks for and cannot be, until it is mended."""
+    """Each product raises an error that names the bad variable, until the variable is corrected."""
     a, array_a = random_tensor(rng, (40, 40), "float32", "cuda")
     for variable, good in BAD_VARIABLES.items():
         for _ in range(2):

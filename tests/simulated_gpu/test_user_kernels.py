@@ -1,4 +1,4 @@
-"""Kernels that programs bring along: launched on a GPU whose kernels run on the CPU."""
+"""Kernels that users write, launched on a simulated GPU, which runs kernels on the CPU."""
 
 import pytest
 
