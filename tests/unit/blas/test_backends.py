@@ -1,4 +1,4 @@
-"""The table of product backends: whole rows, and nothing that names a backend beside the table."""
+"""The table of product backends: complete rows, and no backend named outside of the table."""
 
 import re
 from pathlib import Path
@@ -50,7 +50,7 @@ def test_a_kernel_is_one_folder_and_one_row(name):
             assert not set(names) & set(re.findall(r"\w+", path.read_text())), path
 
 
-def test_tiny_products_leave_with_their_folder_and_their_row():
+def test_tiny_products_are_removed_by_their_folder_and_their_row():
     inside = (BLAS / "kernels/tiny/tiny.pxi").read_text()
     defined = set(re.findall(r"^(?:cdef|def)[^(=\n]*?\b(\w*tiny\w*)\(", inside, re.M))
     assert {"tiny_can", "tiny_program"} <= defined

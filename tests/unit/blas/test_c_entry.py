@@ -1,4 +1,4 @@
-"""gputensor_mm_out called as a compiled program calls it, on host memory."""
+"""gputensor_mm_out, called on host memory as a compiled program calls it."""
 
 import ctypes
 import re
@@ -105,7 +105,7 @@ def test_empty_results_and_sums_of_no_terms():
     np.testing.assert_array_equal(out, np.zeros((2, 2)))
 
 
-def test_every_breach_of_the_contract_is_told():
+def test_every_breach_of_the_contract_is_named():
     ok = np.ones((2, 2), np.float32)
     other = np.ones((2, 2), np.float32)
     out = np.ones((2, 2), np.float32)
@@ -119,7 +119,7 @@ def test_every_breach_of_the_contract_is_told():
         ),
         ((ok, ok, other), "out: got memory that it shares"),
         ((np.broadcast_to(out[:1], (2, 2)), ok, other), "stride of 0 in out"),
-        # NumPy takes all of these, a GPU none.
+        # NumPy accepts all of these, a GPU none.
         ((out[::-1], ok, other), "no unit stride"),
         ((out, np.ones((2, 4), np.float32)[:, ::2], other), "no unit stride"),
         ((out, ok, np.broadcast_to(other[:1], (2, 2))), "rows that overlap"),
@@ -140,7 +140,7 @@ def test_every_breach_of_the_contract_is_told():
 
 
 @pytest.mark.parametrize("number", [-1, -2, -40, 32, 40, 1_000_000, 2**31 - 48, -(2**31)])
-def test_a_device_that_cannot_be_is_told(number):
+def test_an_impossible_device_is_named(number):
     tensors = [dl(np.ones((2, 2), np.float32)) for _ in range(3)]
     for tensor in tensors:
         tensor.device = Device(2, number)
@@ -151,7 +151,7 @@ def test_a_device_that_cannot_be_is_told(number):
 @pytest.mark.parametrize("name", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("device", [Device(1, 0), Device(2, 0)], ids=["host", "cuda"])
 @pytest.mark.parametrize("which", range(3))
-def test_an_address_without_elements_is_told(name, device, which):
+def test_a_bad_address_of_elements_is_named(name, device, which):
     dtype = np.dtype(getattr(ml_dtypes, name, name))
     arrays = [np.ones((2, 2), dtype) for _ in range(3)]
     tensors = [dl(array) for array in arrays]

@@ -1,4 +1,4 @@
-"""Calls of products on a host device carry the precision flags that hold for them."""
+"""Product calls on a host device carry the precision flags in force."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What can be checked of the library tables without a GPU, and the small pure parts of blas."""
+"""The library tables, checked as far as possible without a GPU, and the pure parts of blas."""
 
 import importlib
 import json
@@ -135,7 +135,7 @@ def test_an_odd_product_of_half_floats_is_padded_and_one_of_float32_is_not():
 def test_matrices_that_share_an_odd_size_are_copied_together_and_others_are_not():
     assert internals.padded(BFLOAT16, 68, **dict(SQUARE, k=4097, ldb=4097)) == "ab"
     assert internals.padded(BFLOAT16, 68, **dict(SQUARE, m=4097, lda=4097, ldd=4097)) == "ad"
-    assert internals.padded(BFLOAT16, 68, **dict(SQUARE, n=4097)) == ""  # contiguous nowhere
+    assert internals.padded(BFLOAT16, 68, **dict(SQUARE, n=4097)) == ""  # contiguous on no axis
     assert internals.padded(BFLOAT16, 68, **dict(SQUARE, a=2)) == "a"
 
 
@@ -162,7 +162,7 @@ def test_padding_can_be_fixed_for_measurements():
             blas.padding(wrong)
 
 
-def test_the_tune_command_refuses_what_it_cannot_read(tmp_path, capsys):
+def test_the_tune_command_refuses_a_missing_file(tmp_path, capsys):
     from gputensor.cli.main import main
 
     assert main(["blas", "tune", "--shapes", str(tmp_path / "missing.json")]) == 2
@@ -196,7 +196,7 @@ def test_numbers_of_tuning_have_limits_that_environment_and_setters_share(name, 
 
 
 @pytest.mark.parametrize("name", ["BLAS_PREFER_CUBLASLT", "TUNABLEOP_ENABLED", "TUNABLEOP_TUNING"])
-def test_a_bad_variable_is_told_when_it_is_asked_for_and_not_by_the_import(name):
+def test_a_bad_variable_is_named_when_it_is_read_and_not_by_the_import(name):
     code = """if True:
     import gputensor as gt
     assert (gt.ones((2, 2)) @ gt.ones((2, 2))).sum().item() == 8

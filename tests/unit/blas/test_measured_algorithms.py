@@ -1,6 +1,6 @@
-"""Rows of measured algorithms: which products they serve, and what comes of a damaged file.
+"""Rows of measured algorithms: which products they serve, and errors of a damaged file.
 
-What planning makes of them is seen in tests/simulated_gpu/test_measured_algorithms.py.
+tests/simulated_gpu/test_measured_algorithms.py tests the plans made from them.
 """
 
 import json
@@ -17,7 +17,7 @@ from gputensor.blas.plan import (
 )
 from gputensor.blas.tuning import measured_algorithms
 
-REDUCTION = 3  # its place in a configuration: CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME
+REDUCTION = 3  # its index in a configuration: CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME
 REDUCTION_COMPUTE_TYPE = 2
 AT = {name: number for number, name in enumerate(FIELDS)}
 
@@ -33,16 +33,16 @@ def rows():
     forget_plans()
 
 
-def way(signature):
+def algorithm_for(signature):
     return measured_algorithm(signature, 0)
 
 
 def test_the_row_serves_its_product_only(rows):
-    assert way(signature_of_shape(16, 4096, 8192, "bf16", "NT")) == tuple(range(9))
-    assert way(signature_of_shape(16, 4096, 8192, "bf16", "NN")) is None
-    assert way(signature_of_shape(16, 4096, 8192, "fp16", "NT")) is None
-    assert way(signature_of_shape(17, 4096, 8192, "bf16", "NT")) is None
-    assert way(signature_of_shape(16, 8192, 4096, "bf16", "NT")) is None
+    assert algorithm_for(signature_of_shape(16, 4096, 8192, "bf16", "NT")) == tuple(range(9))
+    assert algorithm_for(signature_of_shape(16, 4096, 8192, "bf16", "NN")) is None
+    assert algorithm_for(signature_of_shape(16, 4096, 8192, "fp16", "NT")) is None
+    assert algorithm_for(signature_of_shape(17, 4096, 8192, "bf16", "NT")) is None
+    assert algorithm_for(signature_of_shape(16, 8192, 4096, "bf16", "NT")) is None
 
 
 @pytest.mark.parametrize(
@@ -52,10 +52,10 @@ def test_the_row_serves_its_product_only(rows):
 def test_other_layouts_are_left_to_the_library(rows, field, value):
     signature = list(signature_of_shape(16, 4096, 8192, "bf16", "NT"))
     signature[AT[field]] = value
-    assert way(tuple(signature)) is None
+    assert algorithm_for(tuple(signature)) is None
 
 
-def test_rows_of_other_devices_and_libraries_do_not_count(rows):
+def test_rows_of_other_devices_and_libraries_are_ignored(rows):
     assert measured_algorithms.read_rows(rows, "GPU X", 120900) == {}
     assert measured_algorithms.read_rows(rows, "GPU Y", 130000) == {}
 
@@ -71,7 +71,7 @@ def test_rows_of_other_devices_and_libraries_do_not_count(rows):
         '{"sections": [{"device": "GPU X", "library": 13, "rows": [[]]}]}',
     ],
 )
-def test_what_is_no_table_is_a_value_error(text):
+def test_malformed_text_is_a_value_error(text):
     with pytest.raises(ValueError):
         measured_algorithms.read_rows(text, "GPU X", 130000)
 
@@ -94,6 +94,6 @@ def test_the_shipped_file_is_well_formed():
             named = dict(zip(measured_algorithms.KEY, row[:-1], strict=True))
             assert (named["type_a"], named["compute"]) in kinds
             assert len(row[-1]) == measured_algorithms.CONFIG_COUNT
-            # No partial sums in the output type, which the precision flags forbid by default.
+            # No partial sums in the output type: the precision flags forbid them by default.
             assert row[-1][REDUCTION] in (0, REDUCTION_COMPUTE_TYPE)
             assert min(named["m"], named["n"], named["k"]) >= 1

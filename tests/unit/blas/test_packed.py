@@ -1,8 +1,8 @@
-"""Packed products without a GPU: which products are packed, and that a schedule covers all work.
+"""Packed products without a GPU: which products are packed, and whether schedules cover all work.
 
-The kernel's way through its work is modelled here as work.cuh describes it, on its own: the
-shares of all clusters together must be every step of every tile and strip once, and the elements of
-tiles and strips must be those of the result, once.
+An independent model follows the schedule that work.cuh describes. Together, the shares of all
+clusters must contain every step of every tile and strip exactly once, and the tiles and strips must
+contain every element of the result exactly once.
 """
 
 import numpy as np
@@ -93,7 +93,7 @@ def shapes():
 
 
 @pytest.mark.parametrize("clusters", [66, 57, 1])
-def test_shares_of_clusters_are_all_work_once(clusters):
+def test_shares_of_clusters_cover_all_work_once(clusters):
     for m, n, k in shapes():
         for itemsize in (2, 4):
             plan = schedule_of(m, n, k, itemsize, clusters)
@@ -106,7 +106,7 @@ def test_shares_of_clusters_are_all_work_once(clusters):
             assert (done == 1).all(), (m, n, k, itemsize, clusters)
 
 
-def test_tiles_and_strips_are_all_elements_once():
+def test_tiles_and_strips_cover_all_elements_once():
     for m, n, k in shapes():
         plan = schedule_of(m, n, k, 2, 66)
         if m * n > 30e6:
@@ -139,7 +139,7 @@ def test_packed_tiles_hold_both_operands():
 
 @pytest.fixture
 def ptx():
-    """Compiles to PTX for Hopper's own instructions."""
+    """Compile to PTX with the instructions specific to Hopper."""
     if why_no_nvrtc:
         pytest.skip(why_no_nvrtc)
     return lambda text: nvrtc.compile_source(

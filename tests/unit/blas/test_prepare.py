@@ -1,7 +1,7 @@
-"""What prepare tells a library, carried out by a model of the library in NumPy.
+"""The product that prepare describes to a library, computed by a NumPy model of the library.
 
 The model knows only the column-major contract of product.pxd: sizes, leading dimensions, strides
-and offsets into one buffer for each operand. When its result is matmul's, prepare told the truth.
+and offsets into one buffer for each operand. Its result must equal matmul's.
 """
 
 import itertools
@@ -149,7 +149,7 @@ def test_a_view_without_a_library_layout_asks_for_a_copy(strides, name):
     assert product == {"copies": ["a"]}, name
 
 
-def test_a_transposed_result_goes_without_a_swap():
+def test_a_transposed_result_needs_no_swap():
     product = prepared(one((4, 3), (3, 1)), one((3, 2), (2, 1)), one((4, 2), (1, 4)))
     assert (product["is_swapped"], product["m"], product["n"], product["ldd"]) == (0, 4, 2, 4)
 
@@ -168,7 +168,7 @@ def test_a_batch_that_shares_b_becomes_rows():
     assert (product["batch"], product["n"], product["outer"]) == (1, 20, [])
 
 
-def test_the_longest_batch_dimension_is_the_librarys():
+def test_the_longest_batch_dimension_goes_to_the_library():
     product = prepared(
         one((2, 7, 4, 3), (0, 12, 3, 1)),
         one((2, 7, 3, 2), (6, 0, 2, 1)),
@@ -178,7 +178,7 @@ def test_the_longest_batch_dimension_is_the_librarys():
     assert [dim[0] for dim in product["outer"]] == [2]
 
 
-def test_an_addend_in_the_order_of_the_result_goes_as_it_is():
+def test_an_addend_in_the_order_of_the_result_is_passed_unchanged():
     product = prepared(
         one((4, 3), (3, 1)), one((3, 2), (2, 1)), one((4, 2), (2, 1)), one((4, 2), (10, 1), 64)
     )

@@ -1,6 +1,6 @@
 """The relayout program, run on the CPU: the same text, compiled as C++ with a model of the GPU's
-launch around it. What the source lacks becomes zeros; bytes outside the target rows stay as they
-were."""
+launch around it. Elements beyond the source become zeros; bytes outside the target rows stay
+unchanged."""
 
 import ctypes
 import shutil
@@ -80,7 +80,7 @@ def relayout(tmp_path_factory):
 
 
 def random_piece(rng, dtype):
-    """One matrix batch in a source buffer, a target buffer, and what the target must become."""
+    """One matrix batch in a source buffer, a target buffer, and the expected target."""
     item = np.dtype(dtype).itemsize
     batch, rows, length = (int(rng.integers(1, n)) for n in (4, 6, 40))
     # The target may be wider and longer than the source, or cut it off.

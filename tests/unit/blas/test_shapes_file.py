@@ -1,4 +1,4 @@
-"""Files of products to tune: what is read, and what is said of a line that cannot be."""
+"""Files of products to tune: what is read, and the errors of unreadable lines."""
 
 import json
 
@@ -42,7 +42,7 @@ def test_a_line_that_cannot_be_read_is_named(tmp_path, line, what):
     path.write_text(f"16x16x16 fp32\n{line}\n")
     with pytest.raises(ValueError, match=rf"shapes\.txt, line 2: .*{what}"):
         read_signatures(path)
-    # What was wrong is said once; the next file is read as if nothing had been.
+    # The error is reported once; the next file is read normally.
     path.write_text("16x16x16 fp32\n")
     assert len(read_signatures(path)) == 1
 

@@ -1,8 +1,8 @@
 """Plans of convolution by shifted patches, without a GPU.
 
-The kernel's way through a plan is modelled here as shifted.cuh describes it: patches are loaded row
-by row, taps read them from their own rows on, and positions become results. What comes out is
-compared with the definition, in float64.
+A model executes each plan as shifted.cuh describes: it loads patches row by row, each tap reads
+them from its own row onward, and positions become results. The results are compared with the
+definition, in float64.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ SHARED_NBYTES = 226 << 10
 
 
 def channels_last(array):
-    """(address, dtype, shape, strides) of an array whose channels are neighbours."""
+    """(address, dtype, shape, strides) of a channels-last array."""
     shape, strides, step = array.shape, [0] * array.ndim, 1
     for axis in (1, 3, 2, 0):
         strides[axis] = step
@@ -65,7 +65,7 @@ def by_plan(plan, x, weight, out, stride, groups):
         for i in range(min(across, plan["positions"] - first)):
             place = image[first + i], y[first + i], px[first + i]
             if place[1] < out.shape[2] and place[2] < out.shape[3]:
-                assert np.isnan(result[place[0], 0, place[1], place[2]]), "a result comes twice"
+                assert np.isnan(result[place[0], 0, place[1], place[2]]), "written twice"
                 result[place[0], :, place[1], place[2]] = sums[i]
     return result
 
@@ -117,7 +117,7 @@ def test_plan_covers_all_work_within_limits(rng):
         held = plan["stages"] * plan["outputs"] * 128 + plan["places"] * 8 * plan["plane"]
         assert held + 4 * 32 * 144 + 2 * plan["columns"] // plan["splits"] * 16 + (
             plan["rows"] + 128) * 8 <= SHARED_NBYTES  # fmt: skip
-        # Sums that blocks of a cluster leave for each other lie where weights and patches were.
+        # Sums that the blocks of a cluster exchange reuse the memory of weights and patches.
         assert plan["splits"] == 1 or plan["columns"] * 512 <= held
         assert [number for _, number, *_ in sorted(plan["taps"], key=lambda tap: tap[1])] == list(
             range(kernel * kernel)
@@ -126,7 +126,7 @@ def test_plan_covers_all_work_within_limits(rng):
 
 
 @pytest.mark.parametrize("multiprocessors", [1, 78, 132])
-def test_few_tiles_have_their_terms_cut(multiprocessors):
+def test_terms_are_split_when_tiles_are_few(multiprocessors):
     x, weight, out = (np.broadcast_to(0, shape) for shape in (
         (1, 512, 7, 7), (512, 512, 3, 3), (1, 512, 7, 7)))  # fmt: skip
     plan = planned(x, weight, out, (1, 1), [(1, 1)] * 2, (1, 1), 1, multiprocessors)

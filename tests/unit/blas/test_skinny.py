@@ -26,7 +26,7 @@ FLOAT16, BFLOAT16, FLOAT32 = 9, 10, 11
 
 
 def mma_variants():
-    """Programs for the shapes of block that the rules give for a layer."""
+    """Programs for the block shapes that the rules give for a layer."""
     for form in (PLAIN, INT8, INT4):
         for code, name in ((FLOAT16, "float16"), (BFLOAT16, "bfloat16")):
             for m in (1, 16):
@@ -127,7 +127,7 @@ def test_blocks_for_tensor_cores_fit_the_shared_memory_and_cover_the_product():
         assert shape["splits"] == 1 or can_cluster
         assert shape["tokens"] >= m and shape["stages"] >= 2
         assert shape["span"] > 0 and shape["span"] % shape["step"] == 0
-        # The sums take the place of the stages.
+        # The sums reuse the memory of the stages.
         rows = 16 * shape["tiles"] * shape["row_warps"]
         assert shape["x_offset"] >= shape["k_warps"] * m * rows * 4
 
@@ -141,7 +141,7 @@ def test_one_wave_of_blocks_fills_an_h200():
                 assert 120 <= -(-n // rows) * shape["splits"] <= 132
 
 
-def test_what_does_not_fit_is_refused():
+def test_blocks_that_do_not_fit_are_refused():
     fits = (1 << 20, 1 << 21, 1 << 22, 0, 0, 0)
     for sizes, addresses, pitches in [
         ((17, 64, 64), fits, (64, 64, 64, 0)),

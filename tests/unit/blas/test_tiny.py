@@ -1,4 +1,4 @@
-"""Tiny products: which they are, and their program.
+"""Tiny products: which products are tiny, and their program.
 
 tests/simulated_gpu/test_tiny.py runs it; what only a GPU can show (its time) is in tests/gpu.
 """

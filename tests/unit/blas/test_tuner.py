@@ -1,4 +1,4 @@
-"""How the tuner chooses, on a bench whose algorithms have set times."""
+"""How the tuner chooses, on a fake bench whose algorithms have fixed times."""
 
 import math
 import time
@@ -94,7 +94,7 @@ def tuned(monkeypatch, bench, **options):
     return result
 
 
-def test_the_walk_goes_from_the_best_proposal_to_better_neighbours(monkeypatch):
+def test_the_search_goes_from_the_best_proposal_to_better_neighbours(monkeypatch):
     table = {(0, CUBLAS, None): 100.0} | {algorithm(n): 60.0 + 5 * abs(n - 9) for n in range(20)}
     result = tuned(monkeypatch, FakeBench(table, proposed=[algorithm(3)]))
     assert result["choice"] == algorithm(9)
@@ -104,27 +104,27 @@ def test_the_walk_goes_from_the_best_proposal_to_better_neighbours(monkeypatch):
     assert times == sorted(times)
 
 
-def test_a_slow_first_run_does_not_drop_a_way(monkeypatch):
+def test_a_slow_first_run_does_not_drop_an_algorithm(monkeypatch):
     # A kernel is loaded at its first launch, which takes milliseconds.
     table = {(0, CUBLAS, None): 400.0, algorithm(1): 300.0}
     bench = FakeBench(table, proposed=[algorithm(1)], load_seconds=5e-3)
     assert tuned(monkeypatch, bench)["choice"] == algorithm(1)
 
 
-def test_a_way_out_of_the_question_is_not_measured(monkeypatch):
+def test_an_algorithm_that_is_far_too_slow_is_not_measured(monkeypatch):
     table = {(0, CUBLAS, None): 400.0, algorithm(1): 900.0, algorithm(5): 390.0}
     bench = FakeBench(table, proposed=[algorithm(1), algorithm(5)])
     assert tuned(monkeypatch, bench)["choice"] == algorithm(5)
     assert algorithm(1) not in bench.measured
 
 
-def test_the_default_wins_what_is_nearly_a_tie(monkeypatch):
+def test_the_default_wins_a_near_tie(monkeypatch):
     table = {(0, CUBLAS, None): 100.0, algorithm(1): 99.5}
     result = tuned(monkeypatch, FakeBench(table, proposed=[algorithm(1)]))
     assert result["choice"] == (0, CUBLAS, None)
 
 
-def test_a_quick_way_with_other_numbers_is_not_believed(monkeypatch):
+def test_a_fast_algorithm_with_wrong_results_is_rejected(monkeypatch):
     table = {(0, CUBLAS, None): 100.0, algorithm(1): 10.0, algorithm(2): 50.0}
     bench = FakeBench(table, proposed=[algorithm(1), algorithm(2)], wrong=[algorithm(1)])
     assert tuned(monkeypatch, bench)["choice"] == algorithm(2)
@@ -132,14 +132,14 @@ def test_a_quick_way_with_other_numbers_is_not_believed(monkeypatch):
     assert tuned(monkeypatch, bench, is_checked=False)["choice"] == algorithm(1)
 
 
-def test_an_exhaustive_search_finds_what_nothing_leads_to(monkeypatch):
+def test_an_exhaustive_search_finds_an_algorithm_that_no_proposal_leads_to(monkeypatch):
     table = {(0, CUBLAS, None): 100.0, algorithm(1): 90.0, algorithm(50): 20.0}
     assert tuned(monkeypatch, FakeBench(table, proposed=[algorithm(1)]))["choice"] == algorithm(1)
     bench = FakeBench(table, proposed=[algorithm(1)])
     assert tuned(monkeypatch, bench, is_exhaustive=True)["choice"] == algorithm(50)
 
 
-def test_our_own_kernels_are_among_the_ways(monkeypatch):
+def test_our_own_kernels_are_among_the_algorithms(monkeypatch):
     own = (0, OWN, None)
     table = {(0, CUBLAS, None): 100.0, algorithm(1): 60.0, own: 30.0}
     assert tuned(monkeypatch, FakeBench(table, proposed=[algorithm(1)]))["choice"] == own

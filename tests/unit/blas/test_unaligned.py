@@ -1,4 +1,4 @@
-"""Odd products by the kernel that takes them as they are: which they are, and its program."""
+"""The kernel for unaligned products, which makes no copies: its products and its program."""
 
 import itertools
 
@@ -11,7 +11,7 @@ from tests.support.nvrtc_library import needs_nvrtc
 
 FLOAT16, BFLOAT16, FLOAT32 = 9, 10, 11
 LAYOUTS = list(itertools.product((False, True), repeat=2))
-# How many clusters of a size run at once.
+# Cluster size -> how many clusters of that size run at once.
 ROOM = {1: 132, 2: 66, 3: 39, 4: 30, 5: 22, 6: 16, 7: 15, 8: 15}
 
 
@@ -32,15 +32,15 @@ def test_middle_sizes_are_cut_until_one_wave_of_clusters_fills_the_device():
     [
         (FLOAT32, (4095, 4097, 4099)),  # many waves
         (FLOAT32, (1025, 1023, 1027)),  # 72 tiles: more than 66 pairs, and half of 132 blocks
-        (FLOAT32, (129, 1023, 4097)),  # nearly half of the tiles is empty
-        (FLOAT32, (333, 401, 129)),  # over before it is read
+        (FLOAT32, (129, 1023, 4097)),  # nearly half of the tile area is empty
+        (FLOAT32, (333, 401, 129)),  # too few terms
         (BFLOAT16, (1023, 1023, 1027)),  # a copy is cheaper
         (BFLOAT16, (129, 129, 1555)),
         (FLOAT32, (1 << 40, 1 << 40, 1 << 40)),
         (FLOAT32, (777, 333, 1555, 1 << 40)),
     ],
 )
-def test_other_products_are_left_to_others(dtype, sizes):
+def test_other_products_are_left_to_other_backends(dtype, sizes):
     assert split_of(dtype, *sizes) == 0
 
 

@@ -1,5 +1,5 @@
-"""libgputensor_program.so under sanitizers, with a driver that runs nothing: hostile files, refused
-calls of the driver, threads. What programs compute is tested on a simulated GPU."""
+"""libgputensor_program.so under sanitizers, with a driver that executes no work: hostile files,
+refused driver calls, threads. The results of programs are tested on a simulated GPU."""
 
 import os
 import shutil
@@ -14,12 +14,12 @@ from tests.support.programs import ahead_models
 from tests.support.simulated_gpu import ROOT
 
 COMPILER = shutil.which("g++")
-# Changed files of each program; those of "control", the smallest, are eight times as many.
+# Changed files of each program; "control", the smallest, has eight times as many.
 FILES = int(os.environ.get("HOSTILE_FILES", "100"))
 SEED = int.from_bytes(os.urandom(4), "little")
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.xdist_group("c_library"),  # which is built once for each sanitizer
+    pytest.mark.xdist_group("c_library"),  # built once for each sanitizer
     pytest.mark.timeout(600),
     pytest.mark.skipif(COMPILER is None, reason="needs g++ on the path"),
 ]
@@ -65,7 +65,7 @@ def under_tsan(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """Return a function that saves a model for a GPU that is not there, its kernels made up."""
+    """Return a function that saves a model for a GPU that is not there, with made-up kernels."""
     folder, patch = tmp_path_factory.mktemp("programs"), pytest.MonkeyPatch()
     patch.setattr(images, "image_of", lambda program, target: b"\x7fELF" + b"x" * 60)
 
@@ -111,11 +111,11 @@ MODELS = {"control": control, **{name: model(name) for name in ("loops", "networ
 @pytest.mark.parametrize("name", MODELS)
 def test_hostile_files_are_refused_or_harmless(name, saved, under_asan, tmp_path):
     count = 8 * FILES if name == "control" else FILES
-    # The hashes of changed files are mended, but for those of what streams hold.
+    # The hashes of changed files are corrected, except those of the contents of streams.
     for compress, files in (False, count), (True, count // 4):
         path = saved(name, compress)
-        told = under_asan.run("fuzz", path, tmp_path / "changed.gtp", files, SEED)
-        assert f"{files} files: " in told
+        output = under_asan.run("fuzz", path, tmp_path / "changed.gtp", files, SEED)
+        assert f"{files} files: " in output
 
 
 @pytest.mark.parametrize("name", MODELS)

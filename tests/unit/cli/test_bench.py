@@ -1,4 +1,4 @@
-"""``gputensor bench``: times of functions and calls, and what is wrong with options."""
+"""``gputensor bench``: times of functions and calls, and errors of options."""
 
 import json
 
@@ -18,14 +18,14 @@ def file(tmp_path):
     return path
 
 
-def told(capsys, *words):
+def printed(capsys, *words):
     assert main(["bench", "--device=host", "--min_time=1ms", *words]) == 0
     return capsys.readouterr().out
 
 
 def test_times_are_of_runs_and_calls(file, capsys):
     words = f"--module={file}", "--function=norms", "--input=4x64xf32=1", "--json"
-    found = json.loads(told(capsys, *words, "--per-call", "--repetitions=3", "--warmup=0"))
+    found = json.loads(printed(capsys, *words, "--per-call", "--repetitions=3", "--warmup=0"))
     assert found["function"] == "norms" and found["device"] == "host" and found["threads"] == 1
     assert found["runs"] % 3 == 0 and found["least"] <= found["median"] <= found["most"]
     assert 0 < found["host"] and found["graph"].startswith("none: a host device")
@@ -40,9 +40,9 @@ def test_times_are_of_runs_and_calls(file, capsys):
 
 
 def test_inputs_are_zeros_where_none_are_given(file, capsys):
-    text = told(capsys, f"--module={file}", "--function=norms", "--concurrency=2")
+    text = printed(capsys, f"--module={file}", "--function=norms", "--concurrency=2")
     assert "@norms on host: " in text and "of 2 threads" in text
-    text = told(capsys, f"--module={file}", "--function=count", "--mode=stream", "--per_call")
+    text = printed(capsys, f"--module={file}", "--function=count", "--mode=stream", "--per_call")
     assert "of the copy rate  call" in text and "bench_model.py:" in text
 
 

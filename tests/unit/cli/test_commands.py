@@ -194,17 +194,17 @@ def test_a_trace_may_have_any_name_that_a_file_can_have(small_trace):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "part"),
     [
         (["--shapes", "x" * 5000], "; expected an existing file"),
         (["--shapes", __file__, "--seconds", "nan"], "--seconds: got nan; expected"),
         (["--shapes", __file__, "--output", os.sep], "; expected a file in a writable folder"),
     ],
 )
-def test_what_cannot_be_tuned_is_one_line_and_exit_code_2(words, told, capsys):
+def test_what_cannot_be_tuned_is_one_line_and_exit_code_2(words, part, capsys):
     assert main(["blas", "tune", *words]) == 2
     errors = capsys.readouterr().err
-    assert errors.count("\n") == 1 and told in errors
+    assert errors.count("\n") == 1 and part in errors
 
 
 def test_capacity_has_no_meaning_on_a_gpu(small_trace):
@@ -252,10 +252,10 @@ def test_hyphens_and_underscores_are_alike_and_flag_files_are_read(tmp_path):
 
 def test_flag_file_that_is_missing_or_names_itself_is_one_line(tmp_path, capsys):
     (tmp_path / "flags").write_text(f"--flagfile={tmp_path}/flags\n" * 2)
-    for path, told in (("none", "No such file"), ("flags", "at most 64 files"), ("", "directory")):
+    for path, part in (("none", "No such file"), ("flags", "at most 64 files"), ("", "directory")):
         assert main(["devices", f"--flagfile={tmp_path}/{path}"]) == 2
         errors = capsys.readouterr().err
-        assert errors.startswith("gputensor: --flagfile: got ") and told in errors
+        assert errors.startswith("gputensor: --flagfile: got ") and part in errors
         assert errors.count("\n") == 1
 
 

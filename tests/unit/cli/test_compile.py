@@ -1,4 +1,4 @@
-"""``gputensor compile``: each kind of model, and what is wrong with options, in one line."""
+"""``gputensor compile``: each kind of model, and errors of options, in one line."""
 
 import json
 import re
@@ -29,7 +29,7 @@ def scaled(rows, *, weights):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch, rng):
-    """A folder with a model and a module, which is the current one."""
+    """The working directory of the test, with a model and a module."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GPUTENSOR_DEVICE", "host")
     (tmp_path / "models_of_a_test.py").write_text(PYTHON)
@@ -138,7 +138,7 @@ def test_listed_sizes(folder, capsys):
 
 
 def test_quantized_weights_with_a_report(folder, capsys, rng):
-    """Of a model whose inputs are float16, checked on inputs that are not."""
+    """The model has float16 inputs and is checked on inputs of another dtype."""
     value, kind = helper.make_tensor_value_info, onnx.TensorProto.FLOAT
     nodes = [helper.make_node("MatMul", ["x", "a"], ["y"]), helper.make_node("Relu", ["y"], ["z"])]
     nodes.append(helper.make_node("MatMul", ["z", "b"], ["w"]))
@@ -167,7 +167,7 @@ def test_quantized_weights_with_a_report(folder, capsys, rng):
     assert "@two: a: scheme int4:32, shape (64, 64)" in lines and "@two: result[0]: rel" in lines
 
 
-def test_weights_go_where_they_are_told_to(folder, capsys):
+def test_weights_are_written_to_the_given_file(folder, capsys):
     made(capsys, "m.onnx", "-o", "m.gtp", "--weights=apart")
     made(capsys, "m.onnx", "-o", "n.gtp", "--weights=others.safetensors")
     assert {path.name for path in folder.glob("*.safetensors")} == {

@@ -11,12 +11,12 @@ import pytest
 from gputensor.cli.main import main
 from tests.project.test_docs import ROOT, code_blocks
 
-# The pages, and the commands whose options each of them lists.
+# Page -> the commands whose options it lists.
 PAGES = {"programs": ("run", "bench", "inspect"), "onnx": ("compile",)}
 EXAMPLES = sorted(
     f"examples/{path.stem}"
     for path in (ROOT / "docs" / "examples").glob("*.md")
-    if "```console" in path.read_text()  # tests/importers/test_server.py asks what its page asks
+    if "```console" in path.read_text()  # tests/importers/test_server.py runs its requests
 )
 
 
@@ -25,7 +25,7 @@ def document(page):
 
 
 def commands(page):
-    """(line, lines that it prints) of each command of a page."""
+    """(line, printed lines) of each command of a page."""
     found = []
     for language, block in code_blocks(document(page)):
         if language == "console":
@@ -39,7 +39,7 @@ def commands(page):
 
 
 def python(path, *words):
-    """What a process with the library prints; it must not warn."""
+    """The output of a process that imports the library; it must not warn."""
     environment = {**os.environ, "GPUTENSOR_DEVICE": "host", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, "-W", "error", *words],
@@ -58,7 +58,7 @@ def made(page, path):
 
 
 def run(line, path, capsys):
-    """What a line of a page prints: a command of the library, or a program of examples/."""
+    """The output of a line of a page: a command of the library, or a program of examples/."""
     name, *words = shlex.split(line, comments=True)
     if name == "python":
         return python(path, str(ROOT / words[0]), *words[1:])

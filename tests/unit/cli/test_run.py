@@ -27,7 +27,7 @@ def here(tmp_path, monkeypatch):
 
 @pytest.fixture
 def programs(here, rng):
-    """mlp.gtp, counter.gtp and two.gtp; the reference of the first."""
+    """Write mlp.gtp, counter.gtp and two.gtp; return the reference of the first."""
     data, reference = mlp(rng)
     file.write(data, "mlp.gtp")
     file.write(counter(), "counter.gtp")
@@ -95,7 +95,7 @@ def test_one_of_several_functions_is_chosen(programs, run):
         assert errors.endswith("; expected one of double, triple\n")
 
 
-def test_outputs_go_where_they_are_sent(programs, run):
+def test_outputs_are_written_to_the_given_places(programs, run):
     words = ("run", "--module=counter.gtp", "--input=8xf32=1")
     assert run(*words, "--output=@a.npy", "--output=")[:2] == (0, "EXEC @step\n")
     assert run(*words, "--output=+a.npy", "--output=@b.bin")[0] == 0
@@ -157,7 +157,7 @@ def test_values_come_from_a_list_and_options_from_a_file(programs, run, here):
     )
 
 
-def test_weights_apart_may_be_elsewhere(run, here, rng):
+def test_separate_weights_may_be_in_another_folder(run, here, rng):
     data, _ = mlp(rng)
     file.write(data, "p.gtp", weights="w.safetensors")
     (here / "far").mkdir()
@@ -181,7 +181,7 @@ def test_a_checked_run_stops_at_the_first_nan(programs, run):
 
 @pytest.mark.parametrize("is_asked", [False, True])
 def test_a_file_is_rebuilt_on_request(programs, run, is_asked, monkeypatch):
-    """Of a program without launches nothing is left aside, so what is passed on is looked at."""
+    """A program without launches has nothing to rebuild: the test checks the passed option."""
     found, load = [], program_module.load_program
 
     def seen(*args, **kwargs):
@@ -203,7 +203,7 @@ def test_statistics_go_to_the_other_stream(programs, run):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "wanted"),
     [
         ((), "--module: got None; expected a .gtp file"),
         (("--module=none.gtp",), "none.gtp: cannot be opened: No such file"),
@@ -235,10 +235,10 @@ def test_statistics_go_to_the_other_stream(programs, run):
         (("--flagfile=none",), "--flagfile: got 'none'; expected a file of options"),
     ],
 )
-def test_fault_is_one_line_and_exit_code_2(programs, run, words, told):
+def test_fault_is_one_line_and_exit_code_2(programs, run, words, wanted):
     code, output, errors = run("run", *words)
     assert (code, output) == (2, "")
-    assert errors.startswith("gputensor: ") and errors.count("\n") == 1 and told in errors
+    assert errors.startswith("gputensor: ") and errors.count("\n") == 1 and wanted in errors
 
 
 def test_device_that_is_missing_is_one_line_and_exit_code_1(programs, run):
@@ -248,7 +248,7 @@ def test_device_that_is_missing_is_one_line_and_exit_code_1(programs, run):
         assert f"there is no CUDA device {uri[7:]}: " in errors
 
 
-def test_bad_options_exit_with_2(run):
+def test_bad_options_exit_with_code_2(run):
     for words in (("--equality_mode=nearly",), ("--outpu=-",), ("--expected_rtol=x",), ("file",)):
         code, _, errors = run("run", "--module=x", *words)
         assert code == 2 and "usage: gputensor" in errors

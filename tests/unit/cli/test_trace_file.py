@@ -1,4 +1,4 @@
-"""Trace files are believed only after every check, and each fault is one line that names it."""
+"""Trace files are accepted only after every check, and each fault is named in one line."""
 
 import io
 import os
@@ -113,7 +113,7 @@ def test_id_may_be_used_again_after_its_free():
         (dict(id=(5, 9, 7)), ["event 2", "allocation 7", "not live"]),
     ],
 )
-def test_event_that_cannot_have_happened_is_named(save, changed, words):
+def test_impossible_event_is_named(save, changed, words):
     assert_refused(save(**arrays(**changed)), *words)
 
 
@@ -179,7 +179,7 @@ def test_missing_file_and_directory_are_named(tmp_path):
     assert_refused(tmp_path, "directory")
 
 
-def test_what_is_no_file_is_refused_unopened(tmp_path):
+def test_a_path_that_is_not_a_regular_file_is_refused_unopened(tmp_path):
     """A pipe would wait for a writer; /dev/zero has no end."""
     os.mkfifo(tmp_path / "pipe.npz")
     assert_refused(tmp_path / "pipe.npz", "not a regular file")
@@ -187,7 +187,7 @@ def test_what_is_no_file_is_refused_unopened(tmp_path):
 
 
 def npy(dtype, shape, data=b""):
-    """The bytes of a .npy file whose header says what it likes."""
+    """The bytes of a .npy file with an arbitrary header."""
     header = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}"
     text = header.ljust(117) + "\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode() + data
@@ -272,7 +272,7 @@ def test_changed_bytes_are_refused_or_make_another_whole_trace(tmp_path_factory,
         max_size=12,
     )
 )
-def test_trace_is_accepted_exactly_when_its_events_can_have_happened(events):
+def test_trace_is_accepted_exactly_when_its_events_are_possible(events):
     live, peak, possible = {}, 0, True
     for op, name, size in events:
         if (op > 0) == (name in live) or (op < 0 and live[name] != size):

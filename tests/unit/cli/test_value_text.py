@@ -16,7 +16,7 @@ def read(text, dtype="float32", shape=()):
 
 
 def same(found, expected):
-    """The same dtype, shape and bits, except that all NaNs are one."""
+    """The same dtype, shape and bits, except that all NaNs are equal."""
     assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
     if expected.dtype.kind in "fcV":
         with np.errstate(invalid="ignore"):  # signalling NaNs
@@ -52,7 +52,7 @@ def test_text_is_read(text, dtype, expected):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "wanted"),
     [
         ("", "got ''; expected a number"),
         ("much", "got 'much'; expected a number"),
@@ -77,11 +77,11 @@ def test_text_is_read(text, dtype, expected):
         ("2xf32=" + "9" * 500, "elements of f32, which '999"),
     ],
 )
-def test_fault_is_one_line_that_says_what_is_expected(text, told):
+def test_fault_is_one_line_that_says_what_is_expected(text, wanted):
     with pytest.raises(InputError) as caught:
         read(text, "float32", (2,))
     message = str(caught.value)
-    assert message.startswith("--input: got ") and told in message
+    assert message.startswith("--input: got ") and wanted in message
     assert "\n" not in message and len(message) < 300
 
 
@@ -181,7 +181,7 @@ def test_list_file_has_one_value_a_line(tmp_path):
         Reader("--input").texts([f"@{tmp_path}/l.txt"])
 
 
-def test_extent_that_may_vary_takes_what_is_in_its_range():
+def test_dynamic_extent_takes_sizes_in_its_range():
     want = (range(2, 9, 2), 3)
     assert read("4x3xf32=1", "float32", want).shape == (4, 3)
     with pytest.raises(InputError, match="5x3xf32; expected .x3xf32"):
@@ -189,7 +189,7 @@ def test_extent_that_may_vary_takes_what_is_in_its_range():
 
 
 @pytest.mark.parametrize("text", ["x", "@", "@a", "@a.txt", "+", "a.npy", "@a.npz"])
-def test_output_that_is_none_is_refused(text):
+def test_malformed_output_is_refused(text):
     with pytest.raises(InputError, match="--output: got '.*'; expected an empty text, -, or"):
         Writer(1).check(text)
 

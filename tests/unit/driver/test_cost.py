@@ -1,4 +1,4 @@
-"""The cost model: each call charges what it cost on a GPU, by size where size matters."""
+"""The cost model: each call charges the time measured on a GPU, by size where size matters."""
 
 import pytest
 

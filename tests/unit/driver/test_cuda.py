@@ -94,7 +94,7 @@ def test_two_devices_are_peers(library, has_access):
 
 
 def test_pages_of_a_device_are_opened_to_its_peers(library):
-    """Those mapped before the first copy and those mapped after it; a refusal keeps the page."""
+    """Pages mapped before the first copy and after it; if the driver refuses, the page stays."""
     code = """
 import os
 from tests.support.driver_calls import Calls
@@ -234,7 +234,7 @@ for context in (12345, None):
     assert ask(library, code).split() == ["True", "True"]
 
 
-def test_importing_the_driver_touches_no_cuda():
+def test_importing_the_driver_loads_no_cuda():
     code = "import gputensor._driver.registry, gputensor._driver.cuda; print('fine')"
     assert run("/nowhere", "-c", code).stdout.strip() == "fine"
 
@@ -286,7 +286,7 @@ def test_calls_on_cuda_are_counted_only_when_observed(library):
 
 
 @pytest.mark.parametrize("refused", [0, 801])
-def test_the_drivers_pool_is_told_once_to_keep_what_is_freed(library, refused):
+def test_the_drivers_pool_is_set_once_to_keep_freed_memory(library, refused):
     code = """
 import ctypes, os
 from tests.support.driver_calls import Calls
@@ -304,7 +304,7 @@ print(calls.async_free(ptr, 0), calls.async_trim(0))
 
 
 @pytest.mark.parametrize("observed", ["0", "1"], ids=["plain", "observed"])
-def test_a_forked_process_is_told_that_cuda_cannot_be_used(library, observed):
+def test_a_forked_process_gets_an_error_that_cuda_cannot_be_used(library, observed):
     code = """
 import os, sys
 import gputensor as gt

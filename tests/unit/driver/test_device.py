@@ -71,7 +71,7 @@ UUIDS = ("GPU-9e8d35e3-a134-0fdd-0e01-23811fdbd293", "GPU-472ea263-58d7-410d-cc8
 
 
 class FakeNvml(types.ModuleType):
-    """The part of nvidia-ml-py that is asked, and how often it was shut down."""
+    """The part of nvidia-ml-py that the library calls; counts its shutdowns."""
 
     class NVMLError(Exception):
         pass
@@ -130,7 +130,7 @@ class FakeNvml(types.ModuleType):
         (2, "GPU-472e,GPU-1", 1),
     ],
 )
-def test_nvml_check_asks_nvml(monkeypatch, count, visible, expected):
+def test_nvml_check_uses_nvml(monkeypatch, count, visible, expected):
     library = FakeNvml(count)
     monkeypatch.setitem(sys.modules, "pynvml", library)
     monkeypatch.setenv("GPUTENSOR_NVML_BASED_CUDA_CHECK", "1")
@@ -155,7 +155,7 @@ READINGS = {
 
 
 @pytest.mark.parametrize("name", READINGS)
-def test_readings_ask_nvml_for_the_device_of_cuda(monkeypatch, name):
+def test_readings_use_the_nvml_handle_of_the_cuda_device(monkeypatch, name):
     library = FakeNvml(2)
     monkeypatch.setitem(sys.modules, "pynvml", library)
     monkeypatch.setattr(nvml, "device_info", lambda ordinal: {"pci": f"0000:0{ordinal}:00.0"})
@@ -202,7 +202,7 @@ def test_visible_uuids_stop_at_the_first_that_is_not_one_device():
     assert visible_ordinals("3,1,4,0", uuids) == [3, 1]
 
 
-def test_nvml_check_without_its_package_warns_and_asks_cuda(monkeypatch):
+def test_nvml_check_without_its_package_warns_and_uses_cuda(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynvml", None)
     monkeypatch.setenv("GPUTENSOR_NVML_BASED_CUDA_CHECK", "1")
     with pytest.warns(RuntimeWarning, match="needs the package nvidia-ml-py"):

@@ -1,4 +1,4 @@
-"""Misspelt variables of the environment are said once, and stop nothing."""
+"""Misspelt environment variables are reported once, and never as an error."""
 
 import os
 import re
@@ -29,7 +29,7 @@ def run(*options, program=PROGRAM, **variables):
 
 
 @pytest.mark.parametrize("options", [(), ("-W", "error")])
-def test_unknown_variable_is_said_once_with_the_nearest_name(options):
+def test_unknown_variable_is_reported_once_with_the_nearest_name(options):
     out, said = run(*options, GPUTENSOR_NO_MEMORY_CACHNG="1", GPUTENSOR_ALOC_CONF="x")
     assert out == "True"
     assert said.count("GPUTENSOR_NO_MEMORY_CACHNG: unknown variable") == 1
@@ -39,16 +39,16 @@ def test_unknown_variable_is_said_once_with_the_nearest_name(options):
 
 
 @pytest.mark.parametrize(
-    ("text", "is_caching", "is_said"),
+    ("text", "is_caching", "is_reported"),
     [("1", False, False), ("0", True, False), ("", True, False), ("yes", True, True),
      ("TRUE", True, True), (" 1", True, True)],
 )  # fmt: skip
-def test_switch_is_0_or_1_and_anything_else_is_said_once(text, is_caching, is_said):
+def test_switch_is_0_or_1_and_anything_else_is_reported_once(text, is_caching, is_reported):
     out, said = run(GPUTENSOR_NO_MEMORY_CACHING=text)
     assert out == str(is_caching)
     expected = f"GPUTENSOR_NO_MEMORY_CACHING: got {text!r}; expected 0 or 1"
-    assert said.count(expected) == int(is_said)
-    assert bool(said) == is_said
+    assert said.count(expected) == int(is_reported)
+    assert bool(said) == is_reported
 
 
 def test_switch_that_is_set_after_the_import_is_checked_as_well():

@@ -1,7 +1,7 @@
-"""What a forked child sees and does, and that its parent notices nothing of it.
+"""What a forked child sees and does, and that it does not affect its parent.
 
-Each case is a program of its own: a test process has threads and state that a fork takes along.
-In it, `child(function)` forks, runs the function in the child and gives how that ended.
+Each case is a program of its own, because a test process has threads and state that a fork copies.
+In it, `child(function)` forks, runs the function in the child and asserts that it succeeds.
 """
 
 import os
@@ -279,7 +279,7 @@ def test_child_of_a_child():
     """)
 
 
-def test_device_closed_in_the_child_says_nothing_of_the_fork():
+def test_errors_of_a_device_closed_in_the_child_do_not_mention_the_fork():
     run("""
         old = registry.open_host(capacity=1 << 26)
         kept = gt.ones(3, device=old)
@@ -336,7 +336,7 @@ def test_memory_by_address_pools_and_pinned_memory_of_the_parent_are_not_the_chi
     """)
 
 
-# What threads of the parent do at the moment of the fork, without the GIL where that is possible.
+# What the parent's threads do at the moment of the fork, without the GIL where possible.
 BUSY = {
     "tensors": """
         def busy():

@@ -1,4 +1,4 @@
-"""A fork inside of a block that set something, and settings of one device: what the child has."""
+"""A fork inside of a `with` block, and per-device settings: which settings the child has."""
 
 from tests.unit.driver.test_fork import run
 

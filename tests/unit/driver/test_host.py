@@ -1,4 +1,4 @@
-"""The embedded host device: what is its own beyond the table's contract."""
+"""The embedded host device: its behaviour beyond the contract of the table."""
 
 import os
 import signal
@@ -205,7 +205,7 @@ def test_sizes_are_read_in_powers_of_1024(text, nbytes):
     "text",
     ["", "G", "-1", "1.5G", "4GG", "4 X", "0x10", "1\N{KELVIN SIGN}", "9" * 5000, "9" * 20, "17T"],
 )
-def test_what_is_not_a_size_is_refused_with_the_name_of_the_setting(monkeypatch, text):
+def test_a_malformed_size_is_refused_with_the_name_of_the_setting(monkeypatch, text):
     monkeypatch.setenv("GPUTENSOR_HOST_MEMORY", text)
     with pytest.raises(ValueError, match="GPUTENSOR_HOST_MEMORY: got .*; expected"):
         settings.host_capacity()
@@ -231,7 +231,7 @@ def test_overlapping_ranges_copy_as_if_through_a_buffer(open_calls):
     np.testing.assert_array_equal(calls.download(ptr, np.empty_like(data)), expected)
 
 
-def test_misuse_of_the_python_face_is_an_error_that_names_it():
+def test_misuse_from_python_is_an_error_that_names_it():
     with pytest.raises(
         ValueError,
         match="k: got -1; expected the number of a call, counted from 1, or 0 to turn",

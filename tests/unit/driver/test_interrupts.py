@@ -1,7 +1,7 @@
 """A signal handler that raises anywhere around a `with` statement leaves no setting switched on.
 
-Each program runs thousands of blocks while a timer raises in the middle of it. What the library
-sets for a thread or the process is then as it was before.
+Each program runs thousands of blocks while a timer raises in the middle of them. Afterwards every
+setting of the thread and the process must be as before.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ class Interrupted(BaseException):
 
 @contextlib.contextmanager
 def interruptions(rng):
-    """Arm a timer that raises once, after a random time; the program arms it again."""
+    """Yield a function that arms a timer, which raises once after a random time."""
 
     def handler(number, frame):
         raise Interrupted
@@ -123,7 +123,7 @@ def capture():
 
 
 def state():
-    """All that the programs change."""
+    """All settings that the programs change."""
     stats = memory.memory_stats(DEVICE)
     return {
         "ordering": gt.streams.ordering_mode(),
@@ -140,7 +140,7 @@ def state():
     }
 
 
-# A handler may raise inside of a finalizer of the standard library, which says so and goes on.
+# A handler may raise inside a finalizer; the interpreter then reports the error and goes on.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
     "program",
@@ -164,7 +164,7 @@ def test_interrupted_blocks_leave_the_settings_as_they_were(program):
                 trials += 1
                 try:
                     arm()
-                    for _ in range(5000):  # a finalizer may have swallowed it
+                    for _ in range(5000):  # the interruption may have been lost in a finalizer
                         program()
                 except Interrupted:
                     raised += 1
@@ -184,7 +184,7 @@ def block(make, argument):
 
 
 def places_that_leave_it_on(make, argument, is_on, leave):
-    """At which instructions of `block` an exception leaves what it entered."""
+    """Return (the instructions of `block` where an exception leaves it on, their total number)."""
     code, places = block.__code__, []
     for place in itertools.count():
         at = itertools.count()
@@ -255,7 +255,7 @@ def lock_places():
     return places_that_leave_it_on([lock].__getitem__, 0, lock.locked, lock.release)
 
 
-def test_exception_at_any_instruction_leaves_no_more_than_one_around_a_lock_on_a_device(other):
+def test_a_device_block_is_left_on_only_where_a_lock_is(other):
     with gt.Device(DEVICE):
         before = gt.current_device()
         found = places_that_leave_it_on(
@@ -265,7 +265,7 @@ def test_exception_at_any_instruction_leaves_no_more_than_one_around_a_lock_on_a
 
 
 @pytest.mark.parametrize("name", list(traced_cases()))
-def test_exception_at_any_instruction_leaves_no_more_than_one_around_a_lock(name):
+def test_a_setting_is_left_on_only_where_a_lock_is(name):
     case = traced_cases()[name]
     with gt.Device(DEVICE):
         assert places_that_leave_it_on(*case) == lock_places()
@@ -273,7 +273,7 @@ def test_exception_at_any_instruction_leaves_no_more_than_one_around_a_lock(name
 
 
 def test_settings_made_by_plain_calls_stay():
-    """Also when the object of the call is dropped later."""
+    """They stay after the object that the call returned is dropped."""
     kept = gt.ordering("manual")
     assert gt.streams.ordering_mode() == "manual"
     del kept

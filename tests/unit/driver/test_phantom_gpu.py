@@ -1,4 +1,4 @@
-"""A GPU that is not there: its facts, what it refuses, and that nothing of it stays."""
+"""A GPU that is not there: its facts, what it refuses, and that it leaves nothing behind."""
 
 import ctypes
 
@@ -32,7 +32,7 @@ def test_only_phantoms_are_closed():
         registry.close_phantom_gpu(-1)
 
 
-def test_work_that_nobody_keeps_is_refused():
+def test_a_launch_that_is_not_recorded_is_refused():
     device = registry.open_phantom_gpu(*FACTS)
     try:
         operand = CallOperand(1 << 50, "float32", (4,))
@@ -45,7 +45,7 @@ def test_work_that_nobody_keeps_is_refused():
 
 
 def test_numbers_can_be_used_again():
-    """Nothing that was known of a phantom holds for the next one of its number."""
+    """Facts of a phantom do not carry over to the next one with the same number."""
     seen = set()
     for _ in range(40):
         device = registry.open_phantom_gpu(*FACTS)

@@ -1,4 +1,4 @@
-"""The record of an open device: what a number keeps, and what the next device of it finds."""
+"""The record of an open device: what its number keeps, and what the next device with it finds."""
 
 import pytest
 

@@ -260,18 +260,18 @@ def whole(tmp_path, rng):
     return (tmp_path / "p.gtp").read_bytes()
 
 
-def assert_refused(tmp_path, raw, told):
+def assert_refused(tmp_path, raw, wanted):
     path = tmp_path / "strange.gtp"
     path.write_bytes(raw)
     with pytest.raises(ProgramFileError) as caught:
         file.read(path)
     message = str(caught.value)
     assert message.startswith(f"{path}: ") and "\n" not in message and len(message) < 600
-    assert re.search(told, message), message
+    assert re.search(wanted, message), message
 
 
 @pytest.mark.parametrize(
-    ("metadata", "told"),
+    ("metadata", "wanted"),
     [
         ({"format": "pt"}, "format: got 'pt'; expected 'gtp'"),
         ({"version": "2.0"}, r"version: got '2.0'; expected 1\.N"),
@@ -283,8 +283,8 @@ def assert_refused(tmp_path, raw, told):
         ({"program_nbytes": "100"}, "program: got other bytes; expected a zlib stream of 100"),
     ],
 )
-def test_metadata_that_is_not_ours_is_refused(tmp_path, whole, metadata, told):
-    assert_refused(tmp_path, put_together(whole, metadata=metadata), told)
+def test_metadata_that_is_not_ours_is_refused(tmp_path, whole, metadata, wanted):
+    assert_refused(tmp_path, put_together(whole, metadata=metadata), wanted)
 
 
 def test_file_without_a_program_is_refused(tmp_path):
@@ -314,7 +314,7 @@ def nested(levels):
 
 def test_program_with_a_fault_is_refused(tmp_path, whole):
     plain, _ = take_apart(whole)
-    for path, value, told in [
+    for path, value, wanted in [
         (("functions", "f", "values", 0, "nbytes"), 2**63, r"functions.f.values\[0\].nbytes: got"),
         (("functions", "f", "values", 0, "nbytes"), 63, "64, as its array"),
         (("functions", "f", "values", 0, "name"), "v", "a weight of the program"),
@@ -328,8 +328,8 @@ def test_program_with_a_fault_is_refused(tmp_path, whole):
         (("apart",), [], "apart: got .*expected one file"),
         (("functions",), [], "functions: got"),
     ]:  # fmt: skip
-        assert_refused(tmp_path, put_together(whole, changed(plain, *path, value=value)), told)
-    for text, told in [
+        assert_refused(tmp_path, put_together(whole, changed(plain, *path, value=value)), wanted)
+    for text, wanted in [
         (b"", "program: Expecting value"),
         (b"[]", "program"),
         (b"{", "program: "),
@@ -341,7 +341,7 @@ def test_program_with_a_fault_is_refused(tmp_path, whole):
         (b"[" * 10**6, "nested deeper than 128"),
         (b"[" + b"0," * 2**23 + b"0]", "more than 8388608 values"),
     ]:
-        assert_refused(tmp_path, put_together(whole, text), told)
+        assert_refused(tmp_path, put_together(whole, text), wanted)
 
 
 def test_missing_weight_is_named(tmp_path, whole):

@@ -33,7 +33,7 @@ def test_limit_of_nesting_is_exact(kind, levels):
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "wanted"),
     [
         (b"[" * 10**6, "nested deeper than 64"),
         (b'{"a":' * 10**6, "nested deeper than 64"),
@@ -54,13 +54,13 @@ def test_limit_of_nesting_is_exact(kind, levels):
         (b"[" + b"[]," * 10**7 + b"[]]", "got more than 10000000 values"),
     ],
 )
-def test_text_that_breaks_a_rule_is_one_short_line(data, told):
+def test_text_that_breaks_a_rule_is_one_short_line(data, wanted):
     start = time.process_time()
     with pytest.raises(ValueError) as caught:
         loads(data, 10**7)
     assert time.process_time() - start < 5
     message = str(caught.value)
-    assert told in message and "\n" not in message and len(message) < 200
+    assert wanted in message and "\n" not in message and len(message) < 200
 
 
 def test_what_is_shown_is_short():
