@@ -1,4 +1,4 @@
-"""The registry of calls, recorders, and what `check` says of programs that anybody wrote."""
+"""The registry of calls, recorders, and the answers of `check` for untrusted programs."""
 
 import importlib
 import itertools
@@ -91,7 +91,7 @@ GOOD = {
         [(F32, (2, 70)), ("uint8", (2, 2, 512)), (F32, (1, 20)), (F32, (20,))],
     ),
 }
-# What files may hold in the place of any value.
+# Values that a file may hold in place of any argument.
 JUNK = [None, True, -1, 17, 10**5000, 1e400, float("nan"), "", "add", "x" * 10**6, [], {}, [[]]]
 JUNK += [{"a": 1}, [1] * 10**5, [10**400], [2**61] * 16, [0], [-1], ["a"], (F32, (2, 3)), 2j]
 
@@ -118,7 +118,7 @@ def test_check_of_junk_raises_value_error_or_nothing(name):
 
 
 def paths(value, path=()):
-    """Where values stand in nested sequences."""
+    """The paths of all values in nested sequences."""
     yield path
     if isinstance(value, (list, tuple)):
         for index, part in enumerate(value):
@@ -314,7 +314,7 @@ class Keeper(Recorder):
         return np.ones(operand.shape, operand.dtype)
 
 
-def test_transfers_ask_the_recorder():
+def test_transfers_call_the_recorder():
     values = np.arange(6, dtype=np.int16).reshape(2, 3)
     with recording(Keeper()) as (device, recorder):
         x = gt.asarray(values, device=device)
@@ -327,7 +327,7 @@ def test_transfers_ask_the_recorder():
         assert np.array_equal(array, values) and not recorder.calls
 
 
-def test_what_a_recorder_raises_reaches_the_caller():
+def test_an_exception_of_a_recorder_reaches_the_caller():
     with recording() as (device, recorder):
         x = gt.empty(3, device=device)
         for use in (x.numpy, x.__bool__, lambda: x[0].item(), lambda: x.to_device("host")):
@@ -382,7 +382,7 @@ def test_shapes_of_operands_are_bounded():
         CallOperand(0, F32, (1, 2), (1,))
 
 
-def test_what_covers_memory_has_each_byte_once():
+def test_an_operand_that_covers_memory_has_each_byte_once():
     rng = random.Random()
     found = {True: 0, False: 0}
     for _ in range(3000):

@@ -1,8 +1,8 @@
-"""Every kernel compiles for every architecture that it is for, and for no older one.
+"""Every kernel compiles for each of its architectures and for no older one.
 
-NVRTC needs no GPU. A few variants of each kernel are compiled here; all of them by
-``make check-kernels`` (the marker ``sweep``). The host's side of the parameters is compiled with
-the extensions, which include the same headers.
+NVRTC needs no GPU. These tests compile a few variants of each kernel; ``make check-kernels`` (the
+marker ``sweep``) compiles all of them. The host side of the parameters is compiled with the
+extensions, which include the same headers.
 """
 
 import re
@@ -32,7 +32,7 @@ ARCHITECTURES = {
 
 
 def targets(program):
-    """The architectures that a program is for."""
+    """The architectures that a program supports."""
     if program.architecture:
         return [program.architecture]
     return [name for capability, name in ARCHITECTURES.items() if capability >= program.minimum]
@@ -44,7 +44,7 @@ def compile_for(program, target, *options):
 
 
 def faults(found, of, *options):
-    """What NVRTC says about programs that do not compile."""
+    """NVRTC's errors for the programs that do not compile."""
     for program in found:
         for target in of(program):
             try:
@@ -57,7 +57,7 @@ def faults(found, of, *options):
 @needs_nvrtc
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernel_compiles_for_each_architecture(name):
-    # Each of the few for two architectures, so that together they are for all.
+    # Each of the few compiles for two architectures, so together they cover all.
     turn = iter(range(1000))
 
     def some(program):
@@ -78,7 +78,7 @@ def test_every_variant_compiles_for_each_architecture(name):
 
 
 def needs():
-    """A program for each file and each need that its variants name."""
+    """One program for each file and each requirement that its variants name."""
     found = {}
     for name in KERNELS:
         for program in variants(name):
@@ -140,7 +140,7 @@ def test_every_file_of_kernel_text_belongs_to_a_variant():
 
 
 def test_kernels_that_start_early_wait_before_anything_else():
-    """A kernel that did not wait would let the next one run before those it should come after."""
+    """If a kernel did not wait, the next one could run before earlier kernels are done."""
     late = {"condition", "packing", "random"}
     for path in files(".cuh"):
         text = read_text(path)
@@ -150,7 +150,7 @@ def test_kernels_that_start_early_wait_before_anything_else():
             assert text.count("chain/early.cuh") == (Path(path).stem not in late), path
 
 
-def test_parameters_are_written_down_once_and_their_size_is_held():
+def test_parameters_are_declared_once_and_their_size_is_asserted():
     for path in files(".cuh"):
         assert not re.search(r"^struct \w*Parameters\b", read_text(path), re.M), path
     for path in files(".h"):

@@ -1,4 +1,4 @@
-"""The files of compiled kernels: whole or ignored, and never a reason to fail."""
+"""The files of compiled kernels: damaged ones are ignored, and a cache that fails never raises."""
 
 import importlib
 import sys

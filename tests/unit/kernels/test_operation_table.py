@@ -1,4 +1,4 @@
-"""The table of operations: a row has all of its parts, and what is made from it is complete."""
+"""The table of operations: complete rows, and complete functions, stubs and pages made from it."""
 
 import ast
 from pathlib import Path
@@ -21,12 +21,12 @@ from gputensor.tensor.functions import source
 
 ROOT = Path(__file__).resolve().parents[3]
 ROW = ("twice", 1, "same", {"if": "a + a"}, "np.abs", "2 * x.", "[1, 2] -> array([2, 4])")
-#: Functions made of those of the table.
+#: Functions composed of functions of the table.
 WITHOUT_A_ROW = {"amax", "amin", "count_nonzero", "std"}
 PARTS = ("name", "arity", "rule", "cuda", "host", "doc", "example")
 
 
-def test_whole_row_is_taken():
+def test_complete_row_is_accepted():
     row = operation(5, ROW)
     assert (row.code, row.public_name, row.kinds) == (5, "twice", {"int", "float"})
     assert operation(5, ("two twice", *ROW[1:])).public_name == "twice"
@@ -79,7 +79,7 @@ def test_functions_and_stub_are_those_of_the_table():
     stub = ast.parse(source.stub_source(ELEMENTWISE))
     assert [node.name for node in stub.body if isinstance(node, ast.FunctionDef)] == made
     path = ROOT / "gputensor/tensor/functions/elementwise_functions.pyi"
-    assert path.read_text() == source.stub_source(ELEMENTWISE), "build again: the stub is older"
+    assert path.read_text() == source.stub_source(ELEMENTWISE), "the stub is outdated: build again"
     for row in source.generated(ELEMENTWISE):
         doc = getattr(functions, row.public_name).__doc__
         assert source.docstring(row, RULES) in doc, f"build again: {row.public_name} is older"
@@ -88,7 +88,7 @@ def test_functions_and_stub_are_those_of_the_table():
     assert named == set(functions.__all__)
 
 
-def test_build_can_read_the_table_without_the_library():
+def test_build_reads_the_table_without_the_library():
     tree = ast.parse(Path(operations.__file__).read_text())
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom | ast.Import)]
     assert [node.module for node in imports] == ["typing"]

@@ -1,7 +1,7 @@
 """Special values of every operation: the CUDA text, compiled for the CPU, against the host device.
 
-Both are compared with NumPy through the host executor, and the complex functions with Python's
-cmath, which has tables of its own.
+The host executor computes with NumPy. The complex functions are also compared with Python's cmath,
+which has tables of its own.
 """
 
 import cmath
@@ -47,8 +47,8 @@ def text_program(rng, row, code, size):
     )
 
 
-# gelu loses digits by its formula (kernel_checks.py); lgamma near its zeros, each library its own;
-# shares of counts near 0 are lost beside those of the frequent ones.
+# gelu loses digits by its formula (kernel_checks.py); lgamma loses them near its zeros, in each
+# library differently; shares of counts near 0 vanish beside those of frequent values.
 LOSING = ("gelu", "gelu_tanh", "lgamma", "poisson_quantile")
 COMPARED = [pair for pair in cuda.operations() if pair[0].name not in LOSING]
 
@@ -67,7 +67,7 @@ def test_complex_functions_have_the_special_cases_of_c(rng, name):
         (row, code) for row, code in cuda.operations() if row.name == name and code == 14
     )
     kept, expected = [], []
-    for value in values[~np.isnan(values)].tolist():  # C leaves much open about NaN
+    for value in values[~np.isnan(values)].tolist():  # C leaves most results of NaN open
         try:
             result = getattr(cmath, name)(value)
         except (ValueError, OverflowError):  # cmath raises where C gives NaN, or an infinity

@@ -1,4 +1,4 @@
-"""Kernels that programs bring along: their text compiles, and wrong arguments are named."""
+"""Kernels written by users: their source compiles, and errors name wrong arguments."""
 
 import pytest
 

@@ -22,7 +22,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def allocate(device):
-    """Allocate on the device; what the test does not free is freed after it."""
+    """Allocate on the device; blocks that the test leaves are freed after it."""
     held = set()
 
     def take(nbytes):
@@ -103,7 +103,7 @@ def test_the_sums_over_a_snapshot_equal_the_statistics_at_every_moment(
     rng = random.Random()
     in_views = 0
     for turn in range(300):
-        if turn % 60 == 0:  # a comb, and a request that wants its teeth together
+        if turn % 60 == 0:  # a comb, and a request that needs all its gaps together
             teeth = [allocate(4 * MIB) for _ in range(8)]
             for ptr in teeth[::2]:
                 allocate.free(ptr)
@@ -143,7 +143,7 @@ def test_accumulated_statistics_count_from_their_reset(device, allocate):
     assert stats["allocation.all.freed"] == 2
 
 
-def test_empty_cache_gives_free_memory_back_and_keeps_what_is_used(device, allocate):
+def test_empty_cache_gives_free_memory_back_and_keeps_used_blocks(device, allocate):
     kept = allocate(5 * MIB)
     allocate.free(allocate(40 * MIB))
     memory.empty_cache(device)
@@ -179,7 +179,7 @@ def test_the_summary_is_a_table_with_the_amounts(device, allocate):
     assert "large" not in memory.memory_summary(device, abbreviated=True)
 
 
-def test_an_address_is_freed_once_and_only_if_it_is_one(device):
+def test_an_address_is_freed_once_and_only_if_it_is_allocated(device):
     ptr = memory.caching_allocator_alloc(4096, device)
     for wrong in (ptr + 512, ptr + 1, 512, 1 << 62):
         with pytest.raises(ValueError, match="^ptr: got 0x"):
@@ -211,14 +211,14 @@ def test_without_caching_each_request_is_a_call_of_the_driver(device):
 
 
 def caches(number):
-    """Whether what is freed stays with the process."""
+    """Whether freed memory stays reserved."""
     memory.empty_cache(number)
     held = memory.memory_reserved(number)
     memory.caching_allocator_delete(memory.caching_allocator_alloc(3 * MIB, number))
     return memory.memory_reserved(number) > held
 
 
-def test_caching_is_for_all_devices_where_none_is_named(device):
+def test_caching_is_switched_on_all_devices_if_none_is_named(device):
     other = registry.open_host(capacity=64 * MIB)
     opened = [other]
     try:
@@ -240,7 +240,7 @@ def test_caching_is_for_all_devices_where_none_is_named(device):
             registry.close_host(number)
 
 
-def test_an_out_of_memory_observer_is_told_before_the_error(device, allocate):
+def test_an_out_of_memory_observer_runs_before_the_error(device, allocate):
     calls = []
     memory.attach_out_of_memory_observer(lambda *amounts: calls.append(amounts))
     observer = calls.append
@@ -399,7 +399,7 @@ def test_processes_are_found_by_the_bus_of_the_device(monkeypatch):
     assert "nvidia-ml-py" in gpu_processes.list_processes(2)
 
 
-def test_the_c_library_has_the_symbols_that_foreign_callers_ask_for(device):
+def test_the_c_library_has_the_symbols_that_foreign_callers_use(device):
     library = ctypes.CDLL(memory.c_library())
     library.gputensor_malloc.restype = ctypes.c_void_p
     library.gputensor_malloc.argtypes = [ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p]

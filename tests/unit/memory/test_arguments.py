@@ -1,4 +1,4 @@
-"""Arguments of gt.memory: what is taken, and that a refusal names what came and what is allowed."""
+"""Arguments of gt.memory: what is accepted; errors name the value and the rule."""
 
 import os
 import pickle
@@ -21,7 +21,7 @@ def device():
     registry.close_host(number)
 
 
-def test_an_address_is_an_integer_and_that_of_an_allocation(device):
+def test_an_address_is_an_integer_and_belongs_to_an_allocation(device):
     ptr = memory.caching_allocator_alloc(4096, device)
     for wrong in (ptr + 512, 1 << 62, 1 << 80, -1, -ptr, True):
         for take in (memory.caching_allocator_delete, memory.where_allocated):
@@ -37,7 +37,7 @@ def test_an_address_is_an_integer_and_that_of_an_allocation(device):
     memory.caching_allocator_delete(ptr)
 
 
-def test_a_size_is_an_integer_and_what_no_address_holds_is_out_of_memory(device):
+def test_a_size_is_an_integer_and_one_beyond_the_address_space_is_out_of_memory(device):
     for wrong in (-1, 1.5, "4", True, None):
         with pytest.raises(ValueError, match="^size: got .*; expected an integer, 0 or more$"):
             memory.caching_allocator_alloc(wrong, device)
@@ -61,7 +61,7 @@ def test_an_observer_is_a_function_and_only_one_that_is_attached_can_be_detached
         memory.detach_out_of_memory_observer(print)
 
 
-def test_a_dump_that_cannot_be_written_names_the_file_that_was_asked_for(device, tmp_path):
+def test_a_dump_that_cannot_be_written_names_the_given_file(device, tmp_path):
     for path in (tmp_path / "none" / "dump.pickle", tmp_path):
         with pytest.raises(OSError, match=r"(No such file|directory)") as caught:
             memory.dump_snapshot(path, device)
@@ -69,7 +69,7 @@ def test_a_dump_that_cannot_be_written_names_the_file_that_was_asked_for(device,
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_dump_goes_to_what_a_link_names_and_the_link_stays(device, tmp_path):
+def test_a_dump_through_a_link_writes_its_target_and_keeps_the_link(device, tmp_path):
     (tmp_path / "folder").mkdir()
     for name in ("there.pickle", "new.pickle"):
         os.symlink(tmp_path / "folder" / name, tmp_path / name)

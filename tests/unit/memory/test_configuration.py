@@ -19,7 +19,7 @@ NO_LIMIT = (1 << 64) - 1
 
 @pytest.fixture
 def in_force(monkeypatch):
-    """Run-time settings that the test may change."""
+    """Let the test change the run-time settings; they are restored after it."""
     monkeypatch.setattr(settings, "_in_force", Settings())
     monkeypatch.setattr(settings, "_listeners", [])
 
@@ -164,7 +164,7 @@ def test_two_options_that_only_fit_together_may_come_in_any_order():
     assert parse("max_split_size_mb:11,large_segment_size_mb:11").max_split_size_mb == 11
 
 
-def test_change_adds_to_what_is_in_force(in_force):
+def test_change_adds_to_the_settings_in_force(in_force):
     settings.change("max_split_size_mb:64,roundup_power2_divisions:4")
     settings.change("page_reuse:False")
     now = settings.current()
@@ -175,7 +175,7 @@ def test_change_adds_to_what_is_in_force(in_force):
     assert now.text() == "max_split_size_mb:64,roundup_power2_divisions:4,page_reuse:False"
 
 
-def test_a_bad_change_changes_nothing_and_tells_nobody(in_force):
+def test_a_bad_change_changes_nothing_and_notifies_no_listener(in_force):
     heard = []
     settings.on_change(heard.append)
     before = settings.change("max_split_size_mb:64")

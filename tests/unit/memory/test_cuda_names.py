@@ -10,7 +10,7 @@ from gputensor import cuda
 from gputensor.cublas import gemm
 
 
-def test_a_pool_counts_what_it_gives(device):
+def test_a_pool_counts_its_allocations(device):
     with gt.Device(device):
         pool = cuda.MemoryPool()
         assert (pool.used_bytes(), pool.total_bytes(), pool.n_free_blocks()) == (0, 0, 0)
@@ -48,7 +48,7 @@ def test_tensors_come_from_the_pool_that_is_set(device):
         assert (x + y + z).sum().item() == 3000
 
 
-def test_what_is_no_pool_is_no_allocator():
+def test_an_allocator_that_is_not_a_pool_is_refused():
     for wrong in (len, 3, cuda.MemoryPool, cuda.MemoryPool().free_all_blocks):
         with pytest.raises(TypeError, match="allocator: got .*; expected the malloc of a Memory"):
             cuda.set_allocator(wrong)
@@ -68,7 +68,7 @@ def test_a_graph_launches_on_a_stream(device):
         assert cuda.get_current_stream() == gt.current_stream()
 
 
-def test_every_name_of_the_module_is_there():
+def test_every_name_of_the_module_exists():
     assert dir(cuda) == sorted(cuda.__all__)
     assert all(getattr(gt.cuda, name) is not None for name in dir(cuda))
 

@@ -1,4 +1,4 @@
-"""The memory history: interned stacks, the ring, and what record_memory_history switches."""
+"""The memory history: interned stacks, the ring, and the options of record_memory_history."""
 
 import ctypes
 import os
@@ -34,7 +34,7 @@ def walk(request):
 
 
 def address_space():
-    """The bytes of addresses that the process has mapped."""
+    """The bytes of address space that the process has mapped."""
     return int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
 
 
@@ -124,7 +124,7 @@ def test_cpp_functions_have_the_names_of_their_source():
     found = []
 
     @ctypes.CFUNCTYPE(None)
-    def out_of_memory():  # called by operator new, which gives up once there is no handler
+    def out_of_memory():  # operator new calls it, and fails once there is no handler
         found.append(stacks.capture(native=True))
         set_new_handler(None)
 
@@ -335,4 +335,4 @@ def test_a_device_that_closes_gives_its_rings_back():
         pinned.PinnedMemory(device, 4096)
         registry.close_host(device)
     history.record_memory_history(None)
-    assert address_space() - before < 10 * (64 << 22)  # a ring is one, and there were 40
+    assert address_space() - before < 10 * (64 << 22)  # 64 << 22 bytes a ring, 40 rings

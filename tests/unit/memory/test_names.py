@@ -1,4 +1,4 @@
-"""gt.memory against the names of torch.cuda.memory: each is there, or there is a reason.
+"""gt.memory has every name of torch.cuda.memory, or a reason why not.
 
 PYTORCH is the public list of PyTorch 2.11 (its documentation's page on CUDA memory management and
 the module's __all__), each with its parameters.
@@ -56,9 +56,9 @@ ABSENT = {
     "change_current_allocator": "there is one allocator; its back end is chosen by the option "
     "`backend`, its caching by caching_allocator_enable()",
 }
-# Parameters that are not there, and why.
+# Parameters that are absent, and why.
 ABSENT_PARAMETERS = {
-    # A pool is held on a device; the two options are for keywords only.
+    # A pool belongs to a device; the two options are keyword-only.
 }
 
 
@@ -75,7 +75,7 @@ def test_a_public_name_of_pytorch_is_here_with_its_parameters(name):
 
 
 @pytest.mark.parametrize("name", PRIVATE_IN_PYTORCH)
-def test_what_is_private_in_pytorch_and_used_by_everyone_is_public_here(name):
+def test_widely_used_private_names_of_pytorch_are_public_here(name):
     found = getattr(memory, name.lstrip("_"))
     parameters = list(inspect.signature(found).parameters)
     wanted = PRIVATE_IN_PYTORCH[name]
@@ -96,7 +96,7 @@ def test_every_public_name_is_documented_and_exported_once():
 
 
 def test_values_have_pytorchs_types():
-    """What scripts written for PyTorch rely on: ints, sorted flat dicts, pairs of amounts."""
+    """Scripts written for PyTorch rely on ints, sorted flat dicts and pairs of amounts."""
     device = registry.open_host(capacity=64 * MIB)
     ptr = memory.caching_allocator_alloc(3 * MIB, device)
     try:

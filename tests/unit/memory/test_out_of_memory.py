@@ -1,4 +1,4 @@
-"""A failed request says why: each class from a real scenario, with true amounts."""
+"""A failed request states its reason: each class from a real scenario, with exact amounts."""
 
 import contextlib
 import random
@@ -31,7 +31,7 @@ def test_a_full_device_is_exhausted(open_device, either):
     assert serves(device, 256 * MIB)
 
 
-def test_a_request_beyond_the_device_is_exhausted_whatever_else_holds(open_device, either):
+def test_a_request_beyond_the_device_is_exhausted_in_any_state(open_device, either):
     device = open_device()
     for nbytes in (257 * MIB, 1 << 40, 1 << 60):
         error = fail(device, nbytes)
@@ -44,7 +44,7 @@ def test_free_memory_in_pieces_is_fragmented(open_device, conf):
     conf("expandable_segments:False")
     device = open_device(capacity=200 * MIB)
     big = raw_memory.raw_alloc(device, 200 * MIB, 0)
-    raw_memory.raw_delete(big)  # one segment, cut into blocks by what follows
+    raw_memory.raw_delete(big)  # one segment, which the next requests split into blocks
     held = comb(device, 10, 20 * MIB)
     error = fail(device, 60 * MIB)
     assert error.reason == "fragmented"
@@ -69,7 +69,7 @@ def test_free_parts_of_pages_are_fragmented_with_expandable_segments_too(open_de
 
 @contextlib.contextmanager
 def capturing(device):
-    """Have a capture under way on a stream of the device; gives the stream's handle."""
+    """Run a capture on a stream of the device; yield the handle of the stream."""
     with Device(device):
         stream = Stream()
         held = CUDAGraph()
@@ -210,7 +210,7 @@ def test_memory_that_others_hold_is_other_processes(open_device, either):
     raw_memory.raw_delete(held)
 
 
-def test_a_request_that_others_could_not_make_room_for_is_exhausted(open_device):
+def test_a_request_beyond_the_memory_of_other_processes_is_exhausted(open_device):
     device = open_device()
     calls = Calls(device)
     foreign = calls.make("mem_alloc", 50 * MIB)
@@ -220,7 +220,7 @@ def test_a_request_that_others_could_not_make_room_for_is_exhausted(open_device)
     assert held
 
 
-def test_a_driver_that_refuses_without_reason_is_said_to(open_device, either):
+def test_a_refusal_of_the_driver_without_a_reason_is_reported_as_such(open_device, either):
     device = open_device()
     with refusing(device, 2, "mem_alloc", "page_create"):
         error = fail(device, 30 * MIB)
@@ -230,7 +230,7 @@ def test_a_driver_that_refuses_without_reason_is_said_to(open_device, either):
 
 
 def facts_of(rng):
-    """Amounts of a device in units of nothing in particular, all consistent."""
+    """Random consistent amounts of a device, in arbitrary units."""
     total = int(rng.integers(1, 1000))
     reserved = int(rng.integers(0, total + 1))
     free = int(rng.integers(0, total - reserved + 1))
@@ -246,7 +246,7 @@ def facts_of(rng):
 
 
 def test_the_class_is_the_first_change_that_would_make_room(rng):
-    """Independently of the code: grant one resource after the other and see when it is enough."""
+    """Independent of the code: grant one resource after another until the request fits."""
     seen = set()
     for _ in range(20_000):
         facts = facts_of(rng)

@@ -1,4 +1,4 @@
-"""The option that an OutOfMemoryError names would have helped: replayed, and followed here."""
+"""The option that an OutOfMemoryError names would have helped: found by replay, tried here."""
 
 import time
 
@@ -53,7 +53,7 @@ def test_history_finds_the_option_that_would_have_helped_and_it_does(open_device
     ],
 )
 def test_the_advice_of_many_programs_holds(open_device, conf, rng, given, found):
-    """Random programs, each until it runs out; then the option named must carry it further."""
+    """Run random programs until memory runs out; with the named option each must get further."""
     memory.record_memory_history()
     before = settings.current()
     options = set()
@@ -89,7 +89,7 @@ def random_steps(rng):
 
 
 def run(device, steps):
-    """Run steps on a device; gives the error and the step of the first failure, if any."""
+    """Run steps on a device; return the error and the step of the first failure, if any."""
     held = {}
     for at, (size, name) in enumerate(steps):
         if size < 0:
@@ -126,7 +126,7 @@ def test_a_full_device_is_helped_by_no_option(open_device, either):
     assert held
 
 
-def test_without_history_only_what_the_amounts_prove_is_said(open_device, conf):
+def test_without_history_only_advice_proven_by_the_amounts_is_given(open_device, conf):
     conf("expandable_segments:False")
     device = open_device(capacity=15 * MIB)
     error = fail(device, 3 * MIB)  # a plain segment for it has 20 MiB
@@ -171,8 +171,8 @@ def test_a_bad_time_does_not_replace_the_error(open_device, monkeypatch, text):
     fail(open_device(), 300 * MIB)
 
 
-def test_a_case_is_a_valid_trace_of_what_is_live(open_device, rng):
-    """Events older than the ring are replaced by seeds; what is live at the end stays the same."""
+def test_a_case_is_a_valid_trace_of_the_live_blocks(open_device, rng):
+    """Seeds replace events older than the ring; the blocks live at the end are the same."""
     device = open_device()
     live = {}
     for step in range(400):
@@ -201,7 +201,7 @@ def test_a_case_is_a_valid_trace_of_what_is_live(open_device, rng):
     assert case.recorded["events"] > 50
 
 
-def test_a_case_holds_what_waits_for_a_stream_until_its_free_is_complete():
+def test_a_case_keeps_a_block_that_waits_for_a_stream_until_its_free_is_complete():
     events = [(0, 512, 1024, 0), (0, 8192, 2048, 5), (2, 512, 1024, 0), (0, 512, 512, 0)]
     case = build_case(events, [(512, 512, 10, 0), (8192, 2048, 0, 5), (99840, 512, 1, 7)], 64, 5)
     assert case.op.tolist() == [1, 1, 1, -1, 1, 1]

@@ -1,4 +1,4 @@
-"""Who holds most, who is told of a failure, and what a failure leaves behind: nothing."""
+"""Reports of a failure: the lines that hold most, the observers, and no leftovers."""
 
 import gc
 import threading
@@ -66,7 +66,7 @@ def test_the_number_of_lines_must_be_a_count(wrong):
         memory.top_call_sites("host", wrong)
 
 
-def test_an_observer_is_told_the_limit_where_there_is_one(open_device, conf, observed):
+def test_an_observer_gets_the_limit_if_there_is_one(open_device, conf, observed):
     device = open_device()
     calls = []
     observed(lambda *amounts: calls.append(amounts))

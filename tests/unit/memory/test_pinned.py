@@ -1,4 +1,4 @@
-"""Pinned host memory: split and merge, stream order, captures, what the system refuses."""
+"""Pinned host memory: split and merge, stream order, captures, refusals of the system."""
 
 import random
 import threading
@@ -26,7 +26,7 @@ def copy(device, stream, dst, src, nbytes):
 
 
 def keep_busy(device, stream, dst, src):
-    """Queue more copies than the deferring device gets done by the way."""
+    """Queue more copies than the deferring device runs during other calls."""
     for _ in range(1000):
         copy(device, stream, dst, src, 512)
 
@@ -150,7 +150,7 @@ def test_memory_used_on_a_stream_comes_back_only_after_its_work(deferred):
     memory.used_on(handle)
     del memory
     assert PinnedMemory(deferred, 2 * MIB).ptr != address, driver_calls(deferred)
-    assert stats_of(deferred)["active_requests.current"] == 2  # `other`, and the one that waits
+    assert stats_of(deferred)["active_requests.current"] == 2  # `other`, and the block that waits
     registry.host_run_all(deferred)
     found = [PinnedMemory(deferred, 2 * MIB) for _ in range(2)]
     assert address in [memory.ptr for memory in found]
@@ -167,7 +167,7 @@ def test_nothing_is_polled_when_nothing_waits_and_little_when_something_does(def
     registry.reset_counts(deferred)
     hits = [PinnedMemory(deferred, 4096) for _ in range(50)]
     assert driver_calls(deferred) == {}
-    # A miss looks at the oldest event of the one queue, and at no other.
+    # A miss queries only the oldest event of the one queue.
     PinnedMemory(deferred, 4 * MIB)
     assert driver_calls(deferred).get("event_query") == 1
     registry.host_run_all(deferred)
@@ -206,7 +206,7 @@ def test_when_the_system_has_no_more_the_oldest_work_is_waited_for(deferred):
     assert PinnedMemory(deferred, 2 * MIB).ptr == address
 
 
-def test_when_nothing_helps_the_error_names_the_amounts_and_the_next_request_is_served(device):
+def test_after_the_last_step_the_error_names_the_amounts_and_the_next_request_is_served(device):
     held = PinnedMemory(device, 4096)
     with pytest.raises(OutOfMemoryError, match="requested 1152921504606846976 bytes; in use 4096"):
         PinnedMemory(device, 1 << 60)

@@ -124,7 +124,7 @@ def test_blocks_say_which_line_asked_for_them(device):
 
 
 def test_events_undone_lead_back_to_nothing(device):
-    """What viewers do with device memory works for pinned memory as well."""
+    """The viewers' method for device memory works for pinned memory as well."""
     rng = random.Random()
     memory.record_memory_history()
     held = []

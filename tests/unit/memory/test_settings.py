@@ -1,4 +1,4 @@
-"""What the allocator's settings and a device's share of memory say and do."""
+"""The allocator's settings and a device's share of memory: effects and values shown."""
 
 import pytest
 
@@ -64,7 +64,7 @@ def test_of_two_ways_to_set_the_fraction_the_later_one_holds_and_is_shown(device
         (0.8, "set_allocator_settings"), 0.8)  # fmt: skip
 
 
-def test_settings_say_what_is_in_force_and_where_it_came_from(conf):
+def test_settings_show_the_values_in_force_and_their_sources(conf):
     conf("page_size_mb:4")
     in_force = memory.get_allocator_settings()
     assert in_force["page_size_mb"] == (4, "set_allocator_settings")
@@ -83,7 +83,7 @@ def test_device_that_closes_while_settings_change_is_left_alone(monkeypatch):
     fraction_of = config.fraction_of
 
     def closing(device):
-        # As another thread may, which gets the GIL in the middle of the change.
+        # Another thread may do this if it gets the GIL in the middle of the change.
         if device == number:
             monkeypatch.undo()
             registry.close_host(number)

@@ -149,7 +149,7 @@ def test_the_file_is_a_pickle_of_plain_values(device, tmp_path):
     with open(path, "rb") as file:
         loaded = pickle.load(file)
     assert loaded == whole
-    json.dumps(loaded)  # nothing of NumPy's or of the library's own
+    json.dumps(loaded)  # no NumPy types and no types of the library
     umask = os.umask(0)
     os.umask(umask)
     assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask
@@ -165,7 +165,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path):
 
 
 def test_pytorchs_reading_of_a_trace_gives_the_live_blocks_back(device):
-    """What the viewers do: walk the events backwards from the blocks of the segments."""
+    """Like the viewers, walk the events backwards from the blocks of the segments."""
     rng = random.Random()
     history.record_memory_history()
     live, address = {}, 1 << 40

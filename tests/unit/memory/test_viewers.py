@@ -1,8 +1,8 @@
-"""What PyTorch's viewers do with a snapshot: walk its events back to any moment.
+"""Snapshots in PyTorch's viewers, which walk the events back to any moment.
 
-The viewers keep the mapped ranges and the allocated blocks of the end, and undo one event after the
-other. They fail when a range that is unmapped is not mapped, or a block lies in no range. Here
-the same is done, and each state is compared with the one that a shadow of the calls had.
+The viewers start from the final mapped ranges and allocated blocks, and undo one event after the
+other. They fail if an unmapped range was not mapped, or if a block lies in no range. These tests do
+the same, and compare each state with that of a shadow model of the calls.
 """
 
 import bisect
@@ -19,7 +19,7 @@ MIB = 1 << 20
 
 
 class Ranges:
-    """Mapped ranges by stream; touching ones of one stream are one, as the viewers join them."""
+    """Mapped ranges by stream; adjacent ranges of one stream are joined, as in the viewers."""
 
     def __init__(self):
         self.ranges = []
@@ -103,7 +103,7 @@ def test_events_undone_one_by_one_lead_back_to_an_empty_device(conf, attempt):
                 memory.empty_cache(device)
             allocated.append(memory.memory_allocated(device))
         taken = memory.snapshot(device)
-        # The amounts after each call, last first, are among those of the states gone through.
+        # The amounts after each call, last first, are among those of the visited states.
         walked = iter([allocated[-1], *(nbytes for _, nbytes in states_backwards(taken))])
         assert all(nbytes in walked for nbytes in reversed(allocated))
     finally:
@@ -117,7 +117,7 @@ def test_events_undone_one_by_one_lead_back_to_an_empty_device(conf, attempt):
 
 @pytest.mark.parametrize("caching", [True, False])
 def test_a_block_that_several_streams_used_is_freed_in_the_history_too(caching):
-    """Without caching the driver takes it back at once: nothing is left of it that could wait."""
+    """Without caching the driver takes the block back at once, so none is left waiting."""
     device = registry.open_host(capacity=64 * MIB)
     memory.caching_allocator_enable(caching, device)
     memory.record_memory_history()

@@ -21,7 +21,7 @@ def softmax(x):
 
 
 def wanted(q, k, v, mask=0.0, scale=1.0, cap=0.0, seen=True, fill=-1e300):
-    """In float64; grouped heads are repeated."""
+    """Attention in float64; grouped heads are repeated."""
     q, k, v = (np.asarray(one, np.float64) for one in (q, k, v))
     k, v = (np.repeat(one, q.shape[-3] // one.shape[-3], -3) for one in (k, v))
     scores = scale * q @ k.swapaxes(-1, -2)
@@ -31,7 +31,7 @@ def wanted(q, k, v, mask=0.0, scale=1.0, cap=0.0, seen=True, fill=-1e300):
 
 
 def operands(rng, *lead, kept=None, keys=M):
-    """q, k, v; k and v with other heads if there are fewer of them."""
+    """q, k and v; k and v have `kept` heads if it is given."""
     few = lead if kept is None else (*lead[:-1], kept)
     shapes = (*lead, N, D), (*few, keys, D), (*few, keys, D)
     return [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
@@ -98,7 +98,7 @@ def test_scale_on_queries_and_keys(rng):
 
 
 def test_merged_batches_and_heads(rng):
-    """As exporters decompose it: copies, and products of three axes."""
+    """As exporters decompose it: copies, and products of 3-dimensional tensors."""
     q, k, v = operands(rng, B, H)
 
     def attend(q, k, v):
@@ -156,7 +156,7 @@ def test_masks_of_bool(rng, fill, is_seen):
     seen = rng.random((B, 1, N, M)) < 0.6
     seen[..., 0] = True
     if fill > -np.inf:
-        seen[1, 0, 2] = False  # where nothing is seen, all keys count alike
+        seen[1, 0, 2] = False  # a query that sees no key weighs all keys equally
 
     def attend(q, k, v, mask):
         scores = q @ transposed(k)
@@ -168,7 +168,7 @@ def test_masks_of_bool(rng, fill, is_seen):
     assert call.reads[3].dtype == ("bool" if fill == -np.inf else "float32")
 
 
-def test_a_mask_that_is_turned_twice_is_read_as_it_was(rng):
+def test_a_mask_that_is_transposed_twice_is_read_as_it_was(rng):
     q, k, v = operands(rng, B, H)
     seen = rng.random((1, 1, N, M)) < 0.6
     seen[..., 0] = True
@@ -219,7 +219,7 @@ def test_constant_masks_of_attention_itself_become_flags(rng, kind):
 
 def test_constant_masks_of_another_form_stay(rng):
     q, k, v = operands(rng, B, H)
-    seen = np.tri(N, M, 0, dtype=bool)  # the first query at the first key
+    seen = np.tri(N, M, 0, dtype=bool)  # aligned at the first query and the first key
 
     def attend(q, k, v):
         return gt.softmax(gt.where(gt.asarray(seen), q @ transposed(k), -gt.inf), axis=-1) @ v
@@ -230,7 +230,7 @@ def test_constant_masks_of_another_form_stay(rng):
 
 
 def test_softmax_whose_nan_become_zeros(rng):
-    """As exporters write attention that gives 0 where all is masked; one mask for each batch."""
+    """As exporters write attention that gives 0 if all keys are masked; one mask for each batch."""
     q, k, v = operands(rng, B, H)
     mask = np.zeros((B, 1, N, M), np.float32)
     mask[0, 0, 2] = -np.inf
@@ -357,8 +357,8 @@ def test_other_work_stays(rng, attend):
     stays(attend, *operands(rng, B, H))
 
 
-def test_what_is_written_in_between_is_not_read_late(rng):
-    """Keys that change between the two products: one call in their place would read the new."""
+def test_keys_written_between_the_products_keep_both_calls(rng):
+    """The keys change between the two products, so a single call would read the new keys."""
     q, k, v = operands(rng, H)
 
     def attend(q, v, *, state):

@@ -1,4 +1,4 @@
-"""What follows a convolution or a product becomes part of it; images get channels as neighbours."""
+"""Steps after a convolution or product are fused into it; images become channels-last."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def names(program):
 
 
 def made(function, *inputs, weights, dtype="float32", free=True):
-    """(the program, what it gives in float64, what eager work gives)."""
+    """Return (the program, its results in float64, the results of eager work)."""
     arrays = [gt.asarray(one, dtype=dtype) for one in inputs]
     specs = [
         gt.spec((BATCH if free else one.shape[0], *one.shape[1:]), one.dtype) for one in arrays
@@ -69,7 +69,7 @@ def test_activations_of_convolutions(rng, name):
 
 @pytest.mark.parametrize("first", [True, False])
 def test_a_block_with_a_residual(rng, first):
-    """The sum is made by whichever convolution ends behind the other operand; relu follows."""
+    """The convolution that ends after the other operand computes the sum; relu follows."""
     x = draw(rng, 2, 4, 6, 5)
     weights = {name: draw(rng, 4, 4, 3, 3) / 6 for name in ("w1", "w2", "w3")}
 
@@ -127,7 +127,7 @@ def test_products_take_bias_activation_and_residual(rng):
     np.testing.assert_allclose(found, eager, rtol=1e-4, atol=1e-4)
 
 
-def test_copies_of_in_place_operators_go(rng):
+def test_copies_of_in_place_operators_are_removed(rng):
     x, weights = draw(rng, 2, 4, 6, 5), {"w": draw(rng, 4, 4, 3, 3)}
 
     def layer(x, *, weights):
@@ -156,7 +156,7 @@ def test_results_that_something_else_reads_stay(rng):
 
 
 def test_operands_that_are_written_again_stay(rng):
-    """Between a product and the sum behind it, its first operand gets other elements."""
+    """The first operand is overwritten between the product and the sum that follows."""
     w = draw(rng, 4, 4)
 
     def layer(x, *, weights):
@@ -200,7 +200,7 @@ def network_weights(rng):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
-def test_images_have_channels_as_neighbours(rng, dtype, tmp_path):
+def test_images_are_channels_last(rng, dtype, tmp_path):
     x, weights = draw(rng, 2, 3, 16, 12), network_weights(rng)
     program, found, eager = made(small_network, x, weights=weights, dtype=dtype)
     (function,) = program.functions.values()

@@ -1,4 +1,4 @@
-"""Element-wise steps that follow each other become one formula; what they compute stays."""
+"""Successive element-wise steps become one formula that computes the same."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def names(program):
 
 
 def check(function, *arrays, calls=None, dtype="float32", free=True, bound=1e-5, **named):
-    """The program gives what eager work gives; return it. `calls`: the names of its calls."""
+    """Return the program, which must equal eager work. `calls`: the expected names of its calls."""
     given = [gt.asarray(one, dtype=dtype) for one in arrays]
     specs = [gt.spec((DIM if free else one.shape[0], *one.shape[1:]), one.dtype) for one in given]
     program = gt.compile(function, *specs, **named)
@@ -50,7 +50,7 @@ def test_chains_are_one_call(rng, dtype):
     check(gated, x, y, calls=["formula"], dtype=dtype, bound=bound)
 
 
-def test_sums_of_truth_values_are_no_numbers(rng):
+def test_sums_of_bools_stay_bools(rng):
     def both(x, y):
         found = (x < 0.5) + (y < 0.5)
         return found * x
@@ -59,7 +59,7 @@ def test_sums_of_truth_values_are_no_numbers(rng):
 
 
 def test_norms_take_the_sum_before_them(rng):
-    """And give it as well, since the next residual reads it."""
+    """The norm also returns the sum, because the next residual reads it."""
 
     def block(x, y):
         total = x + y
@@ -77,7 +77,7 @@ def test_steps_behind_a_norm_join_it(rng):
 
 
 def test_a_row_that_the_columns_read_is_not_computed_again(rng):
-    """exp of n numbers is read by n * m: that stays a call of its own; a cast does not."""
+    """n * m elements read exp of n numbers, so exp stays a call of its own; a cast does not."""
 
     def spread(x, y):
         return x * gt.exp(y)[:, None]
@@ -91,8 +91,8 @@ def test_a_row_that_the_columns_read_is_not_computed_again(rng):
     check(cast, x, y, calls=["formula"], dtype="float16", bound=1e-3)
 
 
-def test_views_go_along(rng):
-    """Axes that are moved, and parts of inputs."""
+def test_views_join_a_formula(rng):
+    """Moved axes, and parts of inputs."""
 
     def moved(x):
         return gt.tanh(x[:, ::2] * 3) + gt.moveaxis(gt.exp(x[:, 1::2]), 0, 0)
@@ -100,7 +100,7 @@ def test_views_go_along(rng):
     check(moved, draw(rng, ROWS, COLUMNS), calls=["formula"])
 
 
-def test_copies_that_turn_axes_stay(rng):
+def test_copies_that_transpose_axes_stay(rng):
     def turned(x):
         return gt.tanh(gt.copy(gt.swapaxes(x, 0, 1))) * 2
 
@@ -154,7 +154,7 @@ BINARY = (lambda x, y: x + y, lambda x, y: x * y, lambda x, y: x - y, gt.maximum
 
 
 def random_function(seed, count):
-    """Steps that a seed draws; values stay small."""
+    """Random steps drawn from a seed; values stay small."""
 
     def function(x, y):
         rng = np.random.default_rng(seed)

@@ -48,7 +48,7 @@ def activated(x, name):
 
 
 def quantized_values(weight, scheme):
-    """A weight (n, k) as a scheme keeps it, by a search of its own."""
+    """A weight (n, k) as a scheme stores it, found by an independent search."""
     bits, size = (int(part) for part in (f"{scheme}:0".replace("int", "").split(":")[:2]))
     has_offsets = scheme.endswith("offset")
     n, k = weight.shape
@@ -91,7 +91,7 @@ def test_products_have_the_values_of_quantized_weights(rng, scheme, dtype):
     found = program(gt.asarray(x)).numpy().astype(np.float64)
     want = x.astype(np.float64) @ quantized_values(w, scheme).T
     bound = {"float16": 3e-3, "bfloat16": 2e-2, "float32": 2e-5}[dtype]
-    # Offsets are added to a result that was rounded.
+    # Offsets are added to a rounded result.
     np.testing.assert_allclose(found, want, rtol=bound, atol=bound * np.sqrt(k) * 2)
     facts = program.report()["rows"]["matrices"]["w"]
     assert facts["plain_bytes"] == w.nbytes and facts["bytes"] == sum(
@@ -101,7 +101,7 @@ def test_products_have_the_values_of_quantized_weights(rng, scheme, dtype):
 
 @pytest.mark.parametrize("scheme", ["int8", "int4:32:offset"])
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_what_a_product_does_besides_is_kept(rng, activation, scheme):
+def test_options_of_a_product_are_kept(rng, activation, scheme):
     """Every option of linear and of matmul, weights on either side, three axes, slices."""
     k, n = 64, 24
     w, v, bias = matrix(rng, n, k), matrix(rng, k, n), matrix(rng, n)
@@ -124,7 +124,7 @@ def test_what_a_product_does_besides_is_kept(rng, activation, scheme):
     )
     weights = {"w": w, "v": v, "bias": bias, "factor": factor}
     program = gt.compile(many, *specs, weights=weights, quantize={"w": scheme, "v": scheme})
-    # Sums of the same groups are made once.
+    # Sums of the same groups are computed once.
     assert str(program).count("= product") == (0 if scheme == "int8" else 5)
     found = [one.numpy().astype(np.float64) for one in program(gt.asarray(x), gt.asarray(added))]
     w, v = quantized_values(w, scheme), quantized_values(v.T, scheme).T
@@ -195,7 +195,7 @@ def test_the_last_product_needs_its_full_name(rng):
         ({"layers.*": "int8:128"}, "layers.0.up of 32 terms; expected a multiple of 128"),
     ],
 )
-def test_what_is_refused(rng, quantize, text):
+def test_bad_options_are_refused(rng, quantize, text):
     with pytest.raises(ValueError) as caught:
         taken(rng, **quantize)
     assert text in str(caught.value)
@@ -263,7 +263,7 @@ def test_the_report_has_the_errors(rng):
     )
 
 
-def test_clipping_and_offsets_lessen_the_error(rng):
+def test_clipping_and_offsets_reduce_the_error(rng):
     values = rng.standard_normal((64, 256), np.float32) + rng.standard_normal((64, 1), np.float32)
 
     def error(**how):
@@ -289,7 +289,7 @@ def test_calibrate_is_checked(rng):
 
 
 @pytest.mark.parametrize("junk", [3, "all", [], {"w": 5, "other": {}}, {"rows": 7}, None])
-def test_a_stranger_s_report_is_shown_as_it_is(rng, tmp_path, capsys, junk):
+def test_an_untrusted_report_is_shown_as_it_is(rng, tmp_path, capsys, junk):
     """The metadata of a file may say anything."""
 
     def rows(x, *, weights):
@@ -308,7 +308,7 @@ def test_a_stranger_s_report_is_shown_as_it_is(rng, tmp_path, capsys, junk):
 
 @pytest.mark.parametrize("scheme", ["int8", "int4:32", "int4:64:offset"])
 def test_rounding_goes_by_the_inputs_of_calls(rng, scheme):
-    """Inputs that go together: the results on others like them lose less than to nearest."""
+    """With correlated inputs, results on similar inputs lose less than with rounding to nearest."""
     n, k = 24, 128
     mixed = rng.standard_normal((12, k), np.float32)
 

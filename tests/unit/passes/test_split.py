@@ -1,4 +1,4 @@
-"""Calls of weights alone are made when a program is compiled."""
+"""Calls that depend on weights alone run when a program is compiled."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def check(program, model, rng, weights, rtol=0.0):
 
 
 @pytest.mark.parametrize("rounding", ["each", "once"])
-def test_what_depends_on_weights_alone_is_made_once(rounding, rng, weights, tmp_path):
+def test_calls_of_weights_alone_run_once(rounding, rng, weights, tmp_path):
     program = gt.compile(linear, X, weights=weights, rounding=rounding)
     assert names(program)[0] == "product" and len(names(program)) <= 2
     assert all(".prepared" in name for name in program.data.weights)
@@ -46,7 +46,7 @@ def test_what_depends_on_weights_alone_is_made_once(rounding, rng, weights, tmp_
         check(opened, linear, rng, weights, 0 if rounding == "each" else 5e-3)
 
 
-def test_for_a_gpu_that_is_not_there_only_exact_calls_are(rng, weights, monkeypatch, tmp_path):
+def test_for_an_absent_gpu_only_exact_calls_run_early(rng, weights, monkeypatch, tmp_path):
     monkeypatch.setattr(images, "image_of", lambda program, target: b"\x7fELF")
     each = gt.compile(linear, X, weights=weights, rounding="each", target="h200")
     ops = [call.attributes.get("op") for call in each.functions["linear"].calls]
@@ -59,7 +59,7 @@ def test_for_a_gpu_that_is_not_there_only_exact_calls_are(rng, weights, monkeypa
             check(opened, linear, rng, weights, rtol)
 
 
-def test_functions_and_regions_share_what_was_made(rng, weights):
+def test_functions_and_regions_share_prepared_weights(rng, weights):
     def looped(x, *, weights):
         def body(i, c):
             return c + linear(x, weights=weights).astype(gt.float32)
@@ -80,7 +80,7 @@ def test_functions_and_regions_share_what_was_made(rng, weights):
     np.testing.assert_allclose(found, looped(x, weights=given).numpy(), rtol=1e-2, atol=1e-2)
 
 
-def test_what_grows_states_and_results_stay(rng):
+def test_calls_that_grow_weights_and_calls_of_states_and_results_stay(rng):
     def model(x, *, weights, state):
         state["s"] += weights["v"]
         wide = weights["v"][:, None] * gt.ones(300)
