@@ -1,4 +1,4 @@
-"""Fixtures of the tests that need a real GPU: they are skipped, with the reason, elsewhere."""
+"""Fixtures for tests that need a real GPU; without one the tests are skipped, with the reason."""
 
 import pytest
 

@@ -77,7 +77,7 @@ def test_a_file_runs_without_python(name, cuda, rng, tmp_path):
     model = ahead_models.MODELS[name](rng)
     program = model.compile(target=["sm_80", "native"])
     program.save(tmp_path / "model.gtp")
-    gt.matmul(gt.ones((4, 4), device="cuda"), gt.ones((4, 4), device="cuda"))  # finds cuBLAS
+    gt.matmul(gt.ones((4, 4), device="cuda"), gt.ones((4, 4), device="cuda"))  # loads cuBLAS
     folders = [os.path.dirname(library_path(one)) for one in ("cublasLt", "cublas")]
     searched = os.pathsep.join([*folders, os.environ.get("LD_LIBRARY_PATH", "")])
     example = CProgramProcess(COMPILER, tmp_path, {"LD_LIBRARY_PATH": searched})

@@ -1,7 +1,7 @@
 """The allocator on a real GPU: long random programs with values, views, limits, threads.
 
-`tests/conformance/alloc/test_allocator.py` holds the host device and CUDA to the same promises; the
-programs here are long, concurrent, or about CUDA alone.
+`tests/conformance/alloc/test_allocator.py` tests the same behavior on the host device and CUDA; the
+programs here are long, concurrent, or specific to CUDA.
 """
 
 import random
@@ -28,7 +28,7 @@ def limited(cuda, conf):
     """CUDA device 0 with an empty cache and LIMIT bytes to reserve beyond what is in use."""
     memory.caching_allocator_delete(memory.caching_allocator_alloc(512, cuda))
     memory.empty_cache(cuda)
-    # Below the most that was ever requested a pool grows rather than make views.
+    # Below its peak of requested memory a pool grows instead of making views.
     memory.reset_peak_memory_stats(cuda)
     held = memory.memory_reserved(cuda)
     total = memory.mem_get_info(cuda)[1]
@@ -43,7 +43,7 @@ def limited(cuda, conf):
 def shadow(limited):
     seed = random.SystemRandom().randrange(1 << 30)
     print(f"seed {seed}")
-    # Its streams are never destroyed: the allocator may ask about those that last.
+    # Its streams are never destroyed: the allocator may query the ones it was told to keep.
     shadow = Shadow(limited, streams=3, rng=random.Random(seed))
     yield shadow
     for block in list(shadow.held):
@@ -71,7 +71,7 @@ def test_random_programs_never_see_a_block_that_is_in_use(shadow, conf):
 
 @pytest.mark.alone
 def test_views_hold_their_values_on_the_device(shadow):
-    """Forced stitching: what is written through a view, then through the home addresses."""
+    """Forces views: values are written through a view, then through the home addresses."""
     blocks = [shadow.malloc(22 * MIB, 1) for _ in range(12)]
     known = shadow.views()
     most = 0
@@ -91,7 +91,7 @@ def test_views_hold_their_values_on_the_device(shadow):
 
 
 def test_a_view_is_not_unmapped_under_its_kernels(shadow):
-    """A full limit makes idle views go; those with work under way must wait."""
+    """At the memory limit idle views are unmapped; views with pending work must wait."""
     for _ in range(10):
         fragment(shadow, shadow.rng)
         view = shadow.malloc(60 * MIB, 1)
@@ -166,8 +166,8 @@ def test_threads_allocate_on_the_device_through_the_c_symbols(limited):
 
 
 @pytest.mark.parametrize("reuse", [True, False])
-def test_a_captured_graph_reuses_what_its_order_gives_back(cuda, reuse):
-    """Blocks read on a second stream come back once the graph has joined it; replays are right."""
+def test_a_captured_graph_reuses_blocks_that_its_order_allows(cuda, reuse):
+    """Blocks read on a second stream are reused once the graph has joined it; replays are right."""
     before = allocator_settings.current()
     memory.set_allocator_settings(f"graph_capture_record_stream_reuse:{reuse}")
     turns, probe = 6, Probe(cuda)

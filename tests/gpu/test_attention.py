@@ -20,7 +20,7 @@ def test_many_queries(size, dtype, case, rng):
     shapes = [(batch, kept * shared, queries, size)] + [(batch, kept, keys, size)] * 2
     arrays = [rng.standard_normal(shape).astype(DTYPES[dtype]) for shape in shapes]
     tensors = [gt.asarray(array, device="cuda") for array in arrays]
-    if case % 2:  # heads as neighbours in memory, as a projection leaves them
+    if case % 2:  # heads adjacent in memory, as a projection produces them
         moved = [np.ascontiguousarray(np.swapaxes(array, 1, 2)) for array in arrays]
         tensors = [gt.swapaxes(gt.asarray(array, device="cuda"), 1, 2) for array in moved]
     how, length, cap = {}, keys, 0

@@ -1,4 +1,4 @@
-"""The option backend:cudaMallocAsync on a real GPU, in a process of its own: first use fixes it."""
+"""The option backend:cudaMallocAsync on a real GPU, in its own process: first use fixes it."""
 
 import os
 import subprocess
@@ -56,7 +56,7 @@ with gt.Device("cuda:0"):
     thread.join()
     assert not failures, failures
 
-    # Other programs use the device meanwhile, so the amounts are looked at more than once.
+    # Other programs may use the device at the same time, so the check has several attempts.
     for attempt in range(8):
         big = gt.ones(1 << 30, dtype="uint8", device="cuda")
         del big

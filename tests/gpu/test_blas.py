@@ -1,4 +1,4 @@
-"""Products on a real GPU: what the host device cannot show. tests/conformance has the rest."""
+"""Properties of products that only a real GPU shows; tests/conformance tests the rest."""
 
 import ctypes
 import threading
@@ -32,7 +32,7 @@ def padded(request):
 
 
 def random_pair(rng, m, n, k, name):
-    """Row-major operands of a dtype, as arrays and tensors."""
+    """Row-major operands of a dtype, as arrays and as tensors."""
     arrays = [rng.standard_normal(s).astype(numpy_dtype(name)) for s in ((m, k), (k, n))]
     return arrays, [gt.asarray(x, device="cuda") for x in arrays]
 
@@ -63,7 +63,7 @@ def test_odd_sizes_are_within_bounds_however_they_are_padded(padded, rng, name):
         assert_within(turned.numpy(), exact, limit)
 
 
-def test_padded_products_add_what_is_there(padded, rng):
+def test_padded_products_add_their_addend(padded, rng):
     (array_a, array_b), (a, b) = random_pair(rng, 333, 401, 1555, "bfloat16")
     c = rng.standard_normal((333, 401)).astype(ml_dtypes.bfloat16)
     got = gt.addmm(gt.asarray(c, device="cuda"), a, b, beta=-2.0, alpha=0.5)
@@ -108,12 +108,12 @@ SLOTS = 25
 
 
 class Slots:
-    """Matrices of one shape in one buffer, each at an aligned address with NaN behind it."""
+    """Matrices of one shape in one buffer, each at an aligned address and followed by NaN."""
 
     def __init__(self, shape, name="float32", values=None):
         self.size = shape[0] * shape[1]
         self.shape = (SLOTS, *shape)
-        # Multiples of 256 bytes at least, with one NaN or more between neighbours.
+        # Pitches are multiples of at least 256 bytes, with one NaN or more between matrices.
         host = np.full((SLOTS, (self.size // 128 + 1) * 128), np.nan).astype(numpy_dtype(name))
         if values is not None:
             host[:, : self.size] = values.reshape(SLOTS, -1)
@@ -124,14 +124,14 @@ class Slots:
         self.buffer[...] = np.nan
 
     def hold(self, expected):
-        """Whether the matrices are as expected and nothing was written between them."""
+        """Whether the matrices are as expected and the gaps between them are unchanged."""
         host = wide(self.buffer.numpy())
         got = host[:, : self.size].reshape(self.shape)
         return np.array_equal(got, expected) and np.all(np.isnan(host[:, self.size :]))
 
 
 def many_products(seed, count, failures):
-    """Exact products of small integers on a stream of this thread's own, each compared."""
+    """Compute and compare exact products of small integers on this thread's own stream."""
     rng = np.random.default_rng(seed)
     with gt.stream(gt.Stream("cuda")):
         work = []
@@ -186,7 +186,7 @@ def test_deterministic_products_are_bitwise_equal_across_streams(rng, name, prec
     with blas.precision(deterministic=True):
         streams = [gt.Stream("cuda") for _ in range(4)]
         for turn in range(8):
-            # Beside products of the other streams, so that blocks run in other orders.
+            # Products of other streams run at the same time and change the order of blocks.
             with gt.stream(streams[turn % 4]):
                 results.append(gt.matmul(a, b, precision=precision))
     assert len({result.numpy().tobytes() for result in results}) == 1
@@ -210,7 +210,7 @@ def test_a_captured_product_replays_with_new_values(rng, shape):
         assert_within(out.numpy(), wide(fresh) @ wide(array_b), limit)
 
 
-def test_workspaces_can_be_given_back_at_any_time(rng):
+def test_workspaces_can_be_released_at_any_time(rng):
     (array_a, array_b), (a, b) = random_pair(rng, 64, 64, 32768, "float32")
     for _ in range(3):
         got = gt.matmul(a, b)
@@ -241,7 +241,7 @@ def test_integer_products_of_wide_matrices(rng):
 
 
 class DLTensor(ctypes.Structure):
-    """The struct of c_entry.h, flat."""
+    """The struct DLTensor of c_entry.h, with its nested structs flattened."""
 
     _fields_ = [
         ("data", ctypes.c_void_p),
@@ -261,7 +261,7 @@ CODES = {"float32": (2, 32), "float16": (2, 16), "bfloat16": (4, 16)}
 
 
 class Placed:
-    """A matrix in either order, of any pitch, somewhere in a buffer of NaN, as a DLTensor."""
+    """A matrix in either order, of any pitch, at an offset in a buffer of NaN, as a DLTensor."""
 
     def __init__(self, rng, rows, columns, name, values=None):
         self.shape = (rows, columns)
@@ -283,16 +283,16 @@ class Placed:
         )
 
     def of(self, host):
-        """The matrix in a host array that has what the buffer has."""
+        """The view of the matrix in a host array laid out like the buffer."""
         steps = [step * host.itemsize for step in self.steps]
         return np.lib.stride_tricks.as_strided(host[self.first :], self.shape, steps)
 
     def result(self):
-        """What is in the matrix; everything around it must be as it was."""
+        """The contents of the matrix; everything around it must be unchanged."""
         host = self.buffer.numpy().copy()
         got = self.of(host).copy()
         self.of(host)[...] = np.nan
-        assert np.all(np.isnan(wide(host))), "wrote beside the result"
+        assert np.all(np.isnan(wide(host))), "wrote outside the result"
         return got
 
 
@@ -304,7 +304,7 @@ def described(tensor):
 
 
 def c_entry_on(stream):
-    """A function of three DLTensors that queues their product on a stream."""
+    """Return a function of three DLTensors that queues their product on a stream."""
     entry = ctypes.CDLL(c_entry.library_path())
     entry.gputensor_last_error.restype = ctypes.c_char_p
     queue = ctypes.c_void_p(stream.cuda_stream)

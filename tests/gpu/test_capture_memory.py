@@ -1,7 +1,7 @@
-"""What a capture, and pools one after the other, have of the memory of a real GPU.
+"""Memory of captures, and of pools used one after the other, on a real GPU.
 
-Each program runs with a share of the device that only fits when what was free before is used again,
-and compares what the kernels of a replay wrote.
+Each program runs under a memory limit that suffices only if free memory is reused, and compares the
+values that the kernels of a replay wrote.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ def limited(cuda, request, conf):
 
 
 def captured_sum(value, nbytes):
-    """A graph whose capture needs `nbytes` for a while, and its result."""
+    """Return a graph whose capture temporarily needs `nbytes`, and its result."""
     g = CUDAGraph()
     with graph(g):
         large = gt.full((nbytes // 4,), 1.0, dtype="float32", device="cuda")
@@ -43,7 +43,7 @@ def captured_sum(value, nbytes):
     return g, total
 
 
-def test_what_warmed_up_serves_the_capture(limited):
+def test_a_capture_uses_memory_freed_by_the_warm_up(limited):
     rng = np.random.default_rng(random.SystemRandom().getrandbits(32))
     value = gt.ones((), dtype="float32", device="cuda")
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Convolutions of networks on tensor cores, against plain arithmetic on the same values."""
+"""Convolutions of networks on tensor cores, against float32 convolutions of the same values."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from tests.support.convolution.window_checks import few_program, tile_program
 
 pytestmark = pytest.mark.skipif(cuda_device_count() == 0, reason="needs an NVIDIA GPU")
 
-# Batch, channels, outputs, extent, kernel, stride, groups: each form of tile, parts of the terms.
+# Batch, channels, outputs, extent, kernel, stride, groups: every form of tile, and split terms.
 SHAPES = (
     (32, 64, 64, 56, 3, 1, 1),
     (64, 256, 256, 14, 3, 1, 1),

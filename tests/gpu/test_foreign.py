@@ -1,4 +1,4 @@
-"""Foreign programs on our allocator: PyTorch through its pluggable allocator, CuPy beside us."""
+"""Other libraries on our allocator: PyTorch through its pluggable allocator."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ with torch.cuda.stream(side):
     y = torch.from_numpy(b).cuda()
     z = x.double() @ y.double()
 side.synchronize()
-# Sums of 129 terms of either sign: the bound is on the terms, not on what is left of them.
+# Sums of 129 terms of either sign: the bound relates to the terms, not to their sum.
 np.testing.assert_allclose(
     z.cpu().numpy(), a.astype(float) @ b.astype(float), rtol=1e-12, atol=1e-12)
 try:

@@ -9,7 +9,7 @@ import gputensor as gt
 
 
 def integers(rng, shape, name, low=-4, high=5):
-    """Small integers, whose products are exact in every type, as array and tensor."""
+    """Small integers, whose products are exact in every type, as an array and as a tensor."""
     array = rng.integers(low, high, shape).astype(np.float32)
     return array, gt.asarray(array, device="cuda").astype(name)
 
@@ -26,7 +26,7 @@ def expected_rows(tokens, weights, ends):
 @pytest.mark.parametrize("is_turned", [False, True], ids=["along-columns", "along-terms"])
 @pytest.mark.parametrize("name", ["bfloat16", "float16", "float32"])
 def test_every_tile_form_is_exact(cuda, rng, name, is_turned):
-    """64, 128 and 192 rows, 64, 128 and 256 columns, partial tiles, NaN beside the operands."""
+    """64, 128 and 192 rows, 64, 128 and 256 columns, partial tiles, NaN next to the operands."""
     for groups, tokens, k, n in (
         (1, 64, 64, 64),
         (3, 100, 128, 128),

@@ -209,7 +209,7 @@ def test_arrays_past_two_to_the_31_elements():
     where = checks.empty_like_shape(4, (), DEVICE)
     device_array.reduce(4, 1, where, x, (0,))
     assert int(where.numpy()) == count - 1
-    # A strided pair of axes: cut into pieces with 32-bit offsets.
+    # Two strided axes: the call is cut into pieces with 32-bit offsets.
     rows = count // 3
     two = x.view(1, (rows, 2), (3, 1))
     device_array.elementwise(4, 1, out.view(1, (rows, 2), (3, 1)), [two, two])

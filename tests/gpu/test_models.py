@@ -1,4 +1,4 @@
-"""Quantized programs, attention that was recognised, and the examples' models, on a GPU."""
+"""Quantized programs, recognized attention, and the models of the examples, on a GPU."""
 
 import importlib
 import sys
@@ -16,7 +16,7 @@ SCHEMES = ("int8", "int8:128", "int4:32", "int4:128", "int4:64:offset")
 
 
 def example(name):
-    """A program of examples/, as a module."""
+    """Import a program of examples/ as a module."""
     sys.path[:0] = [str(ROOT / "examples")]
     try:
         return importlib.import_module(name)
@@ -38,7 +38,7 @@ def on(device, function, *arrays):
 @pytest.mark.parametrize("dtype", BOUNDS)
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_quantized_programs_equal_those_of_the_host(cuda, rng, scheme, dtype):
-    """For few rows by the kernels that expand weights in registers, for many by plain weights."""
+    """Few rows use kernels that expand weights in registers; many rows use expanded weights."""
     n, k = 8 * int(rng.integers(3, 60)), 128 * int(rng.integers(1, 6))
     weights = {"w": random(rng, dtype, n, k), "b": random(rng, dtype, n)}
 
@@ -58,7 +58,7 @@ def test_quantized_programs_equal_those_of_the_host(cuda, rng, scheme, dtype):
 
 @pytest.mark.parametrize("dtype", BOUNDS)
 @pytest.mark.parametrize("form", ["plain", "mask", "choice", "causal", "grouped"])
-def test_attention_that_was_recognised_is_right(cuda, rng, form, dtype):
+def test_recognized_attention_is_right(cuda, rng, form, dtype):
     heads, n, size = 6, int(rng.integers(20, 90)), 64
     kept = 2 if form == "grouped" else heads
     seen = rng.random((2, 1, 1, n)) < 0.7
@@ -94,7 +94,7 @@ def test_attention_that_was_recognised_is_right(cuda, rng, form, dtype):
 
 
 @pytest.mark.parametrize("scheme", [None, "int8", "int4:128", "int4:32:offset"])
-def test_the_language_model_loses_what_it_loses_on_the_host(cuda, rng, scheme):
+def test_the_language_model_has_the_same_loss_as_on_the_host(cuda, rng, scheme):
     model = example("language_model")
     text = "The with statement is used to wrap the execution of a block with methods defined. "
     numbers = model.Tokens().numbers(text * 8)[: 2 * model.LENGTH]
@@ -106,7 +106,7 @@ def test_the_language_model_loses_what_it_loses_on_the_host(cuda, rng, scheme):
 
 
 def test_greedy_tokens_are_those_of_the_host(cuda):
-    """Where two tokens are as good as equal, bfloat16 may turn them: the first ones agree."""
+    """Rounding to bfloat16 may swap two nearly equal tokens, so only the first are compared."""
     model, found = example("language_model"), []
     prompt = model.Tokens().numbers("The with statement")
     for device in ("host", "cuda"):
@@ -116,7 +116,7 @@ def test_greedy_tokens_are_those_of_the_host(cuda):
     assert found[0][:12] == found[1][:12]
 
 
-def test_models_hear_and_see_what_they_do_on_the_host(cuda, rng):
+def test_speech_and_caption_models_are_right(cuda, rng):
     speech, captions = example("speech"), example("captions")
     keys = [speech.tones.number(rng) for _i in range(6)]
     mels = [speech.tones.log_mel(speech.tones.sound(one, rng)) for one in keys]

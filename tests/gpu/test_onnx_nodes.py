@@ -1,4 +1,4 @@
-"""The node cases of the `onnx` package on a GPU: what passes on the host device passes there."""
+"""The node cases of the `onnx` package on a GPU: all that pass on the host device pass there."""
 
 import pytest
 
@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.xdist_group("onnx_nodes"), pytest.mark.filterwarnings(
 
 @pytest.fixture(scope="module")
 def found():
-    """From names to faults, of the cases that the tests below ran."""
+    """{name of a case: its fault or None} for the cases that the tests below ran."""
     return {}
 
 

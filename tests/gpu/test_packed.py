@@ -1,5 +1,5 @@
-"""Packed products on a real GPU: every layout, offset and edge against float64; nothing written
-outside the result; the same bits each time."""
+"""Packed products on a real GPU: every layout, offset and edge against float64; no write outside
+the result; the same bits each time."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(
 )
 NAMES = ["float16", "bfloat16", "float32"]
 POISON = 7.0
-# Multiples of no tile; strips of rows, of columns, of both; less than one tile; short and long K.
+# Not multiples of a tile; strips of rows, columns or both; less than one tile; short and long K.
 SHAPES = [
     (1023, 1025, 1027),
     (2049, 300, 515),

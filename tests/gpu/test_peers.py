@@ -1,7 +1,7 @@
-"""Copies between two GPUs: large ones, both ways at once, before and after the two know each other.
+"""Copies between two GPUs: large, in both directions at once, of memory from before the first copy.
 
-test_peers.py in conformance/driver and conformance/tensor have the promises; what is here needs the
-memory and speed of GPUs. Skipped on machines with fewer than two.
+test_peers.py in conformance/driver and conformance/tensor test the basic behavior; these tests need
+the memory and speed of GPUs. They are skipped on machines with fewer than two.
 """
 
 import numpy as np
@@ -13,14 +13,14 @@ from gputensor._driver import registry
 
 @pytest.fixture
 def two_gpus():
-    """Have CUDA devices 0 and 1."""
+    """The names of CUDA devices 0 and 1."""
     if registry.cuda_device_count() < 2:
         pytest.skip("needs two NVIDIA GPUs in one machine")
     return "cuda:0", "cuda:1"
 
 
 def numbers(first, count, device):
-    """Consecutive integers that differ from place to place."""
+    """Consecutive integers, so that every element differs."""
     return gt.arange(first, first + count, dtype="int32", device=device)
 
 
@@ -71,7 +71,7 @@ def test_copies_wait_for_long_work_and_work_waits_for_copies(two_gpus):
         assert float(gt.max(back)) == float(gt.min(back)) == 2 * 10 * 4096
 
 
-def test_both_directions_at_once_on_streams_of_their_own(two_gpus):
+def test_both_directions_at_once_on_their_own_streams(two_gpus):
     here, there = two_gpus
     x, y = numbers(0, 1 << 24, here), numbers(5, 1 << 24, there)
     for _ in range(10):
@@ -83,8 +83,8 @@ def test_both_directions_at_once_on_streams_of_their_own(two_gpus):
     assert same(y, numbers(5, 1 << 24, there))
 
 
-def test_a_copy_does_not_wait_on_the_host_and_beats_the_way_through_it(two_gpus):
-    """Half a GiB takes a small part of the time that a download and an upload take."""
+def test_a_direct_copy_is_faster_than_one_through_the_host(two_gpus):
+    """Copies half a GiB directly, then by a download and an upload."""
     here, there = two_gpus
     x = numbers(0, 1 << 27, here)
     x.to_device(there)

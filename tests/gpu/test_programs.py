@@ -1,4 +1,4 @@
-"""Programs on a real GPU: graphs whose nodes get new addresses, those of the library included."""
+"""Programs on a real GPU: graphs whose nodes, those of BLAS included, get new addresses."""
 
 import gc
 import threading
@@ -24,7 +24,7 @@ def rng():
 
 
 def given(rng, dtype, *shape, offset=0):
-    """A random tensor whose address is `offset` elements behind an aligned one."""
+    """A random tensor whose address is `offset` elements past an aligned one."""
     size = int(np.prod(shape))
     flat = gt.asarray(rng.standard_normal(size + offset).astype(np.float32), device="cuda")
     return gt.reshape(flat.astype(dtype)[offset:], shape)
@@ -38,7 +38,7 @@ def test_products_at_new_addresses_equal_eager(cuda, rng, dtype, size):
     def layer(x, y, *, weights):
         return gt.linear(gt.linear(x, weights["up"], activation="relu"), weights["down"]) @ y
 
-    # Small enough that no sum of float16 is infinite.
+    # Small enough that no float16 sum overflows.
     weights = {"up": given(rng, dtype, n, k) / 64, "down": given(rng, dtype, k, n) / 64}
     program = gt.compile(layer, gt.spec((m, k), dtype), gt.spec((k, 64), dtype), weights=weights)
     held = []
@@ -54,8 +54,8 @@ def test_products_at_new_addresses_equal_eager(cuda, rng, dtype, size):
     assert program.report()["layer"]["copied_inputs"] == 0
 
 
-def test_kernels_that_start_early_see_all_that_was_written_before(cuda, rng):
-    """Each step reads what the one before wrote; a reference waits for each."""
+def test_kernels_that_start_early_see_all_earlier_writes(cuda, rng):
+    """Each step reads the results of the step before; the reference waits after each step."""
     rows, columns = 64, 2048
     packed = gt.asarray(rng.integers(0, 256, (columns // 16, columns // 64, 512), dtype=np.uint8))
     scales = given(rng, "bfloat16", columns // 128, columns) / 256
@@ -86,9 +86,9 @@ def test_kernels_that_start_early_see_all_that_was_written_before(cuda, rng):
     for _ in range(10):
         x = given(rng, "bfloat16", rows, columns)
         want, same = waiting(x), []
-        for way in (program, chain) * 20:
-            gt.full((8, rows, columns), np.nan, dtype="bfloat16")  # what results may lie in
-            same.append(gt.all(way(x) == want))
+        for call in (program, chain) * 20:
+            gt.full((8, rows, columns), np.nan, dtype="bfloat16")  # poisons memory for results
+            same.append(gt.all(call(x) == want))
         assert gt.all(gt.stack(same)).item()
 
 
@@ -201,7 +201,7 @@ def test_replays_of_graphs_on_other_tensors(cuda, rng):
 
 
 def test_closing_gives_all_memory_back(cuda, rng):
-    gc.collect()  # what earlier tests left goes now, not in between
+    gc.collect()  # frees garbage of earlier tests now, not between the measurements
     gt.synchronize()
     before = memory.memory_allocated("cuda")
     program = Program(models.mlp(rng, (512, 2048, 512))[0], "cuda")
@@ -213,7 +213,7 @@ def test_closing_gives_all_memory_back(cuda, rng):
 
 
 def test_products_on_streams_are_branches(cuda, rng):
-    """Each branch has a workspace of the library, and all of them new addresses at each call."""
+    """Each branch has its own BLAS workspace, and new addresses at each call."""
 
     def model(x, *, weights):
         total, parts = gt.zeros((64, 256)), []

@@ -1,4 +1,4 @@
-"""Skinny products by our own kernel on a real GPU, by addresses: every layout, type and block."""
+"""Skinny products by our own kernel on a real GPU: every layout, type and block."""
 
 import numpy as np
 import pytest

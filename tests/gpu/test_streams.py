@@ -1,7 +1,7 @@
 """Streams, events, automatic ordering and graphs on a real GPU.
 
-Work is made slow by a host function that sleeps in its stream, so that a missing wait gives a wrong
-number and not a lucky one.
+A host function that sleeps in its stream makes work slow, so that a missing wait gives a wrong
+number instead of one that is right by luck.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ USLEEP = ctypes.cast(ctypes.CDLL(None).usleep, HOST_FUNCTION)
 
 
 class Memory:
-    """Buffers of equal words on the device; values come back through pageable memory."""
+    """Buffers of equal words on the device; values are read back through pageable memory."""
 
     def __init__(self, device, count=4):
         self.calls = Calls(device)
@@ -152,7 +152,7 @@ def test_recording_again_does_not_move_waits_that_are_queued(memory):
     assert memory.word(1) == 3
 
 
-def test_many_streams_are_all_their_own(memory):
+def test_many_streams_are_distinct_and_independent(memory):
     streams = [Stream() for _ in range(64)]
     assert len({s.cuda_stream for s in streams}) == 64
     memory.sleep(streams[0], 200_000)
@@ -248,7 +248,7 @@ def test_replays_are_ordered_with_uses_on_other_streams(memory):
         assert memory.word(2) == value
 
 
-def test_pending_work_outside_of_a_capture_is_refused_and_breaks_nothing(memory):
+def test_pending_work_outside_a_capture_is_refused_and_the_capture_goes_on(memory):
     own, writer, g = Stream(), Stream(), CUDAGraph()
     uses = Uses(stream=writer)
     memory.sleep(writer, 200_000)
@@ -265,7 +265,7 @@ def test_pending_work_outside_of_a_capture_is_refused_and_breaks_nothing(memory)
     assert memory.word(1) == 4
 
 
-def test_finished_work_outside_of_a_capture_may_be_read_in_it(memory):
+def test_results_of_finished_work_outside_a_capture_may_be_read_in_it(memory):
     own, writer, g = Stream(), Stream(), CUDAGraph()
     uses = Uses(stream=writer)
     uses.write(writer)
@@ -279,7 +279,7 @@ def test_finished_work_outside_of_a_capture_may_be_read_in_it(memory):
 
 
 def test_events_of_the_pool_serve_again_after_a_capture(memory):
-    """An event recorded in a capture is recorded outside of one next."""
+    """An event that was recorded in a capture is then recorded outside one."""
     for _ in range(3):
         g, fork, uses = CUDAGraph(), Stream(), Uses()
         with graph(g):
@@ -305,7 +305,7 @@ def test_graph_dropped_during_its_replay_waits_for_it(memory):
 
 
 def test_entering_a_stream_is_cheap(cuda):
-    """By turns with a context that does nothing, as other work makes both slower."""
+    """Alternates with a context that does nothing, because other work slows both down."""
     own, rounds = Stream(), 20_000
 
     def seconds(context):
@@ -353,8 +353,8 @@ print(sorted(set(x.numpy().tolist())))
 """
 
 
-def test_first_use_of_a_kernel_lets_no_thread_between_its_order_and_its_work(cuda):
-    """The compilation of the shift gives up the GIL after the shift was ordered."""
+def test_no_thread_runs_between_the_ordering_and_the_launch_of_a_new_kernel(cuda):
+    """Loading the kernel of the shift releases the GIL after the shift was ordered."""
     done = subprocess.run(
         [sys.executable, "-c", FIRST_USE],
         env={**os.environ, "GPUTENSOR_DEVICE": "cuda"},

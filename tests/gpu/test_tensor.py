@@ -1,7 +1,7 @@
 """Tensors on a real GPU: transfers through pinned memory, streams, threads, graphs, interop, size.
 
-What holds on every device is in tests/conformance, which runs on the GPU too; here is what only a
-GPU can show.
+tests/conformance, which also runs on the GPU, tests what holds on every device; these tests are for
+properties that only a GPU has.
 """
 
 import threading

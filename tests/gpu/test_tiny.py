@@ -1,4 +1,4 @@
-"""Tiny products on a real GPU: the kernel's own arithmetic, and its time beside the library's."""
+"""Tiny products on a real GPU: the kernel's arithmetic, and its time compared to the library's."""
 
 import time
 
@@ -89,7 +89,7 @@ def test_captured_product_replays_and_equals_the_direct_one_bit_for_bit(rng):
 
 
 def microseconds(library, a, b, out):
-    """GPU time of one product in a graph of many."""
+    """GPU time of one product, from replays of a graph of many."""
     blas.preferred_blas_library(library)
     try:
         gt.matmul(a, b, out=out)

@@ -1,7 +1,8 @@
 """Networks of torchvision and transformers, by torch.export and by ONNX, against torch in float64.
 
-Configurations are small, weights are random from a seed: nothing is downloaded. An error may be
-four times that of torch's own float32 network on the same device, and a few roundings.
+Configurations are small and weights are random from a seed, so there are no downloads. The error
+bound is four times the error of torch's own float32 network on the same device, and a few
+roundings.
 """
 
 import importlib
@@ -17,7 +18,7 @@ pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("cud
 def library(name):
     try:
         return importlib.import_module(name)
-    except Exception as error:  # a broken installation is as good as none
+    except Exception as error:  # a broken installation counts as a missing one
         pytest.skip(f"needs {name}: {error}")
 
 
@@ -28,7 +29,7 @@ torch = None
 def need_torch(cuda):
     global torch
     torch = library("torch")
-    torch.set_num_threads(1)  # the processes beside this one have threads of their own
+    torch.set_num_threads(1)  # other test processes run at the same time
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
 
 
@@ -47,7 +48,7 @@ def tokens(length=12, most=100):
 
 
 class Plain:
-    """Makes a module of a transformers model whose result is one tensor."""
+    """Wraps a transformers model in a module that returns one tensor."""
 
     def __new__(cls, model, name="logits"):
         class Module(torch.nn.Module):
@@ -117,7 +118,7 @@ def whisper():
 
 @pytest.fixture(params=MODELS)
 def network(request):
-    """(module, input, result in float64, largest error of torch's float32)."""
+    """(module, input, result in float64, largest error of torch's float32 network)."""
     make, example = MODELS[request.param]
     module, x = seeded(make), example()
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Odd products read as they are, on a real GPU: every layout, offset, pitch, type and split."""
+"""Unaligned products without copies, on a real GPU: every layout, offset, pitch, type and split."""
 
 import itertools
 
@@ -23,7 +23,7 @@ def on_hopper():
 
 
 class Matrix:
-    """A column-major batch at an odd place of a poisoned buffer."""
+    """A column-major batch at an odd offset in a poisoned buffer."""
 
     def __init__(self, rng, values, name, rows, columns, batch):
         self.ld = rows + int(rng.integers(0, 4))
@@ -51,7 +51,7 @@ class Matrix:
         got = self.view(after).copy()
         self.view(after)[...] = self.view(self.before)
         bits = np.dtype(f"u{after.itemsize}")
-        assert np.array_equal(after.view(bits), self.before.view(bits)), "wrote beside the result"
+        assert np.array_equal(after.view(bits), self.before.view(bits)), "wrote outside the result"
         return got.swapaxes(1, 2)
 
 
@@ -101,7 +101,7 @@ def multiply(rng, name, out, operations, sizes, split, *, alpha=1.0, beta=0.0, h
         ("bfloat16", "float32"),
     ],
 )
-def test_any_place_pitch_and_layout_and_nothing_written_beside(operations, name, out, rng):
+def test_any_offset_pitch_and_layout_without_writes_outside_the_result(operations, name, out, rng):
     for split in (1, 3, 5, 8):
         m, n, k = (int(x) for x in rng.integers(1, 420, 3))
         multiply(rng, name, out, operations, (m, n, k, int(rng.integers(1, 4))), split)
@@ -145,7 +145,7 @@ def test_nan_and_infinity_reach_their_rows_and_columns_alone(precision, rng):
     array_a = rng.standard_normal((333, 1555)).astype(np.float32)
     array_a[7, 1554] = np.nan
     array_a[11, 0] = np.inf
-    # The NaN whose rounding up would carry into the sign.
+    # NaNs whose mantissas are all ones: rounding them up would carry into the sign.
     array_a.view(np.uint32)[13, 3] = 0x7FFFFFFF
     array_a.view(np.uint32)[17, 5] = 0xFFFFFFFF
     b = gt.asarray(rng.standard_normal((1555, 777)).astype(np.float32), device="cuda").astype(kind)
@@ -156,7 +156,7 @@ def test_nan_and_infinity_reach_their_rows_and_columns_alone(precision, rng):
     assert np.isfinite(np.delete(got, [7, 11, 13, 17], axis=0)).all()
 
 
-def test_bias_and_activation_ride_along(rng):
+def test_bias_and_activation(rng):
     array_x, array_w = rng.standard_normal((2, 513, 515)).astype(np.float32)
     array_bias = rng.standard_normal(513).astype(np.float32)
     x, w, bias = (

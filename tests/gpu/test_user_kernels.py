@@ -1,4 +1,4 @@
-"""Kernels that programs bring along, compiled by NVRTC and launched on a real GPU."""
+"""Kernels that users write, compiled by NVRTC and launched on a real GPU."""
 
 import pytest
 
