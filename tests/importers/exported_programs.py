@@ -1,6 +1,6 @@
-"""What `torch.export` gives, in the same shape but without torch: nodes, signature, state.
+"""Stand-ins for the results of `torch.export` without torch: nodes, signature, state.
 
-`Builder` writes graphs as the exporter does. A target prints as an OpOverload does and has its
+`Builder` writes graphs as the exporter does. A target prints like an OpOverload and has its
 `__name__`; weights are NumPy arrays.
 """
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Target:
-    """An operator: prints as `aten.linear.default`."""
+    """An operator; it prints as its text, such as `aten.linear.default`."""
 
     def __init__(self, text):
         self.text = text
@@ -22,7 +22,7 @@ class Target:
 
 
 class Dtype:
-    """Prints as `torch.float16`; has an itemsize, as torch's dtypes have."""
+    """A dtype; it prints as `torch.float16` does, and has an itemsize like torch's dtypes."""
 
     def __init__(self, name):
         self.name, self.itemsize = name, np.dtype(name.replace("bfloat16", "int16")).itemsize
@@ -42,7 +42,7 @@ class Symbol:
 
 
 class Builder:
-    """A graph under construction; `program` is what the exporter would give."""
+    """A graph under construction; `program` is shaped like the exporter's result."""
 
     def __init__(self):
         self.nodes, self.inputs, self.state, self.outputs = [], [], {}, []

@@ -4,9 +4,9 @@
 
 With --traced each model is compiled to a program first, at the shapes of its inputs.
 
-Inputs become tensors on the host device where their element type has tensors, else they stay NumPy
-arrays. Results are compared with the case's own tolerance, but for floats of 16 bits at least
-with four roundings: the reference rounds after each of its steps, a kernel once.
+Inputs become tensors on the host device if tensors support their element type; otherwise they stay
+NumPy arrays. Results are compared with the case's own tolerance, but for 16-bit floats with at
+least four roundings: the reference rounds after each of its steps, a kernel only once.
 """
 
 import fnmatch
@@ -26,7 +26,7 @@ from tests.importers.onnx_explained import EXPLAINED
 
 @functools.cache
 def cases():
-    """All node cases, in order; making them runs NumPy references that warn."""
+    """All node cases, in order; building them runs NumPy references that emit warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from onnx.backend.test.loader import load_model_tests
@@ -39,7 +39,7 @@ def array_of(value):
 
 
 def fed(value, device="host"):
-    """A value of a case as the model gets it."""
+    """A value of a case, converted for the model."""
     if isinstance(value, list):
         return [fed(one, device) for one in value]
     if value is None:
@@ -49,7 +49,7 @@ def fed(value, device="host"):
 
 
 def check(found, wanted, case):
-    """AssertionError unless a result is the wanted one."""
+    """Raise AssertionError unless a result is the wanted one."""
     if isinstance(wanted, list):
         assert isinstance(found, list) and len(found) == len(wanted)
         for one, other in zip(found, wanted, strict=True):
@@ -73,7 +73,7 @@ def check(found, wanted, case):
 
 
 def traced(model, inputs):
-    """The results of a program of the model; inputs that are shapes or the like are constants."""
+    """The results of a program of the model; inputs such as shapes become constants."""
     values = dict(zip(model.inputs, map(fed, inputs), strict=False))
     for name in model.known_inputs:
         if isinstance(values.get(name), gt.Tensor):
@@ -89,17 +89,17 @@ def traced(model, inputs):
 
 
 def eager(model, inputs):
-    """The results of the model itself."""
+    """The results of the model run eagerly."""
     return model.run(*map(fed, inputs))
 
 
 def eager_on_gpu(model, inputs):
-    """The same on the current GPU."""
+    """The results of the model run eagerly on the current GPU."""
     return model.run(*(fed(value, "cuda") for value in inputs))
 
 
 def fault(case, run=eager):
-    """What is wrong with a case, in one line; None if it passes."""
+    """Why a case does not pass, in one line; None if it passes."""
     gt.random.seed(0)
     try:
         model = model_of(case.model)
@@ -108,13 +108,13 @@ def fault(case, run=eager):
             found = [found] if len(model.outputs) == 1 else list(found)
             for one, other in zip(found, wanted, strict=True):
                 check(one, other, case)
-    except Exception as error:  # whatever it is, the case does not pass
+    except Exception as error:  # any error means that the case does not pass
         return f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"
     return None
 
 
 def explained(name):
-    """The patterns of EXPLAINED that a case's name fits."""
+    """The patterns of EXPLAINED that match a case's name."""
     return [pattern for pattern in EXPLAINED if fnmatch.fnmatchcase(name, pattern)]
 
 

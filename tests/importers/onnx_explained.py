@@ -1,14 +1,14 @@
-"""Why a node case of the `onnx` package does not pass: patterns of names, each with its reason.
+"""Reasons why node cases of the `onnx` package do not pass: {pattern of names: reason}.
 
-The test holds this table: a case that fails fits a pattern, and none that passes does.
+test_onnx_nodes.py checks this table: each failing case matches a pattern, and no passing case does.
 """
 
-_TEXT = "strings are no element type: text is prepared before it becomes tensors"
-_WINDOWS = "regions and deformed windows are still to come"
-_TREES = "trees and labels of classical models are no tensor work"
-_TRAINING = "steps of training: a program only runs models"
-_RANDOM = "random numbers, of which each library draws others"
-_SIGNAL = "zero is 0 here; the reference has 2e-7 by rounding, and the case allows 1e-7"
+_TEXT = "strings are not an element type: text is prepared before it becomes tensors"
+_WINDOWS = "regions of interest and deformed windows are not supported yet"
+_TREES = "trees and labels of classical models are not tensor work"
+_TRAINING = "training steps: a program only runs models"
+_RANDOM = "random numbers, which differ between libraries"
+_SIGNAL = "zero is 0 here; the reference has a rounding error of 2e-7, and the case allows 1e-7"
 
 EXPLAINED = {
     "test_adagrad*": _TRAINING,
@@ -24,9 +24,9 @@ EXPLAINED = {
     "test_*deform_conv_with*": _WINDOWS,
     "test_roialign_*": _WINDOWS,
     "test_dft_inverse*": _SIGNAL,
-    "test_image_decoder_*": "files of images are decoded before they become tensors",
-    "test_not_?d": "operator set 1; the importer begins with 7, when broadcasting took its form",
-    "test_scan_sum": "Scan had batches and lengths in operator set 8, and in no other",
+    "test_image_decoder_*": "image files are decoded before they become tensors",
+    "test_not_?d": "operator set 1; the importer starts at 7, which has today's broadcasting",
+    "test_scan_sum": "Scan has batches and lengths only in operator set 8",
     "test_string_*": _TEXT,
     "test_strnormalizer_*": _TEXT,
     "test_regex_full_match_*": _TEXT,

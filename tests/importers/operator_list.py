@@ -16,7 +16,7 @@ def names(keys):
 
 
 def operator_list():
-    """The two paragraphs."""
+    """The text of the list: the operators with their own function, and the expanded ones."""
     rows = set(registered())
     own = f"{len(rows)} operators have a function of their own:\n\n{names(rows)}"
     rest = EXPANDED - rows
@@ -24,7 +24,7 @@ def operator_list():
 
 
 def page_with(text):
-    """The page with the list in its place."""
+    """The text of the page with this list in its place."""
     page = PAGE.read_text()
     head, rest = page.split(BEGIN)
     return head + BEGIN + text + END + rest.split(END)[1]

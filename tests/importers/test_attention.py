@@ -18,7 +18,7 @@ def host():
 
 
 class Graph:
-    """Nodes as exporters write them."""
+    """A graph of nodes as exporters write them."""
 
     def __init__(self, rng):
         self.rng, self.nodes, self.arrays = rng, [], []
@@ -96,8 +96,8 @@ def test_onnx_transformers(rng, tmp_path, form, is_free):
 
 
 @pytest.mark.parametrize("is_free", [True, False])
-def test_onnx_masks_that_are_cut_from_a_larger_one(rng, tmp_path, is_free):
-    """As GPT-2 keeps it: of fixed length it becomes a flag, of any length a view of a weight."""
+def test_onnx_masks_that_are_slices_of_a_larger_one(rng, tmp_path, is_free):
+    """A mask as in GPT-2 becomes a flag if its length is fixed, otherwise a view of a weight."""
     graph = Graph(rng)
     count = graph.node("Gather", graph.node("Shape", "x"), graph.array(np.int64([1])))
     ends = graph.node("Concat", count, count, axis=0)
@@ -120,7 +120,7 @@ FORMS = ("product", "masked_fill", "attention", "causal", "added", "repeated", "
 
 
 def module(torch, form):
-    """A layer of attention as people write it."""
+    """An attention layer in one of the common forms."""
     functional = torch.nn.functional
 
     class Layer(torch.nn.Module):
@@ -160,7 +160,7 @@ def module(torch, form):
     return Layer().eval()
 
 
-@pytest.mark.filterwarnings("ignore")  # torch's own, of its tree specs
+@pytest.mark.filterwarnings("ignore")  # a warning of torch about its tree specs
 @pytest.mark.parametrize("is_decomposed", [False, True])
 @pytest.mark.parametrize("form", FORMS)
 def test_torch_modules(form, is_decomposed):
@@ -183,7 +183,7 @@ def test_torch_modules(form, is_decomposed):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("is_decomposed", [False, True])
 @pytest.mark.parametrize("is_free", [False, True])
-def test_torch_s_own_layers(is_free, is_decomposed):
+def test_layers_of_torch(is_free, is_decomposed):
     """An encoder layer, and a decoder layer of fixed length whose mask is causal."""
     torch = pytest.importorskip("torch", reason="an installed torch runs these")
     torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""The vision-language example: its model against NumPy in float64, and what it says."""
+"""The vision-language example: its model against NumPy in float64, and its captions."""
 
 import importlib
 import os
@@ -60,7 +60,7 @@ def layer(x, w, heads, is_text):
 
 
 def logits_of(captions, image, words):
-    """The model in float64, without a cache: after the image, and after each word."""
+    """Logits of the model in float64, without a cache: after the image, and after each word."""
     w = captions.as_dtype(gt.map_safetensors(captions.WEIGHTS), np.float64)
     side = image.shape[1] // captions.PATCH
     patches = image.reshape(3, side, captions.PATCH, side, captions.PATCH).transpose(1, 3, 0, 2, 4)
@@ -79,7 +79,7 @@ def test_values_are_those_of_the_definition(captions, rng, dtype, bound):
     dtype = getattr(gt, dtype)
     words = rng.integers(0, 20, 9)
     with captions.compiled(dtype) as program, program.session() as session:
-        for _again in range(2):  # a second image begins anew
+        for _again in range(2):  # a second image resets the state
             image = rng.uniform(0, 1, (3, 32, 32))
             found = [session.look(gt.asarray(image, dtype=dtype))]
             found += [session.tell(gt.asarray(words[i : i + 1])) for i in range(len(words))]
@@ -88,7 +88,7 @@ def test_values_are_those_of_the_definition(captions, rng, dtype, bound):
             np.testing.assert_allclose(found, want, atol=bound * np.abs(want).max())
 
 
-def test_it_says_what_is_drawn(captions):
+def test_captions_name_what_is_drawn(captions):
     rng, right = np.random.default_rng(), 0
     with captions.compiled() as program, program.session() as session:
         for _image in range(40):

@@ -1,4 +1,4 @@
-"""The examples with models run by one command on the host device; their models are described."""
+"""Examples with models: one runs by one command on the host device; model files have metadata."""
 
 import os
 import re
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 
 def run(name, folder, **variables):
-    """What an example prints."""
+    """Run an example; return its output."""
     done = subprocess.run(
         [sys.executable, str(ROOT / "examples" / name)], cwd=folder, capture_output=True, text=True,
         env={**os.environ, "GPUTENSOR_DEVICE": "host", "PYTHONPATH": str(ROOT), **variables},
@@ -38,7 +38,7 @@ def test_digits_are_read(tmp_path):
 
 
 def facts_of(path):
-    """The metadata of a model's file."""
+    """The metadata of a model file."""
     if path.suffix == ".onnx":
         return {one.key: one.value for one in onnx.load(path).metadata_props}
     with safetensors.safe_open(path, "np") as file:
@@ -46,11 +46,11 @@ def facts_of(path):
 
 
 @pytest.mark.parametrize("name", ["digits.onnx", *(f"{n}.safetensors" for n in TRAINED)])
-def test_models_say_where_they_come_from(name):
+def test_models_name_their_script_seed_and_score(name):
     path = ROOT / "examples" / "models" / name
     facts = facts_of(path)
     assert (path.parent / facts["script"]).exists()
-    # The language model's score is a loss, that of the others a share.
+    # The language model's score is a loss, the others' is a share of right results.
     assert float(facts["score"]) > 0.9 and int(facts["seed"]) >= 0
 
 

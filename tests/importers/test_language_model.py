@@ -1,4 +1,4 @@
-"""The language example: its values against NumPy, int4 against bf16, its choices, its process."""
+"""The language example: values against NumPy, int4 against bf16, sampling, and its command."""
 
 import importlib
 import os
@@ -44,7 +44,7 @@ def weights(model):
 
 
 def kept_text(model):
-    """The tokens of topics that the training left out, of this Python's documentation."""
+    """The tokens of the topics in Python's documentation that the training left out."""
     names = sorted(pydoc_data.topics.topics)[3::20]
     texts = (pydoc_data.topics.topics[name] for name in names)
     return model.Tokens().numbers(
@@ -65,7 +65,7 @@ def turned(x, places):
 
 
 def logits_of(tokens, weights, model):
-    """The model in float64, without a cache."""
+    """Logits of the model in float64, without a cache."""
     n = len(tokens)
     x, places = weights["embed"][tokens], np.arange(n)
     for w in weights["layers"]:
@@ -95,10 +95,10 @@ def test_values_are_those_of_the_definition(model, weights):
         found = model.loss_of(program, tokens)
     want = np.mean([losses(part, weights, model).mean() for part in np.split(tokens, 3)])
     assert found == pytest.approx(want, rel=3e-3)
-    assert want < 3.2  # it has learned: a guess among all tokens loses 6.2
+    assert want < 3.2  # a trained model: a random guess among all tokens has a loss of 6.2
 
 
-def test_int4_loses_little(model):
+def test_int4_has_nearly_the_same_loss(model):
     tokens = kept_text(model)[: 12 * model.LENGTH]
     with model.compiled() as plain, model.compiled("int4:128") as small:
         ratio = model.loss_of(small, tokens) / model.loss_of(plain, tokens)
@@ -109,8 +109,8 @@ def test_int4_loses_little(model):
     )
 
 
-def test_rounding_by_texts_loses_less_on_them(model):
-    """What it loses on others is in docs/examples/language-model.md."""
+def test_rounding_calibrated_on_texts_has_a_smaller_error_on_them(model):
+    """docs/examples/language-model.md gives the loss on other texts."""
     tokens, seen = kept_text(model)[: 2 * model.LENGTH], model.documentation(5)
     assert len(seen) == 5 and {len(one) for one in seen} == {model.LENGTH}
     losses = []
@@ -130,7 +130,7 @@ def choices(model, program, prompt, how, count=1, seed=1):
 
 
 def test_greedy_decoding_follows_the_best_token(model, weights):
-    """Token after token with the cache, against the whole text in float64 at each step."""
+    """Decodes one token at a time with the cache, against the whole text in float64 each time."""
     tokens = list(kept_text(model)[40:60])
     with model.compiled() as program:
         found = choices(model, program, tokens, (0, 40, 0.9), 24)
@@ -138,7 +138,7 @@ def test_greedy_decoding_follows_the_best_token(model, weights):
     for number in found:
         logits = logits_of(np.array(held), weights, model)[-1]
         best = logits.argmax()
-        if number != best:  # bfloat16 may turn two that are as good as equal
+        if number != best:  # bfloat16 may swap two that are nearly equal
             close += 1
             assert logits[best] - logits[number] < 0.05
         held.append(number)
@@ -146,7 +146,7 @@ def test_greedy_decoding_follows_the_best_token(model, weights):
 
 
 def test_draws_have_their_probabilities(model, weights):
-    """1,000 draws of one token: the ones that may be chosen, as often as they should be."""
+    """1,000 draws of one token: only allowed tokens, each with the expected frequency."""
     prompt, temperature, top_k, top_p = kept_text(model)[100:110], 1.3, 12, 0.8
     logits = logits_of(prompt, weights, model)[-1] / temperature
     shares = np.exp(logits - logits.max())
@@ -162,7 +162,7 @@ def test_draws_have_their_probabilities(model, weights):
             session.state["length"][...] = 0
             found.append(session.prefill(given, how).item())
     counts = np.bincount(found, minlength=len(shares))
-    assert counts[kept].sum() > 970  # a token at the border of top_p may change sides
+    assert counts[kept].sum() > 970  # rounding may move a token across the limit of top_p
     wanted = shares[kept] / shares[kept].sum() * 1000
     assert (np.abs(counts[kept] - wanted) < 5 * np.sqrt(wanted) + 25).all()
 
@@ -213,7 +213,7 @@ def test_example_writes_text_and_its_program_needs_no_framework(tmp_path):
     text = run(*words)
     assert time.monotonic() - before < 60
     assert text.startswith("The with statement") and len(text) > 100
-    assert run(*words) == text  # from the file, and greedy
+    assert run(*words) == text  # from the saved file; greedy, so the text is the same
     assert (tmp_path / "out" / "language.gtp").stat().st_size < 900_000
     assert run("-c", ONLY_THE_FILE).count(",") == 7
 

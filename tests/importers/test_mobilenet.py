@@ -1,4 +1,4 @@
-"""MobileNet v2's form from ONNX by the commands alone equals ONNX's own evaluator."""
+"""A MobileNet v2 from ONNX, run only by the commands, equals ONNX's own evaluator."""
 
 import sys
 from pathlib import Path
@@ -46,9 +46,9 @@ def test_program_equals_the_reference(model, tmp_path, monkeypatch, rng, dtype, 
     np.testing.assert_allclose(found, want, rtol=bound, atol=bound * np.abs(want).max())
 
 
-def test_the_form_is_that_of_the_paper(model):
-    """3,504,872 weights with normalisation folded in: torchvision's 3,504,872 have 2 x 17,056
-    numbers of normalisation, of which one half becomes the biases here."""
+def test_layers_and_weights_are_those_of_the_paper(model):
+    """torchvision's 3,504,872 weights include 2 x 17,056 numbers of normalization; folding it into
+    the convolutions leaves half of those, as biases."""
     made = model()
     count = sum(int(np.prod(one.dims)) for one in made.graph.initializer if one.dims)
     assert count == 3_504_872 - 17_056

@@ -1,4 +1,4 @@
-"""The nine `light_*` models of the `onnx` package: whole networks whose weights are fills."""
+"""The nine `light_*` models of the `onnx` package: whole networks with constant-filled weights."""
 
 from pathlib import Path
 
@@ -11,13 +11,13 @@ import gputensor as gt
 
 FOLDER = Path(onnx.backend.test.__file__).parent / "data" / "light"
 QUICK = ("bvlc_alexnet", "densenet121", "inception_v1", "squeezenet", "zfnet512")
-LONG = ("inception_v2", "resnet50", "shufflenet", "vgg19")  # with make check-models
+LONG = ("inception_v2", "resnet50", "shufflenet", "vgg19")  # run by make check-models
 
 pytestmark = [pytest.mark.slow]
 
 
 def image():
-    """The input that the package's own runner makes."""
+    """The input that the package's own test runner uses."""
     x = np.arange(3 * 224 * 224, dtype=np.float32).reshape(1, 3, 224, 224)
     return gt.asarray(x / x.size, device="host")
 

@@ -1,4 +1,4 @@
-"""`load_onnx`: what a model is, how it runs and is compiled, and how files of strangers fail."""
+"""`load_onnx`: models, running and compiling them, and errors of damaged or hostile files."""
 
 import numpy as np
 import onnx
@@ -29,7 +29,7 @@ def node(kind, inputs, outputs, **attributes):
 
 @pytest.fixture
 def perceptron(tmp_path, rng):
-    """(path, weights) of two layers, whose reshape is computed from shapes."""
+    """(path, w, b) of a reshape, whose target is computed from shapes, and a dense layer."""
     w = rng.standard_normal((12, 5), np.float32)
     b = rng.standard_normal(5, np.float32)
     nodes = [
@@ -93,7 +93,7 @@ def test_a_compiled_model_is_kept_with_its_weights(perceptron, tmp_path, rng):
     np.testing.assert_allclose(y.numpy(), expected(x, w, b), rtol=1e-5, atol=1e-5)
 
 
-def test_weights_may_be_others(perceptron, rng):
+def test_weights_may_be_replaced(perceptron, rng):
     path, w, b = perceptron
     model = gt.load_onnx(path)
     x, others = rng.standard_normal((2, 3, 4), np.float32), rng.standard_normal(w.shape, np.float32)
@@ -114,7 +114,7 @@ def test_several_outputs_are_a_named_tuple(tmp_path):
     assert result.a.tolist() == [1, 2] and result.b_0.tolist() == [3, 4]
 
 
-def test_names_that_python_lacks_become_ones_that_it_has(tmp_path):
+def test_names_that_are_no_identifiers_are_replaced(tmp_path):
     nodes = [node("Add", "gpu_0/x 1", "class"), node("Add", "class weights", "y")]
     inputs = [info(name, [2]) for name in ("gpu_0/x", "1", "weights")]
     model = gt.load_onnx(written(tmp_path / "m.onnx", nodes, inputs, [info("y", [2])]))
@@ -144,7 +144,7 @@ def test_functions_of_the_model_are_run(tmp_path):
 
 
 def test_loops_and_branches_become_calls_of_a_program(tmp_path):
-    """A loop whose number of turns is an input, and a branch on a value."""
+    """A loop whose number of iterations is an input, and a branch on a value."""
     turn = helper.make_graph(
         [node("Add", "v v", "w"), node("Identity", "c", "d")],
         "turn",
@@ -170,7 +170,7 @@ def test_loops_and_branches_become_calls_of_a_program(tmp_path):
             assert program(x, n).tolist() == wanted
 
 
-# ---- what a file may not be
+# ---- files that are refused
 
 
 def refused(path):
@@ -181,7 +181,7 @@ def refused(path):
     return text
 
 
-def test_what_is_missing_is_named_at_once(tmp_path):
+def test_all_missing_operators_are_named_at_once(tmp_path):
     nodes = [
         helper.make_node("TreeEnsemble", ["x"], ["a"], name="trees", domain="ai.onnx.ml"),
         helper.make_node("ImageDecoder", ["x"], ["b"], name="first"),
@@ -203,11 +203,11 @@ def test_what_is_missing_is_named_at_once(tmp_path):
         ([node("Relu", "x", "z")], "the output 'y', made by no node"),
     ],
 )
-def test_graphs_that_are_none(tmp_path, nodes, words):
+def test_invalid_graphs_are_refused(tmp_path, nodes, words):
     assert words in refused(written(tmp_path / "m.onnx", nodes, [info("x", [2])], [info("y", [2])]))
 
 
-def test_files_that_are_none(tmp_path):
+def test_files_that_are_not_models_are_refused(tmp_path):
     path = tmp_path / "m.onnx"
     assert "expected an ONNX file" in refused(path)
     path.write_bytes(b"no model at all")
@@ -249,7 +249,7 @@ def with_weight(tmp_path, proto):
         (weight(data_type=99, raw_data=b"12345678"), "element type: got 99"),
     ],
 )
-def test_weights_that_lie(tmp_path, proto, words):
+def test_weights_with_wrong_facts_are_refused(tmp_path, proto, words):
     assert words in refused(with_weight(tmp_path, proto))
 
 
@@ -282,12 +282,12 @@ def test_external_data_stays_inside_the_folder(tmp_path, location):
 
 
 @pytest.mark.parametrize("facts", [{"offset": 4}, {"length": 4}, {"offset": -8}, {"offset": "x"}])
-def test_external_data_that_lies(tmp_path, facts):
+def test_external_data_with_wrong_facts_is_refused(tmp_path, facts):
     np.float32([1, 2]).tofile(tmp_path / "w.bin")
     assert "w: got" in refused(external(tmp_path, "w.bin", **facts))
 
 
-def test_graphs_inside_each_other_have_a_limit(tmp_path):
+def test_nested_graphs_have_a_limit(tmp_path):
     flat = helper.make_graph([node("Identity", "x", "y")], "flat", [], [info("y", [2])])
     graph = flat
     for _level in range(28):
@@ -316,7 +316,7 @@ def test_functions_that_double_have_a_limit(tmp_path, monkeypatch):
     assert "more than 1000 nodes" in refused(tmp_path / "m.onnx")
 
 
-def test_a_function_that_calls_itself(tmp_path):
+def test_a_function_that_calls_itself_is_refused(tmp_path):
     opsets = [helper.make_opsetid("", 21), helper.make_opsetid("mine", 1)]
     call = helper.make_node("F", ["x"], ["y"], domain="mine")
     function = helper.make_function("mine", "F", ["x"], ["y"], [call], opsets)

@@ -1,4 +1,4 @@
-"""The node cases of the `onnx` package, all of them: they pass, or are explained."""
+"""All node cases of the `onnx` package: each passes, or has a reason in `EXPLAINED`."""
 
 import pytest
 
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("onnx_nodes")]
 
 @pytest.fixture(scope="module")
 def found():
-    """From names to faults, of the cases that the tests below ran."""
+    """{name of a case: its fault or None} for the cases that the tests below ran."""
     return {}
 
 
@@ -28,8 +28,8 @@ def test_cases_pass_or_are_explained(found, part):
     assert not surprises, "\n" + "\n".join(surprises)
 
 
-def test_no_explanation_is_idle(found):
-    """An entry whose cases pass has to go, as has one that fits no case."""
+def test_no_explanation_is_obsolete(found):
+    """Each entry matches a case, and all cases that it matches fail."""
     if len(found) < len(cases()):
         pytest.skip("needs the tests above")
     for pattern in EXPLAINED:
@@ -47,7 +47,7 @@ def test_enough_cases_pass(found):
 @pytest.mark.sweep
 @pytest.mark.filterwarnings("default")
 def test_enough_cases_run_as_programs():
-    """The others ask for values: shapes that are computed, lists, types that tensors lack."""
+    """The other cases need values: computed shapes, lists, types that tensors lack."""
     passed = sum(fault(case, traced) is None for case in cases())
     assert passed >= FLOOR_OF_PROGRAMS
 

@@ -11,7 +11,7 @@ FLOAT = TensorProto.FLOAT
 
 
 def model(nodes, inputs, outputs, weights=(), opset=21, **options):
-    """The Model of a graph; inputs and outputs are names to shapes."""
+    """The Model of a graph; `inputs` and `outputs` map names to shapes."""
     value = helper.make_tensor_value_info
     graph = helper.make_graph(
         nodes,
@@ -82,7 +82,7 @@ def test_pooling_by_powers(device, rng):
 
 
 def test_another_element_type(device, rng):
-    """Weights, constants and casts follow; scales of a resize are still what they were."""
+    """Weights, constants and casts take the new type; the scales of a resize keep theirs."""
     w = rng.standard_normal((3, 3), np.float32)
     nodes = [
         one("MatMul", ("x", "w"), ("a",)),

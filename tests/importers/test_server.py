@@ -1,4 +1,4 @@
-"""The server example under real requests: streams, queueing, clients that go away, no memory."""
+"""The server example under real requests: streams, queueing, disconnects, out of memory."""
 
 import http.client
 import importlib
@@ -61,13 +61,13 @@ class Running:
         assert not self.thread.is_alive()
 
     def ask(self, method="POST", path="/generate", body=None):
-        """(connection, response) of a request; the response is not read."""
+        """Send a request; return (connection, response), with the body of the response unread."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         connection.request(method, path, body if isinstance(body, bytes) else json.dumps(body))
         return connection, connection.getresponse()
 
     def answer(self, **body):
-        """(status, lines) of a whole answer."""
+        """Send a request; return (status, lines) of the whole answer."""
         connection, response = self.ask(body=body)
         lines = [json.loads(line) for line in response.read().splitlines()]
         connection.close()
@@ -80,7 +80,7 @@ class Running:
         return found
 
     def until(self, **wanted):
-        """Wait until the server's health is so."""
+        """Wait until the server's health has these values."""
         end = time.monotonic() + 30
         while any(self.health()[name] != value for name, value in wanted.items()):
             assert time.monotonic() < end, (self.health(), wanted)
@@ -99,7 +99,7 @@ def text_of(lines):
 
 
 def test_answers_are_those_of_the_model_alone(server, program, running):
-    """Six at once in two sessions: each has the text of its own seed, as if it were alone."""
+    """Six requests at once in two sessions: each gets the same text as alone with its seed."""
     tokens, found = server.model.Tokens(), {}
 
     def ask(seed):
@@ -131,7 +131,7 @@ def test_the_request_of_the_page_is_answered(running):
     assert set(running.health()) == set(json.loads(re.findall(r'^\{"sessions".*', page, re.M)[0]))
 
 
-def test_text_comes_as_it_is_made(running):
+def test_text_is_streamed_as_it_is_generated(running):
     connection, response = running.ask(body={"prompt": "The with", "tokens": 1500})
     assert response.status == 200 and "text" in json.loads(response.readline())
     assert running.health()["busy"] == 1
@@ -139,8 +139,8 @@ def test_text_comes_as_it_is_made(running):
     running.until(busy=0)
 
 
-def test_more_requests_than_room_are_told_so(running):
-    """Two are served and two wait; the fifth is refused at once, and a place becomes free."""
+def test_requests_beyond_the_queue_are_refused(running):
+    """Two are served and two wait; the fifth is refused at once. Later the waiting ones run."""
     asked = [running.ask(body={"prompt": "The with", "tokens": 1500}) for _request in range(2)]
     sent = []
     for _request in range(2):
@@ -173,8 +173,8 @@ def test_a_client_that_leaves_the_queue_takes_no_turn(running):
     running.until(busy=0, waiting=0, answered=answered + 2)
 
 
-def test_no_memory_is_an_answer(running):
-    """All memory below a limit is taken: a request fails, and works again when there is some."""
+def test_out_of_memory_is_an_answer(running):
+    """With no memory left below a limit a request fails; once there is memory it works."""
     prompt = " ".join(["with"] * 150)
     device = gt.Device("host")
     gt.memory.empty_cache()
@@ -196,7 +196,7 @@ def test_no_memory_is_an_answer(running):
 
 
 def test_as_many_sessions_as_fit(server, program):
-    """All sessions that fit are opened, and one is enough."""
+    """All sessions that fit in memory are opened; one is enough."""
     asked, real = [], program.session
 
     class Short:

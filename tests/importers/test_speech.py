@@ -1,4 +1,4 @@
-"""The speech example: its model against NumPy in float64, its spectrum, and what it hears."""
+"""The speech example: its model against NumPy in float64, its spectrum, and its transcripts."""
 
 import importlib
 import os
@@ -87,13 +87,13 @@ class Reference:
 
 @pytest.mark.parametrize(("dtype", "bound"), [("float32", 1e-4), ("bfloat16", 0.1)])
 def test_values_are_those_of_the_definition(speech, rng, dtype, bound):
-    """Whatever is heard, and whatever tokens the decoder gets."""
+    """Random sounds and random tokens for the decoder."""
     reference = Reference(speech)
     mel = rng.standard_normal((speech.tones.MELS, speech.tones.FRAMES), np.float32)
     dtype = getattr(gt, dtype)
     tokens = rng.integers(0, 16, speech.LENGTH)
     with speech.compiled(dtype) as program, program.session() as session:
-        for _again in range(2):  # a second sound begins anew
+        for _again in range(2):  # a second sound resets the state
             session.encode(gt.asarray(mel, dtype=dtype))
             found = [session.decode(gt.asarray(tokens[i : i + 1])) for i in range(len(tokens))]
             found = np.stack([logits.numpy().astype(np.float64) for _token, logits in found])
@@ -108,14 +108,14 @@ def test_spectrum_equals_numpys(speech, rng):
     np.testing.assert_allclose(found, speech.tones.log_mel(samples), atol=2e-3)
 
 
-def test_it_hears_new_numbers(speech):
+def test_new_numbers_are_recognized(speech):
     rng, right = np.random.default_rng(), 0
     with speech.compiled() as program, program.session() as session:
         for _sound in range(25):
             number = speech.tones.number(rng)
             mel = speech.log_mel(gt.asarray(speech.tones.sound(number, rng)))
             right += speech.written(session, gt.astype(mel, gt.bfloat16)) == number
-    assert right >= 22  # 499 of 500 when it was trained
+    assert right >= 22  # 499 of 500 after training
 
 
 def test_example_runs_by_one_command(speech, tmp_path):

@@ -1,4 +1,4 @@
-"""`from_exported` on programs of torch's shape; tests/gpu/test_torch_models.py has torch's own."""
+"""`from_exported` on stand-ins for torch's programs; tests/gpu/test_torch_models.py uses torch."""
 
 import operator
 import subprocess
@@ -15,7 +15,7 @@ from tests.importers.exported_programs import Builder, Dtype, Symbol, Target
 
 @pytest.fixture
 def layers(rng):
-    """(builder, reference) of a batch of rows through two layers and a norm."""
+    """(builder, reference) of a batch of rows through two layers and a softmax."""
     w1, b1 = rng.standard_normal((6, 4), np.float32), rng.standard_normal(6, np.float32)
     w2 = rng.standard_normal((6, 3), np.float32)
     built = Builder()
@@ -66,7 +66,7 @@ def test_a_program_is_traced_for_all_sizes(layers, rng):
 
 
 def ran(device, *inputs, calls):
-    """The result of calls on inputs: `calls` gets a builder and the input nodes."""
+    """The result of a program that `calls` builds from a builder and the input nodes."""
     built = Builder()
     nodes = [built.input(f"x{i}", one.shape, one.dtype.name) for i, one in enumerate(inputs)]
     built.output(calls(built, *nodes))
@@ -145,7 +145,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_operators_mean_what_they_mean_in_torch(name, device, rng):
+def test_operators_give_torchs_results(name, device, rng):
     calls, reference = CASES[name]
     x = rng.standard_normal(IMAGE, np.float32)
     wanted = reference(x.astype(np.float64))
@@ -182,7 +182,7 @@ def test_norms_convolution_and_attention(device, rng):
     np.testing.assert_allclose(ran(device, q, calls=attend), wanted, rtol=1e-4, atol=1e-5)
 
 
-def test_graphs_inside_are_run(device):
+def test_nested_graphs_are_run(device):
     inside = Builder()
     one = inside.input("arg0", (3,))
     inside.output(inside.call("aten.mul.Tensor", one, 2.0))
@@ -196,7 +196,7 @@ def test_graphs_inside_are_run(device):
     assert ran(device, np.float32([1, 2, 3]), calls=calls).tolist() == [2, 4, 6]
 
 
-def test_what_is_missing_is_named_at_once():
+def test_all_missing_operators_are_named_at_once():
     built = Builder()
     x = built.input("x", (2,))
     a = built.call("aten.frexp.Tensor", x)
@@ -207,7 +207,7 @@ def test_what_is_missing_is_named_at_once():
     assert f"aten.frexp.Tensor (nodes '{a.name}')" in text and "custom.mine.default" in text
 
 
-def test_what_is_no_program_is_refused():
+def test_other_objects_and_training_programs_are_refused():
     with pytest.raises(TypeError, match="got int; expected a torch.export.ExportedProgram"):
         gt.from_exported(3)
     built = Builder()
