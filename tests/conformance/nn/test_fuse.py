@@ -109,7 +109,7 @@ def test_part_of_a_program(where):
     [
         (lambda x: x @ x, "got the call product"),
         (lambda x: gt.sum(x + gt.sum(x, axis=0), axis=1), "got a reduction along axes"),
-        (lambda x: gt.exp(x) + gt.exp(x).T, "got tensors turned against each other"),
+        (lambda x: gt.exp(x) + gt.exp(x).T, "got tensors with permuted axes"),
         (lambda x: x[1:] * 2 + gt.exp(x)[1:], r"got the shape \(3, 4\)"),
         (lambda x: gt.argmax(x, axis=1), "got argmax of float32"),
         (lambda x: x.astype(gt.int32) + 1, "got a cast from float32 to int32"),
