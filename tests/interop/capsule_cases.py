@@ -1,8 +1,8 @@
 """DLPack producers in ctypes, true and lying, that count how often their deleter runs.
 
-Each program of `one_program` makes a producer, imports from it, and checks what a consumer owes:
-values as in NumPy's view of the same memory, or one clear exception; the deleter once in either
-case; shape and strides read during the import only; no reference kept.
+Each program of `one_program` makes a producer, imports from it, and checks a consumer's duties:
+values as in NumPy's view of the same memory and one call of the deleter, or one clear exception and
+an unused capsule; shape and strides read only during the import; no reference kept.
 """
 
 import ctypes
@@ -63,7 +63,7 @@ DELETER_ADDRESS = ctypes.cast(DELETER, ctypes.c_void_p).value
 
 
 def random_view(rng, dtype):
-    """A shape, strides in elements, and the first element, inside of the arena."""
+    """A shape, strides in elements, and the first element, inside the arena."""
     room = ARENA_NBYTES // dtype.itemsize
     shape, strides, below, above = [], [], 0, 0
     for _ in range(rng.integers(0, 6)):
@@ -81,7 +81,7 @@ def random_view(rng, dtype):
 
 
 def view_of(arena, dtype, shape, strides, first):
-    """NumPy's view of the arena; strides that no element needs may be anything, so are left out."""
+    """NumPy's view of the arena; strides of axes below two elements are arbitrary and replaced."""
     used = [s * dtype.itemsize if n > 1 else 0 for n, s in zip(shape, strides, strict=True)]
     return np.ndarray(shape, dtype, arena, first * dtype.itemsize, used)
 
@@ -142,7 +142,7 @@ class Producer:
         return self.device
 
     def forget_description(self):
-        """Overwrite what a consumer may read during the import only."""
+        """Overwrite the fields that a consumer may read only during the import."""
         for numbers in (self.shape, getattr(self, "strides", ())):
             for i in range(len(numbers)):
                 numbers[i] = -(1 << 63)
@@ -150,7 +150,7 @@ class Producer:
 
 
 def spoil(rng, producer):
-    """Make one lie of a true producer; gives its name."""
+    """Make a true producer lie in one way; returns the name of the lie."""
     ways = [way for way in LIES if LIES[way](rng, producer, True)]
     way = ways[rng.integers(len(ways))]
     LIES[way](rng, producer, False)
@@ -274,7 +274,7 @@ LIES = {
 
 
 def one_program(rng, arena):
-    """Import from one producer, true or lying; gives the lie, or "true"."""
+    """Import from one producer, true or lying; returns the lie, or "true"."""
     dtype = DTYPES[rng.integers(len(DTYPES))].numpy
     producer = Producer(rng, arena[dtype.kind == "b"], dtype)
     is_lying = rng.random() < 0.6
@@ -328,7 +328,7 @@ def shared(producer):
 
 
 class Again:
-    """A producer that gives one capsule again and again."""
+    """A producer that returns the same capsule each time."""
 
     def __init__(self, producer):
         self.capsule, self.device = producer.capsule, producer.device
@@ -341,7 +341,7 @@ class Again:
 
 
 def settle(producer):
-    """Wait for work on a GPU; the next import lets go of what finished work used."""
+    """Wait for work on a GPU; the next import releases the memory that finished work used."""
     if producer.device[0] == 2:
         gt.synchronize("cuda")
         gt.from_dlpack(np.zeros(1))
@@ -354,9 +354,9 @@ def check_values(x, expected):
 
 
 def check_writable(x, is_read_only):
-    """Write the elements that are there already, and see whether that is allowed."""
+    """Write the present elements again, and check whether that is allowed."""
     if any(s == 0 and n > 1 for n, s in zip(x.shape, x.strides, strict=True)):
-        return  # refused for that
+        return  # refused because elements overlap
     try:
         x[...] = x.copy()
     except ValueError as error:
@@ -378,7 +378,7 @@ def make_arena(rng):
 
 
 def make_cuda_arena(rng):
-    """The same on a CUDA device; the last entry keeps it."""
+    """The same on a CUDA device; the last entry keeps the tensors alive."""
     found = make_arena(rng)
     kept = [gt.asarray(values, device="cuda") for values, _, _ in found]
     pairs = zip(found, kept, strict=True)

@@ -1,4 +1,4 @@
-"""Consumers of `Tensor.__dlpack__` that ask well or badly, and read the capsule themselves."""
+"""Consumers that call `Tensor.__dlpack__` with good or bad arguments, and read the capsule."""
 
 import ctypes
 import sys
@@ -53,7 +53,7 @@ def make_arena(rng):
 
 
 def one_program(rng, arena):
-    """Export one tensor; gives the bad argument, or "true"."""
+    """Export one tensor; returns the bad argument, or "true"."""
     dtype = DTYPES[rng.integers(len(DTYPES))].numpy
     shape, strides, first = random_view(rng, dtype)
     expected = view_of(arena[dtype.kind == "b"], dtype, shape, strides, first)
@@ -80,7 +80,7 @@ def one_program(rng, arena):
 
 
 def check_capsule(capsule, x, expected, arguments):
-    """The form that was asked for, and the values at the address it names."""
+    """The capsule has the requested form, and its address holds the values."""
     version = arguments.get("max_version")
     is_versioned = version is not None and tuple(version)[0] >= 1
     assert name_of(capsule) == (b"dltensor_versioned" if is_versioned else b"dltensor")

@@ -1,4 +1,4 @@
-"""Fuzzes what comes from other libraries: DLPack, `__cuda_array_interface__`, buffers, `__array__`.
+"""Fuzzes objects of other libraries: DLPack, `__cuda_array_interface__`, buffers, `__array__`.
 
 Run it for a campaign; a failure prints the seed of its batch of a thousand programs:
 
@@ -19,7 +19,7 @@ from tests.interop import capsule_cases, export_cases, host_array_cases, interfa
 
 BATCH = 1000
 # Objects that programs may leave behind: caches of the interpreter and, with a GPU, kernels that a
-# later batch is the first to need; not one object for each program of a campaign.
+# later batch needs first, but not one object for each program of a campaign.
 MOST_BLOCKS_KEPT = 400 if registry.cuda_device_count() == 0 else 5000
 SUBJECTS = {
     "dlpack": (capsule_cases.make_arena, capsule_cases.one_program),
@@ -33,7 +33,7 @@ if registry.cuda_device_count() > 0:
 
 
 def run_batch(subject, seed, programs):
-    """Run programs of one seed; gives how often each kind of object came."""
+    """Run programs of one seed; returns the count of each kind of object."""
     rng = np.random.default_rng(seed)
     make_arena, one_program = SUBJECTS[subject]
     arena = make_arena(rng)
@@ -48,7 +48,7 @@ def run_batch(subject, seed, programs):
 
 
 def run(subject, programs, seed):
-    """Run many programs in batches; AssertionError when they leave memory behind."""
+    """Run many programs in batches; AssertionError if they leave memory behind."""
     seen = Counter()
     # The first batch fills caches.
     run_batch(subject, seed, min(programs, BATCH))
@@ -63,7 +63,7 @@ def run(subject, programs, seed):
 
 
 def main():
-    """Run a campaign and print what came."""
+    """Run a campaign and print its counts."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("subject", choices=[*SUBJECTS, "all"])
     parser.add_argument("--programs", type=int, default=10_000)

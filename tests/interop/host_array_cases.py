@@ -1,7 +1,7 @@
 """Host memory of others, true and lying: the buffer protocol, `__array__`, `__array_interface__`.
 
-NumPy reads most of them, so what its `asarray` makes of an object is the reference. What no
-consumer can know is left out: an address in `__array_interface__` with no memory behind it.
+NumPy reads most of them, so the result of its `asarray` is the reference. Addresses in
+`__array_interface__` with no memory behind them are left out: no consumer can detect them.
 """
 
 import array
@@ -62,7 +62,7 @@ def new_buffer(rng, arena):
 
 
 def odd_buffer(rng, values):
-    """A buffer that no tensor can show: of structures, characters, pointers; or released."""
+    """A buffer that no tensor can represent: of structures, characters or pointers, or released."""
 
     class Pair(ctypes.Structure):
         _fields_ = (("first", ctypes.c_int32), ("second", ctypes.c_float))
@@ -86,7 +86,7 @@ def odd_buffer(rng, values):
 
 
 def one_buffer(rng, arena):
-    """Read and share one buffer; gives its kind."""
+    """Read and share one buffer; returns its kind."""
     kind, buffer, is_readable = new_buffer(rng, arena)
     before = sys.getrefcount(buffer)
     if not is_readable:
@@ -97,14 +97,14 @@ def one_buffer(rng, arena):
             except CLEAR as error:
                 assert str(error), kind
             else:
-                # Some of them NumPy converts: to the other byte order, from pointers to ints.
+                # NumPy converts some of them: from the other byte order, and from pointers to ints.
                 assert copy is None, f"{kind}: {buffer!r} was shared"
                 assert x.numpy().tolist() == expected.tolist()
                 del x
             expected = None
         assert sys.getrefcount(buffer) == before, buffer
         return kind
-    # NumPy reads bytes as one string; a tensor of them is their numbers.
+    # NumPy reads bytes as one string; a tensor holds their numbers.
     expected = np.asarray(memoryview(buffer))
     x = gt.asarray(buffer, device="host")
     check_values(x, expected)
@@ -120,12 +120,12 @@ def one_buffer(rng, arena):
     del x, expected
     assert sys.getrefcount(buffer) == before, kind
     if kind == "bytearray":
-        buffer.append(1)  # nothing holds it any more
+        buffer.append(1)  # no tensor holds it any more
     return kind
 
 
 def check_locked(buffer, expected):
-    """A bytearray cannot move while a tensor shows it."""
+    """A bytearray cannot move while a tensor shares it."""
     if type(buffer) is not bytearray or not expected.size:
         return
     try:
@@ -161,7 +161,7 @@ class Described:
 
 
 class Liar(np.ndarray):
-    """An array that says of itself what is not so."""
+    """An array whose attributes lie."""
 
     shape = property(lambda self: (1 << 40,) * 20)
     strides = property(lambda self: (1 << 50,))
@@ -173,7 +173,7 @@ class Liar(np.ndarray):
     __array_interface__ = property(lambda self: {"data": (64, False), "shape": (9,)})
 
     def __array__(self, *_, **__):
-        raise AssertionError("a subclass of ndarray was asked to make an array")
+        raise AssertionError("__array__ of a subclass of ndarray was called")
 
 
 def true_maker(rng, arena):
@@ -198,7 +198,7 @@ def true_maker(rng, arena):
 
 
 def false_maker(rng, arena):
-    """An object that no tensor can be made of."""
+    """An object from which no tensor can be made."""
     answers = (None, 5, [1, 2], "ab", np.array([None]), np.array([1, "a"], object), object())
     kind = int(rng.integers(4))
     if kind == 0:
@@ -225,7 +225,7 @@ def false_maker(rng, arena):
 
 
 def one_array(rng, arena):
-    """Make a tensor of one object; gives its kind."""
+    """Make a tensor of one object; returns its kind."""
     if rng.random() < 0.5:
         maker, expected = true_maker(rng, arena)
         before = sys.getrefcount(maker)

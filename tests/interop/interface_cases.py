@@ -1,8 +1,8 @@
 """Objects with `__cuda_array_interface__`, true and lying.
 
 True ones describe views of a tensor on a CUDA device and are compared with NumPy's view of its
-values. Without a CUDA device they have to fail for that reason alone, after all checks of what
-they say; the programs of test_foreign_fuzz.py run on a driver made for tests as well.
+values. Without a CUDA device they have to fail for that reason alone, after all checks of their
+fields; the programs of test_foreign_fuzz.py also run on a driver made for tests.
 """
 
 import os
@@ -31,7 +31,7 @@ MISSING = object()
 
 
 class Foreign:
-    """An object with nothing but the interface, which may raise instead of telling it."""
+    """An object with only the interface, which may raise instead of returning it."""
 
     def __init__(self, interface):
         self.interface = interface
@@ -44,7 +44,7 @@ class Foreign:
 
 
 class Odd(dict):
-    """A dict whose methods are not to be trusted."""
+    """A dict whose methods must not be called."""
 
     def get(self, *_):
         raise AssertionError("a method of the producer's dict was called")
@@ -106,7 +106,7 @@ def true_interface(rng, arena, dtype):
 
 
 def lies_about(rng, interface, expected):
-    """Pairs of a field and a value that cannot be, for the fields of a true interface."""
+    """Pairs of a field and an impossible value, for the fields of a true interface."""
     itemsize, shape = expected.itemsize, tuple(interface["shape"])
     ptr, is_read_only = interface["data"]
     wrong = (-(1 << 63), (1 << 63) - itemsize, 1 << 70, 1.5, "a", None)
@@ -142,7 +142,7 @@ def lies_about(rng, interface, expected):
 
 
 def one_program(rng, arena):
-    """Import one object, true or lying; gives the field that lies, or "true"."""
+    """Import one object, true or lying; returns the field that lies, or "true"."""
     dtype = pick(rng, KINDS)
     interface, expected = true_interface(rng, arena, dtype)
     way = "true"
@@ -174,14 +174,14 @@ def one_program(rng, arena):
     else:
         check_true(gt.asarray(foreign), interface, expected)
         gt.synchronize()
-        # Imports let go of what finished work used.
+        # The next import releases the memory that finished work used.
         gt.from_dlpack(np.zeros(1))
     assert sys.getrefcount(foreign) == before, way
     return way
 
 
 def check_true(x, interface, expected):
-    """The values, that they are shared, and whether they may be written."""
+    """Check the values, that the memory is shared, and whether it may be written."""
     ptr, is_read_only = dict.get(interface, "data")
     assert x.shape == expected.shape and x.dtype == expected.dtype
     assert not expected.size or x.data_ptr() == ptr

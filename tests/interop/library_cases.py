@@ -1,8 +1,8 @@
 """Programs of SciPy, scikit-learn, einops, xarray and Dask on tensors, from end to end.
 
-Run by test_array_libraries.py in a process of its own, since SciPy reads SCIPY_ARRAY_API when it is
-imported. Each result has to be a tensor (`Tensor` in its type or its parts), and to have the values
-that the same program gives on NumPy arrays.
+test_array_libraries.py runs them in a separate process, because SciPy reads SCIPY_ARRAY_API when it
+is imported. Each result has to be a tensor (`Tensor` in its type or its parts), and to have the
+values that the same program gives on NumPy arrays.
 """
 
 import warnings
@@ -34,7 +34,7 @@ def tensors():
 
 
 def parts(result):
-    """The tensors or arrays in a result, be it a tuple, a record or one of them."""
+    """The tensors or arrays in a result: a tuple, a record or a single one."""
     if isinstance(result, (gt.Tensor, np.ndarray, np.generic, float, int)):
         return [result]
     if isinstance(result, (tuple, list)):
@@ -119,7 +119,7 @@ def test_estimators_with_dispatch_keep_tensors(name):
     compare(ours, theirs, 1e-4)
 
 
-def test_einops_knows_tensors():
+def test_einops_accepts_tensors():
     einops = pytest.importorskip("einops")
     x, array = gt.asarray(DATA["x"]), DATA["x"]
     compare(einops.rearrange(x, "a (b c) -> c (a b)", b=1), einops.rearrange(array, "a b -> b a"))

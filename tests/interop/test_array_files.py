@@ -112,7 +112,7 @@ def test_large_files_show_a_bar_where_tqdm_is_installed(tmp_path, rng, monkeypat
     assert len(Bar.made) == 3
 
 
-def test_bfloat16_and_float8_survive_as_they_are(tmp_path, rng, device):
+def test_bfloat16_and_float8_survive_unchanged(tmp_path, rng, device):
     names = ("bfloat16", "float8_e4m3", "float8_e5m2")
     arrays = {name: random_array(rng, (8, 3), getattr(gt, name)) for name in names}
     gt.save_safetensors(

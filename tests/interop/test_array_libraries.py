@@ -1,7 +1,7 @@
 """Tensors in SciPy, scikit-learn, einops, xarray and Dask, and NumPy's own protocols.
 
 library_cases.py has the programs.
-The test extra installs these libraries; what is missing is passed over.
+The test extra installs these libraries; tests of missing ones are skipped.
 """
 
 import os
@@ -31,7 +31,7 @@ def test_programs_of_other_libraries_keep_tensors():
     assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-2000:]
 
 
-#: Calls of NumPy that are this library's, and what they have to equal.
+#: Calls of NumPy that this library carries out; each has to equal NumPy's result on arrays.
 CALLS = """
     np.add(x,x) np.sqrt(np.abs(x)) np.add(x,1) np.add.reduce(x)
     np.add.reduce(x,axis=1,keepdims=True) np.maximum.reduce(x,axis=None) np.add.accumulate(x,0)
@@ -63,7 +63,7 @@ def test_function_of_numpy_keeps_tensors(text, device, rng):
     np.testing.assert_allclose(ours.numpy(), theirs, rtol=1e-6, atol=1e-12)
 
 
-def test_facts_that_numpy_asks_for_are_no_tensors(device):
+def test_properties_that_numpy_reads_are_not_tensors(device):
     x = gt.zeros((3, 4), device=device)
     assert np.shape(x) == (3, 4) and np.ndim(x) == 2 and np.size(x) == 12 and np.size(x, 1) == 4
     assert not np.iscomplexobj(x) and np.isrealobj(x)
@@ -80,7 +80,7 @@ def test_facts_that_numpy_asks_for_are_no_tensors(device):
     + ["np.where(a > 0, x, 0)", "np.add(a, a, out=x)", "np.add(x, x, out=a)", "np.isnat(x)"]
     + ["np.einsum_path('i->', x)", "np.save('none', x)"],
 )
-def test_what_would_copy_in_silence_raises(text, device):
+def test_calls_that_would_copy_silently_raise(text, device):
     x, a = gt.ones(3, device=device), np.ones(3)
     with pytest.raises(TypeError, match="got .*; expected .*"):
         eval(text, {"np": np, "x": x, "a": a})

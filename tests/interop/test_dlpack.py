@@ -1,4 +1,4 @@
-"""Memory is shared with other libraries through DLPack, with its lifetime and its order."""
+"""Memory shared with other libraries through DLPack: values, lifetime and stream order."""
 
 import ctypes
 import gc
@@ -87,7 +87,7 @@ def test_imported_memory_outlives_the_array(rng):
     assert gone() is None
 
 
-def test_unused_capsule_gives_the_tensor_back():
+def test_unused_capsule_releases_the_tensor():
     x = gt.ones(3, device="host")
     before = sys.getrefcount(x)
     for version in (None, (1, 0)):
@@ -201,10 +201,10 @@ class CpuArray:
 
     def __init__(self, array):
         self.array = array
-        self.told = {}
+        self.received = {}
 
     def __dlpack__(self, **arguments):
-        self.told = arguments
+        self.received = arguments
         return self.array.__dlpack__(**arguments)
 
     def __dlpack_device__(self):
@@ -219,7 +219,7 @@ def test_asarray_without_a_copy_shares_a_cpu_array_of_another_library(rng, defer
         x = gt.asarray(array, device=device, copy=False)
         assert x.data_ptr() == a.ctypes.data
         assert x.device == gt.Device(deferred if device == deferred else "host")
-        assert array.told["copy"] is False
+        assert array.received["copy"] is False
         check_same(x, a)
         x[0] = 9
         gt.synchronize(x.device)
@@ -243,7 +243,7 @@ def test_asarray_without_a_copy_says_why_an_array_cannot_be_shared():
         gt.asarray(array, copy=False)
 
 
-def test_producer_whose_dlpack_is_old_is_shared_as_well():
+def test_producer_with_an_old_dlpack_is_shared_too():
     class Old(CpuArray):
         def __dlpack__(self, stream=None):
             return self.array.__dlpack__(stream=stream)
@@ -269,7 +269,7 @@ def test_asarray_without_a_copy_shares_buffers(rng):
             gt.asarray(value, copy=False)
 
 
-def test_stranger_is_refused():
+def test_objects_without_dlpack_are_refused():
     with pytest.raises(TypeError, match="x: got int; expected an object with __dlpack__ and"):
         gt.from_dlpack(3)
 

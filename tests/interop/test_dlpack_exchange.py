@@ -1,4 +1,4 @@
-"""DLPack's C exchange table, used through ctypes as a library in C would use it."""
+"""DLPack's C exchange table, called through ctypes as a C library would call it."""
 
 import ctypes as c
 import gc
@@ -108,7 +108,7 @@ def test_a_borrowed_description_sees_finished_work(table, device):
     assert list((c.c_int64 * 5).from_address(out.data)) == [0, 3, 6, 9, 12]
 
 
-def test_memory_is_allocated_by_a_prototype(table):
+def test_memory_is_allocated_from_a_prototype(table):
     shape = (c.c_int64 * 2)(3, 5)
     prototype = DLTensor(None, Device(1, 0), 2, DataType(2, 32, 1), shape, None, 0)
     out, said = c.POINTER(Managed)(), []
@@ -147,7 +147,7 @@ def test_wrong_objects_raise_and_change_nothing(table, device):
 
 
 class Source:
-    """A producer in C's terms: its table exports float32 vectors of a NumPy array."""
+    """A producer for C: its table exports the memory of a NumPy vector."""
 
     def __init__(self, dtype="float32", result=0):
         self.array = np.arange(6).astype(dtype)
@@ -220,18 +220,18 @@ def test_import_takes_memory_by_the_producers_table(device):
     ("source", "by_table"),
     [
         (OtherSource(), 0),
-        (Source("complex64"), 1),  # may be conjugated, which a table does not say
+        (Source("complex64"), 1),  # may be conjugated, which a table cannot express
         (Source(result=-1), 1),
     ],
 )
-def test_import_asks_the_object_where_its_table_has_no_answer(source, by_table):
+def test_import_calls_the_method_where_the_table_has_no_answer(source, by_table):
     x = gt.from_dlpack(source)
     assert (source.by_table, source.by_method) == (by_table, 1)
     assert source.deleted == (by_table and source.result == 0)
     assert np.array_equal(x.numpy(), source.array)
 
 
-def test_what_records_gradients_is_asked_itself():
+def test_an_object_that_records_gradients_exports_by_its_method():
     source = Source()
     source.requires_grad = True
     gt.from_dlpack(source)

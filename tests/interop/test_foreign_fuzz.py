@@ -24,7 +24,7 @@ def test_foreign_objects_give_their_values_or_one_clear_error(subject):
     assert len(seen) > 3 and min(seen.values()) > 5
 
 
-def test_campaign_says_what_came():
+def test_campaign_prints_its_counts():
     command = [sys.executable, "-m", "tests.interop.foreign_fuzz", "all", "--programs", "50"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""What other libraries say of their memory is checked, and what they cannot say is not assumed."""
+"""Descriptions of foreign memory are checked, and properties that they lack are not assumed."""
 
 import ctypes
 
@@ -171,7 +171,7 @@ def test_capsules_that_lie_are_refused_and_left_to_their_producer(tell, message)
 
 @pytest.mark.parametrize("device", [(2, -1), (2, 1 << 31), (1, -1), (1, 1 << 70)])
 def test_a_producers_device_index_is_a_number_of_a_device(device):
-    """(2, -1) was taken for the host device, and its memory on a GPU for memory of the host."""
+    """(2, -1) must not be taken for the host device, whose number is -1."""
     producer = lying_producer(lambda producer: setattr(producer, "device", device))
     with pytest.raises(ValueError, match="__dlpack_device__: index: got"):
         gt.from_dlpack(producer)

@@ -1,4 +1,4 @@
-"""Arrays of NumPy, torch and CuPy become tensors and tensors become theirs."""
+"""Arrays of NumPy, torch and CuPy become tensors, and tensors become such arrays."""
 
 import importlib
 import warnings
@@ -12,7 +12,7 @@ from tests.support.tensor_arrays import check_same
 
 
 def library(name):
-    """The module, or a skip that says what would run the test."""
+    """The module, or a skip that names what the test needs."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -36,7 +36,7 @@ def test_numpy_functions_take_tensors_by_copy():
         np.asarray(x, copy=False)
 
 
-def test_numpy_operators_do_not_swallow_tensors():
+def test_numpy_operators_do_not_convert_tensors():
     x = gt.ones(3, device="host")
     with pytest.raises(TypeError):
         np.add(np.ones(3), x)
@@ -126,7 +126,7 @@ def test_array_api_namespace_has_the_standard_names():
 
 
 def test_array_consumer_code_runs_on_tensors(rng=None):
-    """A function written against the array API gives what it gives with NumPy."""
+    """A function written against the array API gives the results of NumPy."""
 
     def softmax(x):
         xp = x.__array_namespace__()

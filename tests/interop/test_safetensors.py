@@ -41,7 +41,7 @@ def test_file_of_the_reference_writer_is_read(tmp_path, rng):
     np.testing.assert_array_equal(load_file(tmp_path / "b.safetensors")["w"], array.T)
 
 
-def test_what_is_no_tensor_is_named(tmp_path):
+def test_values_other_than_tensors_are_refused(tmp_path):
     with pytest.raises(TypeError, match="'w': got ndarray; expected a Tensor"):
         gt.save_safetensors({"w": np.zeros(2)}, tmp_path / "c.safetensors")
 
@@ -161,8 +161,8 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("fault", BROKEN)
-def test_broken_file_is_one_line_that_says_why(tmp_path, fault):
-    content, told = BROKEN[fault]
+def test_broken_file_raises_one_line_with_the_reason(tmp_path, fault):
+    content, reason = BROKEN[fault]
     path = tmp_path / "broken.safetensors"
     path.write_bytes(content)
     for read in (gt.load_safetensors, gt.map_safetensors):
@@ -170,7 +170,7 @@ def test_broken_file_is_one_line_that_says_why(tmp_path, fault):
             read(path)
         message = str(caught.value)
         assert message.startswith(f"{path}: ") and "\n" not in message and len(message) < 500
-        assert told in message
+        assert reason in message
 
 
 def test_unknown_element_type_is_named(tmp_path):
@@ -187,14 +187,14 @@ def test_bool_that_is_neither_0_nor_1_is_refused(tmp_path):
         gt.load_safetensors(path)
 
 
-def test_what_is_no_file_is_refused_without_waiting(tmp_path):
+def test_special_files_are_refused_without_waiting(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    for path, told in [("pipe", "regular file"), ("none", "No such file"), ("", "regular file")]:
-        with pytest.raises(SafetensorsFileError, match=told):
+    for path, reason in [("pipe", "regular file"), ("none", "No such file"), ("", "regular file")]:
+        with pytest.raises(SafetensorsFileError, match=reason):
             gt.load_safetensors(tmp_path / path)
 
 
-def test_file_stays_as_it_was_when_writing_fails(tmp_path):
+def test_file_is_unchanged_when_writing_fails(tmp_path):
     path = tmp_path / "a.safetensors"
     gt.save_safetensors({"w": gt.ones(3, device="host")}, path)
     before = path.read_bytes()

@@ -1,7 +1,7 @@
 """The allocator's promises on every device: the embedded host device, deferred or not, and CUDA.
 
 Values are written and read in stream order through the driver table; `Shadow` compares them. On
-CUDA the allocator of device 0 is in use by others, so amounts are compared before and after.
+CUDA other tests share the allocator of device 0, so amounts are compared before and after.
 """
 
 import random
@@ -34,7 +34,7 @@ SEEDS = {"host": None, "deferred-1": 1, "deferred-2": 2}
 
 @pytest.fixture(params=[*SEEDS, "cuda"])
 def number(request):
-    """A device whose allocator holds nothing and may reserve CAPACITY bytes."""
+    """A device whose allocator may reserve CAPACITY bytes beyond what it holds."""
     if request.param == "cuda":
         ordinal = cuda_or_skip()
         device_allocator.open_allocator(ordinal)
@@ -65,7 +65,7 @@ def shadow(number):
     assert shadow.calls.pinned_free(shadow.slots) == 0
     report.empty_cache(number)
     if number < 0:
-        # On CUDA the allocator goes on, and asks about the streams it knows: they stay.
+        # The allocator of a CUDA device stays open and queries these streams: they are kept.
         device_allocator.close_allocator(number)
         for stream in shadow.streams[1:]:
             shadow.succeed("stream_destroy", stream)
@@ -103,8 +103,8 @@ def test_a_block_used_on_other_streams_is_not_overwritten(shadow, nbytes):
     shadow.compare()
 
 
-def test_what_is_written_through_a_view_is_its_own(shadow):
-    """Views map pages of other places: neither side may see the other's values."""
+def test_views_share_no_values_with_other_blocks(shadow):
+    """Views map pages that have another address too; neither side may see the other's values."""
     views = 0
     for _ in range(12):
         fragment(shadow, shadow.rng)
@@ -119,7 +119,7 @@ def test_what_is_written_through_a_view_is_its_own(shadow):
 
 
 def test_a_view_and_its_home_tiles_follow_each_other_in_stream_order(shadow):
-    """The same pages, now through the view's addresses, now through their own."""
+    """The same pages are used in turn through the view's addresses and through their own."""
     blocks = [shadow.malloc(20 * MIB, 1) for _ in range(8)]
     for turn in range(6):
         for block in blocks[::2]:

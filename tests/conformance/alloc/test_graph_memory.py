@@ -1,4 +1,4 @@
-"""Memory that captures, pools and addresses share: whose it is, and for how long."""
+"""Memory shared by captures, pools and raw addresses: who owns it, and for how long."""
 
 import gc
 import threading
@@ -18,7 +18,7 @@ COUNT = 5000
 @pytest.fixture(autouse=True)
 def current(place):
     with gt.Device(place):
-        warm = gt.full((4,), 1.0, dtype="float32", device=place)  # kernels, compiled by now
+        warm = gt.full((4,), 1.0, dtype="float32", device=place)  # compiles the kernels
         warm *= (warm + 1) * 2 + warm
         yield
         gt.synchronize(place)
@@ -26,7 +26,7 @@ def current(place):
 
 
 def captured_inside(pool, x, graph_pool=None):
-    """A graph that computes 2 x + 1 through memory of `pool` freed in the capture; its result."""
+    """A graph of 2 x + 1, whose intermediate in `pool` is freed in the capture; its result."""
     captured = CUDAGraph()
     gt.synchronize()
     with graph(captured, pool=graph_pool), use_mem_pool(pool):
@@ -110,7 +110,7 @@ def test_graph_keeps_the_memory_of_a_pool_that_is_gone(x, rng):
     check_kept(tensors)
 
 
-def test_pool_that_is_gone_inside_of_the_capture_keeps_its_memory(x, rng):
+def test_pool_dropped_inside_the_capture_keeps_its_memory(x, rng):
     captured = CUDAGraph()
     gt.synchronize()
     with graph(captured):
@@ -190,8 +190,8 @@ def test_streams_that_join_a_capture_keep_the_pool_as_well(x, rng):
 # ---- addresses ----
 
 
-def refused(ptr):
-    gc.collect()  # of tests before, whose memory would be given back meanwhile
+def check_refused(ptr):
+    gc.collect()  # garbage of earlier tests would be freed in between
     before = memory.memory_allocated()
     with pytest.raises(ValueError, match=r"^ptr: got 0x[0-9a-f]+; expected an address that"):
         memory.caching_allocator_delete(ptr)
@@ -205,7 +205,7 @@ def address_of(tensor):
 def test_memory_of_a_tensor_is_not_given_back_by_its_address(x, rng):
     kept = eager_of(MemPool(), rng)
     value = x.numpy()
-    refused(address_of(x))
+    check_refused(address_of(x))
     failed = []
 
     def foreign():
@@ -227,7 +227,7 @@ def test_memory_of_a_tensor_is_not_given_back_by_its_address(x, rng):
 def test_address_is_given_back_once_by_any_thread_and_at_its_start():
     ptr = memory.caching_allocator_alloc(1 << 21)
     for offset in (1, 512, 4096, 1 << 20):
-        refused(ptr + offset)
+        check_refused(ptr + offset)
     outcomes = []
 
     def give_back():
@@ -243,19 +243,19 @@ def test_address_is_given_back_once_by_any_thread_and_at_its_start():
     for thread in threads:
         thread.join()
     assert sorted(outcomes) == ["given back"] + ["refused"] * 5
-    refused(ptr)
+    check_refused(ptr)
 
 
 def test_pinned_memory_is_not_given_back_by_its_address(place):
     pinned = memory.pinned_buffer(4096, place)
-    refused(np.frombuffer(pinned, "u1").__array_interface__["data"][0])
+    check_refused(np.frombuffer(pinned, "u1").__array_interface__["data"][0])
 
 
-def test_a_tensor_where_an_address_was_is_not_given_back_by_it(place):
+def test_a_stale_address_does_not_free_the_tensor_that_reuses_it(place):
     ptr = memory.caching_allocator_alloc(COUNT * 4)
     memory.caching_allocator_delete(ptr)
     tensors = [gt.zeros(COUNT, dtype="float32", device=place) for _ in range(4)]
-    refused(ptr)
+    check_refused(ptr)
     assert all(float(gt.sum(tensor)) == 0 for tensor in tensors)
 
 
@@ -263,7 +263,7 @@ def test_a_tensor_where_an_address_was_is_not_given_back_by_it(place):
 
 
 def in_thread(function):
-    """What a thread of its own gave, or what it raised as text: a traceback would keep objects."""
+    """The result of `function` in a new thread, or its error as text: a traceback keeps objects."""
     found = []
 
     def run():
@@ -280,7 +280,7 @@ def in_thread(function):
 
 
 @pytest.mark.parametrize("mode", ["global", "thread_local"])
-def test_capture_that_another_thread_would_end_goes_on(x, rng, mode):
+def test_capture_continues_when_another_thread_fails_to_end_it(x, rng, mode):
     captured = CUDAGraph()
     gt.synchronize()
     with gt.Stream():
@@ -326,8 +326,8 @@ def test_graph_that_is_dropped_ends_its_capture(place, mode, who):
     assert y.tolist() == [4.0] * 10
 
 
-def test_what_was_waited_for_is_done_whatever_its_stream_does_since(place, rng):
-    """Queued before the capture, on the stream that wrote what the capture reads."""
+def test_finished_work_can_be_captured_while_its_stream_is_busy(place, rng):
+    """A thread queues work in the meantime on the stream that wrote what the capture reads."""
     values = [rng.integers(0, 100, COUNT).astype(np.float32) for _ in range(2)]
     x, busy = (gt.asarray(value, device=place) for value in values)
     gt.synchronize(place)
@@ -381,7 +381,7 @@ def test_threads_capture_at_once_what_they_waited_for(place):
 
 
 def test_replay_after_the_wait_is_waited_for_again(place):
-    """What a replay writes is not done because its memory was waited for before."""
+    """An earlier wait for the memory does not mean that the writes of a later replay are done."""
     x = gt.zeros(COUNT, dtype="float32", device=place)
     gt.synchronize(place)
     adds = CUDAGraph()

@@ -214,7 +214,7 @@ def follows(calls, stream, wanted):
     return [bool(flag) for flag in list(found)[: len(wanted)]]
 
 
-def test_the_order_of_a_capture_can_be_asked(calls, streams, event):
+def test_the_order_of_a_capture_can_be_queried(calls, streams, event):
     first, second, third = streams
     ptr = calls.upload(np.zeros(1000, np.int32))
     assert calls.capture_nodes(first, 0, 0)[0] == ILLEGAL_STATE

@@ -40,7 +40,7 @@ def test_failures_can_be_counted_by_entry_and_turned_off(calls):
 
 
 def test_each_call_of_a_scenario_can_fail_without_a_leak(calls):
-    """Fail call 1, 2, 3, ... until none is left; undo after each, then run it whole."""
+    """Fail call 1, 2, 3, ... until the scenario completes; undo its work after each run."""
 
     def scenario():
         undo = []
@@ -75,7 +75,7 @@ def test_each_call_of_a_scenario_can_fail_without_a_leak(calls):
         if scenario():
             break
     else:
-        pytest.fail("the scenario never ran whole")
+        pytest.fail("the scenario never completed")
     assert k > 8
 
 
@@ -89,7 +89,7 @@ def test_counts_count_every_call_by_name(calls):
     assert counted == {"stream_create": 1, "stream_query": 3, "stream_destroy": 1}
 
 
-def test_a_trace_holds_the_calls_in_order_with_what_they_gave(calls):
+def test_a_trace_holds_the_calls_in_order_with_their_results(calls):
     registry.start_trace(calls.device)
     stream = calls.make("stream_create", 0)
     registry.fail_call(calls.device, 1, status=UNKNOWN)

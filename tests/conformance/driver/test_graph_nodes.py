@@ -1,4 +1,4 @@
-"""Nodes of captured graphs: their parameters, and other parameters for the launches to come."""
+"""Nodes of captured graphs: reading their parameters, and replacing them for later launches."""
 
 import ctypes
 
@@ -23,7 +23,7 @@ def stream(calls):
 
 @pytest.fixture
 def memory(calls):
-    """Four arrays of `COUNT` int32: 0, 1, 2, 3 times 100."""
+    """Four arrays of `COUNT` int32, filled with 0, 100, 200 and 300."""
     made = [calls.upload(np.full(COUNT, 100 * i, np.int32)) for i in range(4)]
     yield made
     for ptr in made:
@@ -31,7 +31,7 @@ def memory(calls):
 
 
 def captured(calls, stream, *work):
-    """The graph of calls of entries."""
+    """The graph captured from calls of driver entries."""
     assert calls.capture_begin(stream, 0) == 0
     for name, *arguments in work:
         assert getattr(calls, name)(*arguments, stream) == 0
@@ -109,7 +109,7 @@ def test_a_moved_node_counts_for_later_launches_of_one_executable(calls, stream,
     moved = copy_and_fill(calls, stream, c, d, d)
     executable, other = (calls.make("graph_instantiate", graph) for _ in range(2))
     assert calls.graph_launch(executable, stream) == 0
-    # Refused or not, what is queued already keeps its parameters.
+    # Work that is already queued keeps its parameters.
     for node, source in zip(nodes_of(calls, graph), nodes_of(calls, moved), strict=True):
         assert set_node(calls, executable, node, words_of(calls, moved, source)) == 0
     assert [read(calls, ptr, stream) for ptr in memory] == [100, 7, 200, 300]
@@ -216,7 +216,7 @@ def test_bodies_run_if_and_while_their_condition_is_true(host_calls, memory, tmp
     assert calls.capture_begin_body(inner, body, 2) == 0
     assert calls.host_launch(setters[1], None, inner) == 0
     assert calls.make("capture_end", inner) == body
-    assert calls.capture_begin_body(inner, body, 2) == INVALID_HANDLE  # it is full
+    assert calls.capture_begin_body(inner, body, 2) == INVALID_HANDLE  # captured already
     assert calls.host_launch(setters[2], None, stream) == 0
     other = calls.make("condition_add", stream, choice, 0)
     assert calls.capture_begin_body(inner, other, 2) == 0
@@ -237,7 +237,7 @@ def test_bodies_run_if_and_while_their_condition_is_true(host_calls, memory, tmp
         return read(calls, a, stream), read(calls, c, stream)
 
     assert launch(first, 3, False) == (0, 200)
-    # A node of a body, moved in one executable.
+    # A node of a body, changed in one executable only.
     (node,) = nodes_of(calls, other)
     words = words_of(calls, other, node)
     words[words == a] = c
@@ -248,5 +248,5 @@ def test_bodies_run_if_and_while_their_condition_is_true(host_calls, memory, tmp
     assert calls.fill_async(a, 1, 4, COUNT, stream) == 0
     assert launch(first, 2, True) == (7, 7)
     destroy(calls, first, second, graph)
-    assert calls.graph_nodes(other, 0, 0)[0] == INVALID_HANDLE  # it went with the graph
+    assert calls.graph_nodes(other, 0, 0)[0] == INVALID_HANDLE  # destroyed with its graph
     assert calls.stream_destroy(stream) == calls.stream_destroy(inner) == 0

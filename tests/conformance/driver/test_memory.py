@@ -92,7 +92,7 @@ def test_pinned_and_device_memory_are_freed_by_their_own_entries(calls):
 
 
 def test_registered_memory_copies_and_is_registered_once(calls, rng):
-    # Pages of its own: a copy may not begin in registered memory and end in other memory.
+    # In pages of its own, because a copy may not begin in registered memory and end outside it.
     array = np.frombuffer(mmap.mmap(-1, 8 << 14))
     array[:] = rng.standard_normal(1 << 14)
     address, nbytes = array.ctypes.data, array.nbytes

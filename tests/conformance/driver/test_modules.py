@@ -28,7 +28,7 @@ def load(calls):
     return calls.make("module_load", IMAGE)
 
 
-def test_facts_of_a_gpu_are_those_that_the_registry_names(calls):
+def test_facts_of_a_gpu_are_those_that_the_registry_reports(calls):
     if is_host(calls):
         for attribute in (MULTIPROCESSORS, MAJOR, MINOR, SHARED):
             assert calls.device_attribute(attribute) == (NOT_SUPPORTED, UNTOUCHED)
@@ -95,7 +95,7 @@ def test_code_is_loaded_during_a_capture(calls):
 
 
 def test_each_call_about_code_can_fail_without_a_leak(calls):
-    """Fail call 1, 2, 3, ... until none is left; a failed one leaves its output alone."""
+    """Fail call 1, 2, 3, ... until the scenario completes; failed calls leave outputs alone."""
     load(calls)  # skips on host devices
 
     def scenario():
@@ -130,7 +130,7 @@ def test_each_call_about_code_can_fail_without_a_leak(calls):
         if scenario():
             break
     else:
-        pytest.fail("the scenario never ran whole")
+        pytest.fail("the scenario never completed")
     assert k == 7
 
 

@@ -113,7 +113,7 @@ def test_mapping_mistakes_are_refused_and_change_nothing(calls, unit):
 
 def test_the_host_device_recognises_every_mapping_mistake(calls, unit):
     if calls.device >= 0:
-        pytest.skip("CUDA does not say what these mistakes give; the host device refuses them")
+        pytest.skip("CUDA does not define these mistakes' outcome; the host device refuses them")
     va = calls.make("va_reserve", 4 * unit, 0)
     page = calls.make("page_create", 2 * unit)
     assert calls.page_map(va, unit, page) == INVALID_VALUE

@@ -1,7 +1,7 @@
-"""Two devices: waiting for each other's events, and copies from one's memory to the other's.
+"""Two devices: waits for each other's events, and copies between their memories.
 
-The pairs are host devices that run work at once or defer it, also one of each, and two GPUs where
-there are two. Work that did not wait for the other device would show as a wrong number.
+The pairs are host devices that run work at once or defer it, in several combinations, and two GPUs
+if present. Work that did not wait for the other device would show as a wrong number.
 """
 
 import ctypes
@@ -83,7 +83,7 @@ def test_pages_are_copied_as_single_allocations_are(pair, rng):
         assert calls.page_map(va, nbytes, page) == 0
         places.append((calls, va, page, nbytes))
         if len(places) == 2:
-            # From here on the devices know each other; the last page comes later than that.
+            # From here on the devices are set up as peers; the last page is made after that.
             assert one.copy_to_peer(va, two.device, places[0][1], 16, 0) == 0
             assert two.copy_to_peer(places[0][1], one.device, va, 16, 0) == 0
             assert [calls.synchronize() for calls in pair] == [0, 0]
@@ -121,7 +121,7 @@ def test_waits_order_the_streams_of_two_devices(pair, rng):
         assert two.event_record(events[1], streams[1]) == 0
         assert one.wait_for_peer(streams[0], two.device, events[1]) == 0
         assert one.copy_async(back, here, SIZE, streams[0]) == 0
-        # A later mark of the event is not what the wait was for.
+        # Recording the event again does not change the wait.
         assert two.event_record(events[1], streams[1]) == 0
         assert one.stream_synchronize(streams[0]) == 0
         np.testing.assert_array_equal(
@@ -135,7 +135,7 @@ def test_waits_order_the_streams_of_two_devices(pair, rng):
             assert calls.event_destroy(event) == 0
 
 
-def test_an_event_never_recorded_is_no_wait(pair):
+def test_waiting_for_an_event_never_recorded_does_not_block(pair):
     one, two = pair
     event = two.make("event_create", 0)
     assert one.wait_for_peer(0, two.device, event) == 0
@@ -158,7 +158,7 @@ def test_unknown_peers_and_handles_are_refused(pair):
     assert one.mem_free(ptr) == 0
 
 
-def test_captures_are_refused_and_go_on(pair):
+def test_calls_for_peers_are_refused_in_a_capture_which_continues(pair):
     one, two = pair
     source, target = one.make("mem_alloc", 64), two.make("mem_alloc", 64)
     stream, event = one.make("stream_create", 0), two.make("event_create", 0)
@@ -204,8 +204,8 @@ def test_host_functions_of_the_peer_run_before_what_waits_for_them(pair):
     assert two.event_destroy(event) == 0
 
 
-def test_threads_that_wait_for_each_other_do_not_lock_up(pair, rng):
-    """Two threads, each on its device, copy to the other and wait for the other's marks."""
+def test_threads_that_wait_for_each_other_do_not_deadlock(pair, rng):
+    """Two threads, each on its device, copy to the other and wait for the other's events."""
     streams = [calls.make("stream_create", 0) for calls in pair]
     sources = [calls.upload(bytes_of(rng)) for calls in pair]
     targets = [calls.make("mem_alloc", SIZE) for calls in pair]

@@ -33,9 +33,7 @@ def test_work_of_one_stream_runs_in_call_order(calls, streams, rng):
     assert ran == list(range(40))
 
 
-def test_a_stream_waits_for_the_recording_that_was_latest_when_it_was_told_to(
-    calls, streams, event
-):
+def test_a_stream_waits_for_the_recording_that_was_latest_at_the_call(calls, streams, event):
     first, second, _ = streams
     ran = []
     one = HOST_FUNCTION(lambda _: ran.append("before"))

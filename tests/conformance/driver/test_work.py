@@ -11,7 +11,7 @@ INVALID_VALUE, NOT_SUPPORTED = 1, 801
 
 
 @pytest.mark.parametrize("width", [1, 2, 4])
-def test_fill_writes_exactly_the_elements_asked_for(calls, rng, width):
+def test_fill_writes_exactly_the_requested_elements(calls, rng, width):
     count, offset = int(rng.integers(1, 5000)), 8
     value = int(rng.integers(0, 2**32))
     poison = np.full(8 + (count + 8) * width, 0xA5, np.uint8)
@@ -89,7 +89,7 @@ def test_a_host_function_sees_the_copies_before_it(calls, rng):
     assert calls.stream_destroy(stream) == 0
 
 
-def test_no_function_is_refused(calls):
+def test_a_null_function_is_refused(calls):
     assert calls.host_launch(HOST_FUNCTION(0), None, 0) == INVALID_VALUE
 
 

@@ -6,7 +6,7 @@ import pytest
 import gputensor as gt
 from tests.support.row_checks import DTYPES
 
-# Of 16-bit floats the weights are rounded once, then the result: both are relative to the values.
+# 16-bit floats round the weights once, then the result; both errors are relative to the values.
 UNIT = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-18, "float64": 2.0**-46}
 
 
@@ -30,7 +30,7 @@ def attention_program(rng, place, has_tensor_cores=True):
     queries, keys = int(rng.integers(1, 20)), int(rng.integers(1, 40))
     size, width = int(rng.integers(1, 70)), int(rng.integers(1, 40))
     if not has_tensor_cores and width == size:
-        width += 1  # heads of one size may go to a kernel with PTX
+        width += 1  # equal head sizes may select a kernel with PTX
     shapes = [(*batch, kept * shared, queries, size), (*batch, kept, keys, size),
               (*batch, kept, keys, width)]  # fmt: skip
     arrays = [rng.standard_normal(shape).astype(DTYPES[dtype]) for shape in shapes]
@@ -125,7 +125,7 @@ def test_shapes_that_do_not_fit(shapes, text):
 
 
 @pytest.mark.parametrize(("window", "error"), [(0, ValueError), (2.0, TypeError), (-1, ValueError)])
-def test_windows_that_are_no_number_of_keys(window, error):
+def test_invalid_windows_are_refused(window, error):
     x = gt.ones((1, 2, 4), device="host")
     with pytest.raises(error, match="scaled_dot_product_attention: window: got"):
         gt.scaled_dot_product_attention(x, x, x, window=window)

@@ -116,7 +116,7 @@ def test_part_of_a_program(where):
         (lambda x: gt.cumsum(x, axis=0), "got the call cumulate"),
     ],
 )
-def test_what_is_not_one_kernel(function, text):
+def test_functions_that_need_several_kernels_are_refused(function, text):
     with pytest.raises(gt.TraceError, match=text) as error:
         gt.fuse(function)(gt.ones((4, 4), device="host"))
     assert "\n" not in str(error.value)

@@ -55,8 +55,8 @@ def test_norms_take_their_arguments_in_the_order_of_pytorch(where, rng):
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("columns", [70000, 131072])
-def test_parts_of_wide_rows_without_elements(where, columns, dtype, rng):
-    """A GPU cuts these rows among blocks, of which some here see infinities alone."""
+def test_wide_rows_with_parts_of_only_infinities(where, columns, dtype, rng):
+    """A GPU splits these rows among blocks; some blocks here see only infinities."""
     values = rng.standard_normal((5, columns)).astype(DTYPES[dtype])
     values[0, : columns // 2], values[1, 4096:], values[2] = -np.inf, -np.inf, -np.inf
     values[3, 7], values[4, ::2] = np.nan, -np.inf

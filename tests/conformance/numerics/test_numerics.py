@@ -1,6 +1,6 @@
-"""Names of NumPy and PyTorch beyond the standard give what NumPy and SciPy compute.
+"""Functions of NumPy and PyTorch beyond the array standard agree with NumPy and SciPy.
 
-A case of `NUMPY` is written once, over `xp`. The others compare with a reference written out.
+A case of `NUMPY` is written once, over `xp`. The other tests write out their reference.
 """
 
 import itertools
@@ -90,7 +90,7 @@ def test_function_gives_numpys_result(place, rng, name):
         with np.errstate(all="ignore"), gt.Device(place):
             expected = function(np, *arrays)
             if isinstance(expected, tuple):
-                expected = tuple(expected)  # polydiv gives one, linalg a named one
+                expected = tuple(expected)  # linalg returns a named tuple
             agree(function(gt, *tensors), expected, 1e-5)
 
 

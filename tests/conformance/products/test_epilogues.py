@@ -1,7 +1,7 @@
 """activation(scale * (x @ w) + bias) + residual as one call, against float64, on every device.
 
-The bound adds to that of the product a rounding for each of the four steps, since a step that the
-library does not do may read what the step before it rounded to the type of the result.
+The bound is that of the product plus one rounding for each of the four steps, because a step that
+the library does not fuse may read the previous step's values rounded to the type of the result.
 """
 
 import numpy as np
@@ -35,7 +35,7 @@ def random_scale(rng, kind, columns, place):
 
 
 def limit_of(a, b, factor, steps, name, activation):
-    """The bound of the whole; `steps` are what each step rounds, `factor` scales the product."""
+    """The bound of the whole; `steps` are the rounded values, `factor` scales the product."""
     unit = ROUNDOFF[name][1]
     sizes = sum(np.abs(wide(np.asarray(step))) for step in steps)
     smooth = 2.0**-10 if activation in ("gelu", "gelu_tanh", "silu") and name != "float64" else 0
@@ -45,7 +45,7 @@ def limit_of(a, b, factor, steps, name, activation):
 
 @pytest.mark.parametrize("name", TYPES[1:])
 def test_the_bound_admits_a_correctly_rounded_subnormal_result(rng, name):
-    """Results far below the smallest normal number: their roundings are absolute."""
+    """Results far below the smallest normal number have an absolute rounding error."""
     tiny = 2 * underflow(name)
     factor = np.float64(0.1)
     a, b = np.full((1, 1), 16 * tiny), rng.uniform(1, 2, (1, 999))
@@ -105,7 +105,7 @@ def test_every_set_of_steps_is_within_its_bound(place, rng, name, call):
 
 
 def check_vector_bias(rng, place, name, shape):
-    """matmul(matrices, vector) with a bias, into a contiguous result and into one with steps."""
+    """matmul(matrices, vector) with a bias, into a contiguous and into a strided result."""
     a, b, bias = (random_array(rng, s, name) for s in ((*shape, 5), (5,), shape[-1:]))
     exact = wide(a) @ wide(b) + wide(bias)
     steps = (exact, np.abs(wide(a)) @ np.abs(wide(b)), wide(bias))
@@ -164,8 +164,8 @@ def test_steps_of_a_sum_of_no_terms(place):
     np.testing.assert_array_equal(residual.numpy(), np.full((3, 4), 5.0))
 
 
-def test_an_activation_is_of_the_product_whatever_type_comes_first(place):
-    """Operands are promoted first: an integer may meet a float, a float no complex number."""
+def test_an_activation_applies_to_the_promoted_product_in_either_order(place):
+    """Operands are promoted first: integer with float is allowed, float with complex is not."""
     values = {name: gt.full((2, 2), -1, dtype=name, device=place) for name in ("int32", "float64")}
     for names in (("int32", "float64"), ("float64", "int32")):
         a, b = (values[name] for name in names)

@@ -1,4 +1,4 @@
-"""alpha, beta and scale: exact for integers, of the product's kind, and not applied to no terms."""
+"""alpha, beta and scale: exact for integers, of the product's kind, no effect on empty sums."""
 
 import numpy as np
 import pytest
@@ -6,12 +6,12 @@ import pytest
 import gputensor as gt
 
 INTEGERS = ("int8", "uint8", "int16", "int32", "int64", "uint64")
-#: Among them what no double holds, and what no integer type does.
+#: Some are not exact in a double, and some fit no integer type.
 FACTORS = (1, 0, -1, 3, 255, 2**31, 2**53 + 1, -(2**53) - 3, 2**63 - 1, 2**64 + 5, -(10**30) - 7)
 
 
 def wrapped(values, dtype):
-    """Python integers modulo two to the number of bits, as NumPy's casts wrap them."""
+    """Python integers modulo 2**bits, as NumPy's casts wrap them."""
     return (values & (2**64 - 1)).astype(np.uint64).astype(dtype)
 
 
@@ -94,7 +94,7 @@ def test_a_product_of_real_numbers_takes_real_numbers_only(where, name):
 
 
 def check_no_terms(where, name, factor):
-    """Products of no terms with a factor as number and as tensor, into zeros and other steps."""
+    """Sums of no terms with a factor as number and as tensor, alone and with the other steps."""
     left, right = (gt.empty(shape, dtype=name, device=where) for shape in ((3, 0), (0, 4)))
     one = gt.full((3, 4), 3.0, dtype=name, device=where)
     np.testing.assert_array_equal(gt.addmm(one, left, right, alpha=factor).numpy(), one.numpy())
@@ -114,5 +114,5 @@ def check_no_terms(where, name, factor):
 
 @pytest.mark.parametrize("name", ["float64", "float32", "float16", "bfloat16", "complex64"])
 @pytest.mark.parametrize("factor", [float("inf"), float("nan"), 2.0])
-def test_no_factor_of_a_sum_of_no_terms_shows(where, name, factor):
+def test_factors_do_not_change_a_sum_of_no_terms(where, name, factor):
     check_no_terms(where, name, factor)

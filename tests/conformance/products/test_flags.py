@@ -1,10 +1,10 @@
-"""Products of 16-bit types under each flag of their precision, against float64, on every device.
+"""Products of 16-bit types under each precision flag, against float64, on every device.
 
 A flag changes the unit roundoff of some sums. With `allow_fp16_accumulation` every sum of a float16
-product into float16 may be float16; a tensor core may cut off rather than round, which doubles the
-unit. With the flags of reduction, a library that cuts K in parts rounds each part's sum, or the sum
-of the parts so far, to the type of the result; a part has 32 terms or more. Results in float32 come
-from float32 sums under each flag.
+product into float16 may be in float16; a tensor core may truncate rather than round, which doubles
+the unit. With the reduction flags, a library that splits K into parts may round each part's sum, or
+the sum of the parts so far, to the type of the result; a part has 32 terms or more. Results in
+float32 come from float32 sums under each flag.
 """
 
 import numpy as np
@@ -73,7 +73,7 @@ def test_products_under_a_flag_stay_within_its_bound(where, rng, flag):
 
 
 @pytest.mark.parametrize("flag", list(FLAGS))
-def test_a_flag_of_one_call_is_the_scope_of_one_call(where, rng, flag):
+def test_a_flag_of_one_call_ends_with_the_call(where, rng, flag):
     name = FLAGS[flag]
     a, array_a = random_tensor(rng, (20, 64), name, where)
     b, array_b = random_tensor(rng, (64, 24), name, where)

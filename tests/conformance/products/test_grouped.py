@@ -29,7 +29,7 @@ def random_ends(rng, groups, tokens):
 
 
 def exact_rows(tokens, weights, ends):
-    """The result in float64 and the bound of each element, rows of no group 0."""
+    """The result in float64 and the bound of each element; rows outside all groups are 0."""
     exact = np.zeros((len(tokens), weights.shape[2]))
     limit = np.zeros_like(exact)
     start = 0
@@ -58,7 +58,7 @@ def test_pairs_of_any_shapes_and_views(where, rng, name):
 
 @pytest.mark.parametrize("name", TYPES)
 def test_plain_matrices_of_any_sizes_and_leading_dimensions(where, rng, name):
-    """What may go as one library call: contiguous and padded matrices, transposed or not."""
+    """Cases that one library call can serve: contiguous and padded matrices, transposed or not."""
     for count in (3, 4, 100, 250):
         left, right, out = [], [], []
         for _ in range(count):
@@ -116,7 +116,7 @@ def test_rows_in_groups(where, name, is_on_device, data):
 
 
 def test_layouts_that_models_use(where, rng):
-    """Contiguous weights and transposed ones, aligned and not, more groups than one pass holds."""
+    """Contiguous and transposed weights, aligned and not; more groups than one pass holds."""
     for name in TYPES:
         for groups, tokens, k, n in ((8, 1000, 128, 192), (8, 37, 64, 256), (1500, 1100, 16, 8)):
             x = random_array(rng, (tokens, k), name)
@@ -135,7 +135,7 @@ def test_offsets_on_the_device_are_clamped(where, rng):
     x = random_array(rng, (20, 8), "float32")
     w = random_array(rng, (4, 8, 6), "float32")
     cases = [[-5, 7, 3, 99], [30, 40, 50, 60], [4, -(2**31), 9, 2**31 - 1]]
-    # What int32 does not hold is clamped as well, and does not wrap.
+    # Values beyond int32 are clamped as well, and do not wrap.
     cases += [[2, 2**40, 5, 7], [3, -(2**40) + 9, 9, 2**32 + 1], [2**63 - 1, 0, 0, -(2**63)]]
     for wild in cases:
         ends = np.minimum(np.maximum.accumulate(np.maximum(wild, 0)), 20)
@@ -149,7 +149,7 @@ def test_offsets_on_the_device_are_clamped(where, rng):
         assert_within(out.numpy(), exact, limit)
 
 
-def test_offsets_are_read_when_the_stream_gets_there(where, rng):
+def test_offsets_are_read_in_stream_order(where, rng):
     """Other streams write tokens and offsets; a captured call reads new ones at each replay."""
     side = gt.Stream(where)
     x, w = random_array(rng, (40, 16), "float32"), random_array(rng, (3, 16, 5), "float32")

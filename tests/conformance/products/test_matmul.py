@@ -42,7 +42,7 @@ def random_array(rng, shape, name):
 
 
 def random_tensor(rng, shape, name, where, *, fill=None):
-    """A tensor of the shape with random memory order, padding, offset and repeated batch axes."""
+    """A tensor with random memory order, padding and offset, sometimes with one axis reversed."""
     ndim = len(shape)
     order = list(rng.permutation(ndim)) if rng.random() < 0.5 else list(range(ndim))
     padded = [shape[axis] + int(rng.integers(0, 3)) for axis in order]

@@ -35,7 +35,7 @@ ACTIVATIONS = {
     "gelu_tanh": gelu_tanh,
     "silu": lambda x: x / (1 + np.exp(-x)),
 }
-# The largest slope of an activation; for tanh forms a margin for fast approximations of tanh.
+# The largest slope of each activation, with a margin in tanh forms for approximations of tanh.
 SLOPE = {None: 1, "relu": 1, "gelu": 1.13, "gelu_tanh": 1.13, "silu": 1.1}
 
 
@@ -135,7 +135,7 @@ def test_vecdot_conjugates_its_first_operand(where, rng, name):  # noqa: F811
         assert_within(got, exact, (7 * accumulate + result) * size)
 
 
-def test_the_axis_of_vecdot_is_read_as_every_axis_is(where):
+def test_the_axis_of_vecdot_is_checked_like_other_axes(where):
     a = gt.ones((2, 3), device=where)
     for axis in (2, -3, 2**31, -(2**40), 2**70):
         with pytest.raises(IndexError, match=f"vecdot: axis: got {axis}; expected"):
@@ -215,7 +215,7 @@ def test_einsum_agrees_with_numpy_on_random_expressions(where, rng, optimize):  
     [("ii->i", (10, 1)), ("ii", (1, 10)), ("iij->ij", (4, 1, 2)), ("ijij->", (3, 1, 3, 2))],
 )
 def test_a_diagonal_needs_equal_lengths(where, subscripts, shape):  # noqa: F811
-    # A length of 1 broadcasts against other operands only: the diagonal would end outside.
+    # A length of 1 broadcasts against other operands only; the diagonal would leave the memory.
     view = gt.reshape(gt.ones(100, device=where)[: math.prod(shape)], shape)
     with pytest.raises(ValueError, match="operands: got .*; expected equal lengths"):
         einsum(subscripts, view)

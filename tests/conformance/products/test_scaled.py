@@ -2,7 +2,7 @@
 
 The values of fp8 are exact in the reference, so the bound is that of the sums and of the result.
 The fp8 tensor cores of Hopper add with about 14 bits within some 128 terms before float32 takes
-over (docs/blas.md), which a GPU's bound allows for; the host device and plain values do not use it.
+over (docs/blas.md), which a GPU's bound allows for; the bound of a host device does not.
 """
 
 import ml_dtypes
@@ -48,7 +48,7 @@ def random_matrix(rng, shape, name, place):
 
 
 def random_scale(rng, kind, rows, k, is_right, place):
-    """A scale of one kind: the tensor, and its numbers for every element of a (rows, k) matrix."""
+    """A scale of one kind: the tensor, and its value for every element of a (rows, k) matrix."""
     blocks = (-(-rows // 128), -(-k // 128))
     shape = {"tensor": (1, 1), "rows": (rows, 1), "terms": (rows, blocks[1]), "blocks": blocks}[
         kind
@@ -63,7 +63,7 @@ def random_scale(rng, kind, rows, k, is_right, place):
     if kind == "tensor" and rng.random() < 0.5:
         stored = stored.reshape(())
     if rng.random() < 0.5 and stored.ndim == 2:
-        # The other memory order, and with it the one that the library reads as it is.
+        # The other memory order; the library reads one of the two without a copy.
         tensor = gt.asarray(np.ascontiguousarray(stored.T), device=place).mT
     else:
         tensor = gt.asarray(np.ascontiguousarray(stored), device=place)
@@ -109,7 +109,7 @@ def check_scaled(rng, place, *, types=None, kinds=None, result=None, sizes=None,
             exact = ACTIVATIONS[activation](exact)
     factor = 1.0
     if result in FP8 or rng.random() < 0.1:
-        # Into the middle of an fp8 type's range: beyond its largest number is NaN or infinity.
+        # Scale into the middle of the fp8 range: values beyond the largest become NaN or infinity.
         factor = float(np.float32(100 / max(np.max(np.abs(exact), initial=0), 1e-3)))
         keywords["scale_result"] = gt.full((1,), factor, dtype="float32", device=place)
     unit = 2 * ROUNDOFF[result]
@@ -126,7 +126,7 @@ def check_scaled(rng, place, *, types=None, kinds=None, result=None, sizes=None,
 
 
 def core_of(place):
-    """What the tensor cores may lose; nothing on host devices."""
+    """The relative error that tensor cores may add; 0 on host devices."""
     return 0.0 if place < 0 else TENSOR_CORE
 
 

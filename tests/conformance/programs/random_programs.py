@@ -1,9 +1,9 @@
-"""Random functions of tensors, traced and run beside themselves: the bits of both are equal.
+"""Random tensor functions: the program of a function gives the bits of the function itself.
 
-A function is a list of steps (tests/support/programs/random_steps.py), drawn while they are tried
-eagerly, so that those which do not fit are left out. The trace runs in a session on a host device
-that runs at once or one that defers, with new inputs, and at times call by call on a poisoned
-arena. NaNs are equal, whatever their bits.
+A function is a list of steps (tests/support/programs/random_steps.py). Each step is tried eagerly
+when it is drawn, and left out if it does not fit. The trace runs in a session with new inputs, on a
+host device that runs work at once or defers it, and sometimes call by call on a poisoned arena. All
+NaNs count as equal.
 
     python -m tests.conformance.programs.random_programs --count 1000 --seed 1
 """
@@ -43,8 +43,8 @@ UNFIT = (ValueError, TypeError, IndexError, OverflowError, RuntimeError)
 class Case:
     """One drawn function: `model(*inputs, state)`, with its specs.
 
-    `kinds` are the functions that draw its steps, `dtypes` those of its inputs, and `lengths` how
-    many steps it has. States are drawn with steps of all kinds alone.
+    `kinds` are the functions that draw its steps, `dtypes` those of its inputs, and `lengths` the
+    range of the number of steps. Only cases with all kinds of steps have states.
     """
 
     def __init__(self, rng, home="host", kinds=STEPS, dtypes=DTYPES, lengths=(2, 10)):
@@ -138,7 +138,7 @@ class Case:
         ]
 
     def listed(self):
-        """Sizes that the function is traced at, each by itself; None: one trace for all sizes."""
+        """The sizes to trace the function at, one trace each; None for one trace of all sizes."""
         if not self.has_dim or self.rng.random() < 0.5:
             return None
         return self.rng.sample(range(1, 41), self.rng.randint(1, 3))
@@ -152,7 +152,7 @@ class Case:
         return at_sizes(sources[0], {"n": listed}, is_spec) if listed else sources
 
     def eager(self, arrays, states):
-        """The results as arrays; writes to arguments are refused by the trace alone."""
+        """The results as arrays. Only the trace refuses writes to arguments."""
         with gt.Device(self.home):
             made = self.model([gt.asarray(a, device=self.home) for a in arrays], states)
             return [tensor.numpy() for tensor in made]
@@ -187,7 +187,7 @@ def checked_plan(function, sizes):
 
 
 def run_one(seed, devices, interpret, home="host"):
-    """Check one program; gives "ran", "refused" or a description of what differs.
+    """Check one program; returns "ran", "refused: " with a reason, or what differs.
 
     `devices` run the program, `home` the function.
     """
@@ -237,7 +237,7 @@ def run_one(seed, devices, interpret, home="host"):
 
 
 def checked(program, tensors):
-    """Run a program in a checked session as well: it may stop at a NaN, and gives the same bits."""
+    """Run a program in a checked session too: it gives the same bits, or stops at a NaN."""
     with program.session() as plain, program.session(check=True) as session:
         for one, other in zip(session.state, plain.state, strict=True):
             one[...] = other[...] = 1

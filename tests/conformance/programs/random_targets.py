@@ -1,10 +1,10 @@
-"""Random functions compiled ahead of time, saved, opened and run beside themselves.
+"""Random functions compiled ahead of time, saved, opened, and compared with the functions.
 
-Functions are those of random_programs.py. Each is compiled for GPUs that are not there, with
-``rounding="each"`` and ``"once"``, and goes through a file. On the host device and on a simulated
-or real GPU the file gives the bits of eager work for "each", from Python and, on a GPU, from both
-libraries for C. For "once" it gives what eager work could give if each of its results were rounded
-a little otherwise (`spreads_of`).
+Functions are those of random_programs.py. Each is compiled for GPUs that are not present, with
+``rounding="each"`` and ``"once"``, and saved to a file. On the host device and on a simulated or
+real GPU the file gives the bits of eager work for "each", from Python and, on a GPU, from both
+libraries for C. For "once" it gives results that eager work could give with slightly different
+roundings (`spreads_of`).
 
     python -m tests.conformance.programs.random_targets --count 1000 --seed 1
     python -m tests.conformance.programs.random_targets --device cuda --simulated --seconds 600
@@ -37,20 +37,20 @@ from tests.support import kernel_compiler, simulated_gpu
 from tests.support.programs import random_steps as steps
 from tests.support.programs.c_caller import CProgram, poisoned
 
-SIZES = (1, 2, 4, 8, 16, 32, 40)  # that are bound ahead
-SHARED = str(228 << 10)  # of a simulated GPU that has the facts of an H200
+SIZES = (1, 2, 4, 8, 16, 32, 40)  # bound ahead of time
+SHARED = str(228 << 10)  # of a simulated GPU with the properties of an H200
 EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
 EPSILON["complex64"] = EPSILON["float32"]
 TINY = {"float16": 2.0**-24, "bfloat16": 1e-40, "float32": 1e-44, "float64": 0, "complex64": 1e-44}
-RUNS = 16  # with results rounded otherwise
-#: Steps and dtypes of every other function: those that passes make one call of.
+RUNS = 16  # with other roundings
+#: Steps and dtypes of every other function: passes join these steps into one call.
 JOINED = [*[steps.unary, steps.binary] * 4, steps.rows, steps.product, steps.view, steps.loop]
 FLOATS = ["float16", "bfloat16", "float32", "float32"]
 
 
 @contextmanager
 def images_without_code():
-    """Have kernels compiled to nothing for the time of a block."""
+    """Compile kernels to an empty image within a block."""
     made, images.image_of = images.image_of, lambda program, target: b"\x7fELF"
     try:
         yield
@@ -72,7 +72,7 @@ def compiled(case, listed, targets, rounding):
 
 
 class Latest(random.Random):
-    """Prefers what was made last, so that steps follow each other."""
+    """Prefers the latest values, so that steps build on each other."""
 
     def randrange(self, *given):
         made = [super(Latest, self).randrange(*given) for _ in range(3 if len(given) == 1 else 1)]
@@ -95,12 +95,12 @@ def drawn(seed, home):
 
 
 def random_targets(rng):
-    """Names of one or two targets, at times with PTX."""
+    """Names of two targets, sometimes with PTX."""
     return [name + rng.choice(["", "", "+ptx"]) for name in rng.sample(sorted(TARGETS), 2)]
 
 
 def check_lists(data, opened, rng):
-    """The lists of a file are those that were made, and lie inside of what calls may touch."""
+    """The lists of a file equal those that were made, and stay in memory that calls may touch."""
     ahead = opened.ahead
     made = {t: {k: one.to_bytes() for k, one in d.items()} for t, d in data.ahead.lists.items()}
     found = {t: {k: one.to_bytes() for k, one in d.items()} for t, d in ahead.lists.items()}
@@ -114,10 +114,10 @@ def check_lists(data, opened, rng):
 
 
 class Perturbed:
-    """Steps of a case whose results are rounded a little otherwise.
+    """The steps of a case, with results that are rounded slightly differently.
 
-    Each element by chance, or all elements of a step alike: where every one of them was rounded
-    up to what is compared, other rounding changes every one.
+    Elements move independently, or all elements of a step by the same factor: where every element
+    of a step was rounded up, another rounding changes all of them alike.
     """
 
     def __init__(self, case, numbers, is_alike):
@@ -150,11 +150,11 @@ class Perturbed:
         try:
             tensor[...] = gt.asarray(moved.astype(array.dtype), device=self.case.home)
         except (ValueError, RuntimeError):
-            pass  # a view of an element at several places
+            pass  # a view with one element at several indices
 
 
 def spreads_of(case, arrays, states, wanted, seed):
-    """How far each result moves where all steps round otherwise; None: some step overflows."""
+    """How far each result moves if all steps round differently; None if a step overflows."""
     found = [0.0] * len(wanted)
     for number in range(RUNS):
         run = Perturbed(case, np.random.default_rng((seed, number)), number % 2 == 0)
@@ -175,7 +175,7 @@ def distance(one, other):
 
 
 def beyond(made, wanted, spreads):
-    """The places of results that are farther from eager ones than other rounding could bring."""
+    """The indices of results that differ from eager ones by more than other roundings explain."""
     found = []
     for place, (one, other) in enumerate(zip(made, wanted, strict=True)):
         if (one.dtype, one.shape) != (other.dtype, other.shape):
@@ -189,7 +189,7 @@ def beyond(made, wanted, spreads):
 
 
 class Opened:
-    """A program from its file, with a session of each caller: Python, and C on a GPU."""
+    """A program from its file, with a session for each caller: Python, and C on a GPU."""
 
     def __init__(self, path, device):
         self.program = gt.load_program(path, device=device)
@@ -219,7 +219,7 @@ class Opened:
 
 
 def run_one(seed, home, folder):
-    """Check one program; gives "ran", "refused" or a description of what differs."""
+    """Check one program; returns "ran", "refused: " with a reason, or what differs."""
     case = drawn(seed, home)
     listed = case.listed() if any("n" in shape for shape in case.shapes) else None
     is_host = home == "host"
@@ -243,18 +243,18 @@ def run_one(seed, home, folder):
         opened = Opened(path, home)
         try:
             check_lists(program.data, opened.program.data, case.rng)
-            told = compare(case, opened, turns, seed, rounding)
+            difference = compare(case, opened, turns, seed, rounding)
         finally:
             opened.close()
             program.close()
             path.unlink()
-        if told:
-            return told
+        if difference:
+            return difference
     return "ran"
 
 
 def compare(case, opened, turns, seed, rounding):
-    """Call an opened program beside the function; a description of what differs, or None."""
+    """Call an opened program and the function; returns a description of what differs, or None."""
     numbers = np.random.default_rng(seed)
     states = [gt.zeros(shape, dtype=dtype, device=case.home) for dtype, shape in case.states]
     for turn, size in enumerate(turns):
@@ -272,7 +272,7 @@ def compare(case, opened, turns, seed, rounding):
                 found = [] if spreads is None else beyond(made, wanted, spreads)
             if found:
                 return f"{name}, {rounding}: differs in {found}, turn {turn}"
-        if rounding == "once":  # its states have other roundings, which a next turn would grow
+        if rounding == "once":  # another turn would amplify the roundings of its states
             break
     return None
 
@@ -310,7 +310,7 @@ def main(arguments=None):
     parser.add_argument("--simulated", action="store_true")
     options = parser.parse_args(arguments)
     if options.simulated and kernel_compiler.PRECOMPILED not in os.environ:
-        # The driver of tests has to be in the environment before a process starts.
+        # The simulated driver must be in the environment before the process starts.
         environment = simulated_gpu.environment(FAKE_CUDA_SHARED=SHARED)
         command = [sys.executable, "-m", "tests.conformance.programs.random_targets"]
         return subprocess.call([*command, *(arguments or sys.argv[1:])], env=environment)

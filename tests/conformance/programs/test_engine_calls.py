@@ -42,7 +42,7 @@ def whitened(x):
 
 
 def powers(x):
-    """Inverses in a loop whose end a flag decides."""
+    """Inverses in a loop that ends by a computed condition."""
     return gt.while_loop(lambda y: gt.sum(gt.abs(y)) > 2.0, lambda y: gt.linalg.inv(positive(y)), x)
 
 

@@ -21,7 +21,7 @@ def weights_of(arrays):
 
 
 def test_mapped_weights_are_loaded_and_shared(where, tmp_path, rng):
-    """Larger than all bounce buffers together, and not a multiple of one."""
+    """The large weight exceeds all bounce buffers together, and is not a multiple of one."""
     arrays = {
         "large": random_array(rng, (5_000_003,), "float32"),
         "half": random_array(rng, (777, 33), "float16"),
@@ -52,7 +52,7 @@ def test_safetensors_are_loaded_from_the_mapped_file(where, tmp_path, rng):
     assert found.numpy().tobytes() == array.tobytes()
 
 
-def test_program_from_a_file_gives_what_it_gave(where, tmp_path, rng):
+def test_program_from_a_file_gives_the_same_results(where, tmp_path, rng):
     def model(x, *, weights):
         for w, b in weights["hidden"]:
             x = gt.maximum(gt.linear(x, w, b), 0)

@@ -1,4 +1,4 @@
-"""Models by hand as programs: equal to eager bit for bit, in arenas close to the lower bound."""
+"""Hand-written models as programs: the bits of eager calls, in arenas close to the lower bound."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Random programs equal their functions, and faults that are planted in the trace are found."""
+"""Random programs equal their functions, and planted faults in the trace are found."""
 
 import warnings
 
@@ -23,13 +23,13 @@ def test_random_programs_equal_their_functions(seed):
 
 
 def test_a_branch_on_a_size_between_the_samples_is_refused():
-    """This program's loop does something else where n is 5, an extent of another axis."""
+    """The loop of this program takes another branch where n is 5, the extent of another axis."""
     result = run_one(432_732_307_745, [gt.Device("host").number], False)
     assert result.startswith("refused: ") and " at n=5; fix the dim" in result
 
 
 def lost_version(monkeypatch):
-    """A write of a part forgets what was there."""
+    """A partial write loses the earlier content."""
     write = Recorder.write
 
     def faulty(self, given, covers, line):
@@ -43,7 +43,7 @@ def lost_version(monkeypatch):
 
 
 def stale_stride(monkeypatch):
-    """A transposed operand is read as if it was row-major."""
+    """A transposed operand is read as if it were row-major."""
     read = Recorder.read
 
     def faulty(self, given):
@@ -56,12 +56,12 @@ def stale_stride(monkeypatch):
 
 
 def write_taken_for_a_whole(monkeypatch):
-    """A write through a view counts as one of all the memory."""
+    """A write through a view counts as a write of the whole memory."""
     monkeypatch.setattr(recorder, "is_dense", lambda *arguments: True)
 
 
 def stale_version(monkeypatch):
-    """A read after a write sees the version before."""
+    """A read after a write sees the version before it."""
     write = Recorder.write
 
     def faulty(self, given, covers, line):

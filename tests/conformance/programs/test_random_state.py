@@ -34,7 +34,7 @@ def compiled(where, seed=3):
 
 
 def drawn(session, x, turns=3):
-    """What calls of both functions give in turn, as bytes."""
+    """The results of alternating calls of both functions, as bytes."""
     found = []
     for _ in range(turns):
         found += [session.draw(x).numpy().tobytes(), session.pick(x).numpy().tobytes()]

@@ -1,4 +1,4 @@
-"""Random programs that are compiled for GPUs, saved and opened give what their functions give."""
+"""Random programs that are compiled for GPUs, saved and opened equal their functions."""
 
 import warnings
 
@@ -7,7 +7,7 @@ import pytest
 from gputensor.programs.formulas import steps
 from tests.conformance.programs.random_targets import campaign, run_one
 
-#: A function with a formula that has a number.
+#: The seed of a function whose formula contains a number.
 SEED = 5_000_060
 
 

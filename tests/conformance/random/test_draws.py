@@ -1,4 +1,4 @@
-"""Draws on each device are those of the model, and have their distribution."""
+"""Draws on each device equal those of the model, and stay in their ranges."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ MOST = 2**64 - 1
 
 
 def state(rng):
-    """A state whose counter is about to carry, now and then."""
+    """A random state; about one in four has a counter that is about to carry."""
     near = rng.integers(0, 4) == 0
     low = MOST - int(rng.integers(5)) if near else int(rng.integers(MOST, dtype=np.uint64))
     words = [int(rng.integers(MOST, dtype=np.uint64)), low, int(rng.integers(9)), 0]
@@ -86,11 +86,11 @@ def test_numbers_are_within_roundings_of_the_model(place, rng, name, is_double):
         least = 2.0**-54 if is_double else 2.0**-25
         wait = np.maximum(model.exponential(words, 4001, is_double), least)
         want = -np.log(wait)
-        # An error of the inner logarithm is one of its share of the number.
+        # The outer logarithm divides the error of the inner one by its value.
         bound = 4 * unit * np.abs(want) + 4 * unit + 4 * unit * np.maximum(1, 1 / wait)
     else:
         want = getattr(model, name)(words, 4001, is_double)
-        # Angles have an absolute error, and so has the logarithm of a number near 1.
+        # Angles have an absolute error, and so does the logarithm of a number near 1.
         bound = 6 * unit * (np.abs(want) + np.abs(want).max())
     assert (np.abs(got - want) <= bound).all(), np.abs(got - want).max() / unit
 
@@ -119,7 +119,7 @@ def test_integers_are_those_of_the_model(place, rng, row):
 
 
 def test_numbers_that_are_refused_are_tried_again(place, rng):
-    # Of 3 * 2**30 integers a quarter of the words is refused, of 2**63 + 1 nearly half.
+    # For 3 * 2**30 integers a quarter of the words is rejected, for 2**63 + 1 nearly half.
     for reach in (3 << 30, (1 << 63) + 1):
         words = state(rng)
         got = generator(words, place).integers(reach, size=300, dtype="uint64").tolist()

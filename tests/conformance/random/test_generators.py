@@ -45,7 +45,7 @@ def test_default_generator(place):
     gt.random.seed()
 
 
-def test_copies_go_on_by_themselves(made):
+def test_copies_continue_independently(made):
     first = copy.deepcopy(made)
     second = pickle.loads(pickle.dumps(made))
     want = made.random(5).tolist()
@@ -59,7 +59,7 @@ def test_spawned_generators_follow_from_the_seed(place, made):
     assert one == two and len({tuple(part) for part in one}) == 3
 
 
-def test_state_is_written_where_it_is(place, made):
+def test_state_is_updated_in_place(place, made):
     target = gt.zeros((2, 4), dtype="uint64", device=place)
     target[1] = made
     assert target.tolist() == [[0] * 4, [11, 0, 0, 0]]

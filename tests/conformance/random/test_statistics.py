@@ -9,8 +9,8 @@ import gputensor as gt
 
 stats = pytest.importorskip("scipy.stats", reason="needs SciPy")
 COUNT = 200_000
-# The seeds are fixed, so a test that passes always does. What a right distribution fails once in
-# ten thousand times is wrong.
+# The seeds are fixed, so a test that passes once always passes. Of correct distributions, one seed
+# in ten thousand fails.
 LEAST = 1e-4
 
 
@@ -26,14 +26,14 @@ def generator(place, seed=20):
 def test_distribution(place, name, distribution, dtype):
     made = getattr(generator(place), name)(size=COUNT, dtype=dtype).numpy().astype(float)
     assert stats.kstest(made, distribution).pvalue > LEAST
-    # Neighbours do not depend on each other: pairs on a grid of equal chances.
+    # Neighbours are independent: pairs fall into the cells of a grid with equal probability.
     u = getattr(stats, distribution).cdf(made).reshape(-1, 2)
     pairs = np.histogram2d(u[:, 0], u[:, 1], bins=20, range=[[0, 1], [0, 1]])[0]
     assert stats.chisquare(pairs.reshape(-1)).pvalue > LEAST
 
 
 @pytest.mark.parametrize("reach", [2, 3, 10, 1000, 3 << 30, (1 << 63) + 1])
-def test_integers_are_as_likely(place, reach):
+def test_integers_are_equally_likely(place, reach):
     made = generator(place).integers(reach, size=COUNT, dtype="uint64").numpy()
     bins = min(reach, 100)
     counts = np.bincount((made.astype(object) * bins // reach).astype(int), minlength=bins)
@@ -41,7 +41,7 @@ def test_integers_are_as_likely(place, reach):
     assert stats.chisquare(counts, expected).pvalue > LEAST
 
 
-def test_each_order_of_four_is_as_likely(place):
+def test_each_order_of_four_is_equally_likely(place):
     rng = generator(place)
     orders = {order: 0 for order in itertools.permutations(range(4))}
     for _ in range(3000):
@@ -50,16 +50,16 @@ def test_each_order_of_four_is_as_likely(place):
 
 
 @pytest.mark.parametrize("count", [2000, 2048])
-def test_places_of_long_permutations_are_as_likely(place, count):
+def test_places_of_long_permutations_are_equally_likely(place, count):
     rng = generator(place)
     made = np.stack([rng.permutation(count).numpy() for _ in range(400)])
     table = np.histogram2d(
         np.tile(np.arange(count), 400), made.reshape(-1), bins=16, range=[[0, count]] * 2
     )[0]
-    # Rows and columns have fixed sums.
+    # Row and column sums are fixed, which leaves 15 * 15 degrees of freedom.
     expected = table.sum() / 256
     assert stats.chi2.sf(((table - expected) ** 2).sum() / expected, 225) > LEAST
-    # So have steps between neighbours, as signs of sorted order.
+    # Steps between neighbours go up as often as down.
     steps = np.sign(np.diff(made, axis=1))
     assert abs(steps.mean()) < 5 / np.sqrt(steps.size)
 
@@ -72,7 +72,7 @@ def test_spawned_generators_do_not_depend_on_each_other(place):
     assert np.abs(table).max() < 4.5 / np.sqrt(20_000)
 
 
-def test_categories_have_their_chances(place):
+def test_categories_have_their_probabilities(place):
     p = np.array([0.1, 0.0, 0.4, 0.5])
     logits = gt.asarray(np.log(np.maximum(p, 1e-300)), device=place)
     made = gt.random.categorical(generator(place), logits, shape=(50_000,)).numpy()

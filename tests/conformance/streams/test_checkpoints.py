@@ -1,4 +1,4 @@
-"""The blocks of a pool in use: noted, and in use again at their places."""
+"""Checkpoints of a pool: its blocks in use are recorded, and restored at their addresses."""
 
 import random
 
@@ -18,7 +18,7 @@ def current(device):
         gt.synchronize()
 
 
-def test_blocks_are_in_use_again_at_their_places():
+def test_blocks_are_restored_at_their_addresses():
     pool, rng = memory.MemPool(), random.Random(3)
     with memory.use_mem_pool(pool):
         tensors = [gt.empty(rng.randrange(1, 1 << 20)) for _ in range(40)]
@@ -42,7 +42,7 @@ def test_blocks_are_in_use_again_at_their_places():
     assert memory.checkpoint_pool(pool).blocks == ()
 
 
-def test_what_a_replay_left_stays_beside_a_later_capture():
+def test_restored_results_of_a_graph_survive_a_later_capture():
     x, first, second = gt.zeros(5000), CUDAGraph(), CUDAGraph()
     with graph(first):
         y = x + 1
@@ -63,7 +63,7 @@ def test_what_a_replay_left_stays_beside_a_later_capture():
     memory.caching_allocator_delete(place)
 
 
-def test_a_state_that_cannot_be_is_refused_and_changes_nothing():
+def test_an_impossible_state_is_refused_and_changes_nothing():
     pool = memory.MemPool()
     with memory.use_mem_pool(pool):
         a, b = gt.empty(1000), gt.empty(3000)

@@ -1,4 +1,4 @@
-"""Events that are work of a graph, and graphs that are looked into."""
+"""External events, which a graph records and waits for, and inspection of graphs."""
 
 import warnings
 
@@ -75,7 +75,7 @@ def test_two_graphs_are_ordered_by_an_event_in_both():
         np.testing.assert_array_equal(y.numpy(), turn)
 
 
-def test_an_external_event_outside_of_captures_is_an_event():
+def test_an_external_event_outside_of_captures_is_an_ordinary_event():
     event, side = gt.Event(external=True), gt.Stream()
     with gt.stream(side):
         x = gt.ones(1000)
@@ -125,7 +125,7 @@ def test_kept_graph_is_instantiated_on_demand_and_again():
         plain.instantiate()
 
 
-def test_an_empty_graph_is_warned_of():
+def test_an_empty_graph_warns():
     with pytest.warns(UserWarning, match="The CUDA Graph is empty"):
         with graph(CUDAGraph()):
             pass
@@ -137,7 +137,7 @@ def test_an_empty_graph_is_warned_of():
     assert not caught
 
 
-def test_a_stream_knows_whether_it_captures():
+def test_a_stream_reports_whether_it_captures():
     side, g, x = gt.Stream(), CUDAGraph(), gt.zeros(4)
     assert not side.is_capturing() and not gt.default_stream().is_capturing()
     with graph(g, stream=side):
@@ -164,7 +164,7 @@ def test_unused_sample_is_named_unless_allowed():
         np.testing.assert_array_equal(got.numpy(), value + 1)
 
 
-def test_events_of_other_processes_are_refused_where_they_cannot_be(device):
+def test_interprocess_events_are_refused_where_unsupported(device):
     with pytest.raises(ValueError, match="^interprocess: got False"):
         gt.Event().ipc_handle()
     with pytest.raises(ValueError, match="^interprocess: got True"):

@@ -1,4 +1,4 @@
-"""CUDA_LAUNCH_BLOCKING=1: each call waits for its work, and raises what that work died of."""
+"""CUDA_LAUNCH_BLOCKING=1: each call waits for its work, and raises the error of that work."""
 
 import os
 import subprocess
@@ -63,11 +63,11 @@ print(calls.fill_async(ptr, 1, 4, 16, 0), calls.stream_query(0))
 """
 
 
-def test_the_call_itself_says_what_its_work_died_of():
+def test_the_call_itself_returns_the_error_of_its_work():
     assert run(FAULT).stdout.split()[0] == "700"
 
 
-def test_the_kernel_that_fails_is_named():
+def test_the_failing_kernel_is_named():
     if registry.cuda_device_count() == 0:
         pytest.skip("needs an NVIDIA GPU and its driver library")
     done = run(KERNEL)

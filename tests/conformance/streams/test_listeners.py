@@ -1,4 +1,4 @@
-"""Functions that are told of driver calls and of the allocator's events."""
+"""Listeners for driver calls and trackers for the allocator's events."""
 
 import os
 import subprocess
@@ -65,11 +65,11 @@ def history():
     gt.memory.record_memory_history(None)
 
 
-def test_trackers_are_told_what_the_history_records(device, history):
-    told = []
+def test_trackers_receive_what_the_history_records(device, history):
+    heard = []
 
     def tracker(number, entry):
-        told.append((number, entry))
+        heard.append((number, entry))
 
     gt.memory.attach_allocator_tracker(tracker)
     try:
@@ -89,29 +89,29 @@ def test_trackers_are_told_what_the_history_records(device, history):
             gt.device.deliver()
     finally:
         gt.memory.detach_allocator_tracker(tracker)
-    mine = [entry for number, entry in told if number == device and entry.get("addr") == address]
+    mine = [entry for number, entry in heard if number == device and entry.get("addr") == address]
     # Blocks that were freed before may complete in between.
     mine = mine[[entry["action"] for entry in mine].index("alloc") :]
     actions = [entry["action"] for entry in mine]
     assert actions[0] == "alloc" and actions[-1] == "free_completed"
     assert mine[0]["size"] >= 4 * 12345 and mine[0]["frames"][0]["filename"] == __file__
-    assert any(entry["user_metadata"] == "of the thread" for _, entry in told)
-    count = len(told)
+    assert any(entry["user_metadata"] == "of the thread" for _, entry in heard)
+    count = len(heard)
     gt.empty(3, device=device)
     gt.device.deliver()
-    assert len(told) == count
+    assert len(heard) == count
     with pytest.raises(ValueError):
         gt.memory.detach_allocator_tracker(tracker)
 
 
-def test_an_error_of_a_tracker_is_reported_and_the_others_are_told(device, history):
-    told, reported = [], []
+def test_an_error_of_a_tracker_is_reported_and_the_others_run(device, history):
+    heard, reported = [], []
 
     def bad(number, entry):
         raise KeyError("mine")
 
     def good(number, entry):
-        told.append(entry)
+        heard.append(entry)
 
     former, sys.unraisablehook = sys.unraisablehook, reported.append
     gt.memory.attach_allocator_tracker(bad)
@@ -124,7 +124,7 @@ def test_an_error_of_a_tracker_is_reported_and_the_others_are_told(device, histo
         gt.memory.detach_allocator_tracker(good)
         gt.memory.detach_allocator_tracker(bad)
         sys.unraisablehook = former
-    assert told and reported and reported[0].exc_type is KeyError and reported[0].object is bad
+    assert heard and reported and reported[0].exc_type is KeyError and reported[0].object is bad
 
 
 def test_metadata_and_stacks_of_segment_frees_are_in_snapshots(device, history):

@@ -10,14 +10,14 @@ import gputensor as gt
 
 @pytest.fixture
 def checked(device):
-    """Two streams of the device, in a thread that checks."""
+    """Two streams of the device; this thread checks the order of uses."""
     with gt.Device(device), gt.ordering("check"):
         yield gt.Stream(), gt.Stream()
         gt.synchronize()
 
 
 def line_of(marker):
-    """The line of this file that ends with a comment."""
+    """The line of this file that ends with the comment `marker`."""
     with open(__file__) as file:
         for number, line in enumerate(file, 1):
             if line.rstrip().endswith(f"# {marker}"):
@@ -72,7 +72,7 @@ def through_a_third(one, other):
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_what_orders_streams_is_known(checked, order):
+def test_every_way_of_ordering_streams_is_recognized(checked, order):
     one, other = checked
     with gt.stream(one):
         x = gt.ones(1000)
@@ -104,7 +104,7 @@ def test_refused_use_changes_nothing(checked):
         np.testing.assert_array_equal(y.numpy(), 6)
 
 
-def test_reads_beside_each_other_and_fresh_memory_are_no_faults(checked):
+def test_concurrent_reads_and_fresh_memory_are_allowed(checked):
     one, other = checked
     with gt.stream(one):
         x = gt.ones(10)

@@ -1,4 +1,4 @@
-"""Copies of a capture from pinned memory read it at each replay."""
+"""Captured copies from pinned memory read it at each replay."""
 
 import numpy as np
 import pytest

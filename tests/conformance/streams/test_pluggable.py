@@ -118,7 +118,7 @@ def test_a_pool_takes_its_memory_from_the_functions(path, source, device, rng):
         assert counts(source)[0] == first and memory.memory_reserved(device) >= reserved
 
 
-def test_no_memory_of_the_functions_is_out_of_memory(path, source, device):
+def test_functions_without_memory_raise_out_of_memory(path, source, device):
     pool = memory.MemPool(device, allocator=memory.CUDAPluggableAllocator(path, "take", "give"))
     source.refuse_all(1)
     with gt.Device(device), memory.use_mem_pool(pool, device):
@@ -147,7 +147,7 @@ def test_a_graph_keeps_memory_of_the_functions(path, source, device):
     assert counts(source)[1:] == (0, 0)
 
 
-def test_arguments_are_named(path):
+def test_wrong_arguments_are_named(path):
     with pytest.raises(TypeError, match="^allocator: got int; expected CUDAPluggableAllocator"):
         memory.MemPool("host", allocator=3)
     with pytest.raises(AttributeError):

@@ -41,7 +41,7 @@ def test_two_processes_use_one_memory(device, rng):
         values += 1
         values[10:20, ::2] += 1
         np.testing.assert_allclose(whole.numpy(), values, rtol=1e-6)
-        # What the child received is its own when this process drops it.
+        # The child keeps what it received after this process drops it.
         passing = gt.sharing.share(gt.full(5, 7.0, device=device))
         queue.put(passing)
         assert (answers.get(timeout=120)[2] == 8).all()

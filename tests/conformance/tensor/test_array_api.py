@@ -1,9 +1,9 @@
 """The array API standard 2025.12, function by function, against array_api_strict.
 
-array_api_strict takes what the standard allows and nothing else, so a call that it refuses is no
-case here. Every function is called with each dtype, with 0 dimensions, with no elements, with its
-keywords, and with numbers in the place of tensors. Where this library deviates, ``DEVIATIONS`` says
-so, and docs/array-api.md says why.
+array_api_strict accepts only what the standard allows, so a call that it refuses is not tested.
+Every function is called with each dtype, with 0 dimensions, with no elements, with its keywords,
+and with numbers in place of tensors. ``DEVIATIONS`` lists where this library deviates, and
+docs/array-api.md says why.
 """
 
 import inspect
@@ -22,9 +22,9 @@ VERSION = "2025.12"
 DTYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split()
 DTYPES += ["complex64", "complex128"]
 SHAPES = [(), (0,), (5,), (2, 3), (2, 0, 3), (3, 1, 2)]
-#: Functions of the reference that are not of the standard.
+#: Functions of the reference that are not in the standard.
 OWN = {"ArrayAPIStrictFlags", "ModuleType"}
-#: What array_api_strict allows, or gives, and this library does not: docs/array-api.md.
+#: Where array_api_strict allows or returns what this library does not: docs/array-api.md.
 DEVIATIONS = ("can_cast", "argsort", "result_type", "floor_divide", "max dimensions", "expm1")
 
 
@@ -50,7 +50,7 @@ FFT = names(strict.fft)
 
 
 def data(rng, shape, dtype):
-    """Random values, small enough for products; complex ones of both parts."""
+    """Random values, small enough for products; complex values have both parts."""
     dtype = np.dtype(dtype)
     if dtype.kind == "b":
         return rng.random(shape) < 0.5
@@ -142,7 +142,7 @@ def test_every_function_has_the_parameters_of_the_standard(theirs, ours, listed)
                 assert required or own[one.name].default is not one.empty, f"{name}: {one.name}"
 
 
-def test_constants_dtypes_and_methods_of_the_standard_are_there():
+def test_constants_dtypes_and_methods_of_the_standard_exist():
     for name in ("e", "inf", "nan", "newaxis", "pi", "bool", *DTYPES):
         assert hasattr(gt, name), name
     methods = [name for name in dir(strict.asarray(1)) if not name.startswith("_")]
@@ -151,7 +151,7 @@ def test_constants_dtypes_and_methods_of_the_standard_are_there():
         assert hasattr(gt.Tensor, name), name
 
 
-def test_namespace_tells_what_it_can():
+def test_namespace_reports_its_capabilities():
     x = gt.ones(2, device="host")
     assert gt.__array_api_version__ == VERSION
     assert x.__array_namespace__(api_version=VERSION) is gt
@@ -187,7 +187,7 @@ TWO = [
     if name not in ("matmul", "can_cast", "isdtype", "reshape", "broadcast_to", "permute_dims")
     if name not in ("tile", "moveaxis", "expand_dims", "squeeze")
 ]
-# Whose values beyond some range NumPy does not define.
+# NumPy does not define shifts by counts out of range.
 SHIFTS = ("bitwise_left_shift", "bitwise_right_shift")
 
 
@@ -274,7 +274,7 @@ def test_clip_takes_numbers_tensors_and_none(both):
     assert both.count >= 20
 
 
-# ---- everything else: calls of one array, by the names that they test
+# ---- everything else: calls of one array, by the names of the functions
 
 CALLS = {
     "sum prod max min": """f(x) f(x,axis=0) f(x,axis=-1,keepdims=True) f(x,axis=(0,-1))

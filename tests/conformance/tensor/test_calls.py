@@ -1,4 +1,4 @@
-"""Every call of the registry: eager, recorded on a phantom, and done again through the door."""
+"""Every call of the registry: run eagerly, recorded on a phantom device, and run again."""
 
 from importlib.util import find_spec
 
@@ -46,14 +46,14 @@ def quantized(x, w, s, b):
 
 
 def counted(x):
-    """How often each of 0 to 49 is in a vector, by the call alone."""
+    """The counts of 0 to 49 in a vector, by a direct call of `count`."""
     counts = gt.zeros(50, dtype="int64", device=x.device)
     queue_call("count", (), (counts,), (x,))
     return counts
 
 
 def marks(x, rule="true"):
-    """The bits and starts of what a rule chooses of a vector, by the call alone."""
+    """The bits and starts of the elements that a rule chooses, by a direct call of `mark`."""
     bits = gt.empty(-(-x.size // MARK_WORD), "uint32", device=x.device)
     starts = gt.empty(-(-x.size // MARK_TILE) + 1, "int64", device=x.device)
     queue_call("mark", (rule,), (bits, starts), (x,))
@@ -61,25 +61,25 @@ def marks(x, rule="true"):
 
 
 def picked(x):
-    """All elements of a vector, as chosen ones."""
+    """All elements of a vector, by a direct call of `pick`."""
     out = gt.empty_like(x)
     queue_call("pick", (), (out,), (x, *marks(x == x)))
     return out
 
 
 def placed(x):
-    """Where the elements of a matrix are, as chosen ones."""
+    """The indices of all elements of a matrix, by a direct call of `places`."""
     out = gt.empty((2, x.size), "int64", device=x.device)
     queue_call("places", (x.shape,), (out,), marks(gt.reshape(x == x, -1)))
     return out
 
 
 def spd(x):
-    """Matrices with positive eigenvalues, made of any."""
+    """Positive definite matrices, made from any matrices."""
     return x @ x.mT + 9 * gt.eye(x.shape[-1], dtype=x.dtype, device=x.device)
 
 
-# Name -> the call that must be among them, the function, and shapes and dtypes of its inputs.
+# Name -> the call that must be recorded, the function, and shapes and dtypes of its inputs.
 CASES = {
     "arithmetic": ("elementwise", lambda x, y: (x + y * 2.5) ** 2, ((5, 7), F32), ((7,), F32)),
     "halves": ("elementwise", lambda x: gt.gelu(x.T) - 0.1, ((33, 18), F16)),
@@ -200,7 +200,7 @@ def check_case(name, place, rng):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_calls_done_again_give_equal_bits(place, rng, name):
+def test_repeated_calls_give_equal_bits(place, rng, name):
     if place == 0 and calls.CALLS[CASES[name][0]].waits and not find_spec("cupy"):
         pytest.skip("needs CuPy: pip install cupy-cuda12x or cupy-cuda13x")
     check_case(name, place, rng)

@@ -177,7 +177,7 @@ def test_python_numbers_are_weak(place):
             assert result.dtype.name == expected, (name, number)
 
 
-def test_number_outside_the_integer_dtype_is_refused_and_compared_rightly(place):
+def test_number_outside_the_integer_dtype_is_refused_and_compared_correctly(place):
     x = gt.asarray([0, 200], dtype="uint8", device=place)
     with pytest.raises(OverflowError, match="number: got 300; expected 0 to 255"):
         x + 300
@@ -223,7 +223,7 @@ def test_comparison_with_any_int_is_that_of_python(place, dtype):
             assert getattr(gt, mirrored)(number, x).tolist() == expected, f"{number} {mirrored}"
 
 
-def test_mixed_dtypes_meet_as_promotion_says(place, rng):
+def test_mixed_dtypes_follow_the_promotion_rules(place, rng):
     for first in DTYPES:
         for second in DTYPES:
             x = gt.ones(2, dtype=first, device=place)
@@ -283,7 +283,7 @@ def test_in_place_operators_keep_the_tensor_and_its_dtype(place, rng):
     assert counts.tolist() == [1, 2]
 
 
-def test_kinds_are_refused_for_empty_tensors_as_for_others(place):
+def test_dtypes_are_refused_for_empty_tensors_too(place):
     for extent in (0, 2):
         x = gt.zeros((extent, 2), dtype="bool", device=place)
         with pytest.raises(TypeError, match="subtract: dtype: got bool"):
@@ -401,7 +401,7 @@ def test_wrong_argument_is_named(place, call, error, message):
     assert x.tolist() == [1.0, 1.0]
 
 
-def test_comparison_with_a_stranger_is_false(place):
+def test_a_tensor_equals_no_object_of_another_type(place):
     x = gt.ones(2, device=place)
     assert (x == None) is False  # noqa: E711
     assert (x != "text") is True
@@ -428,7 +428,7 @@ def test_conversion_between_all_dtypes_equals_numpy(place, rng):
 
 
 def test_short_maps_have_the_bits_of_numpy(place, rng):
-    """Runs of floats that a host device does without NumPy, and the layouts beside them."""
+    """Runs of floats that a host device computes without NumPy, and other layouts."""
     names = (("add", np.add), ("subtract", np.subtract), ("multiply", np.multiply),
              ("divide", np.divide))  # fmt: skip
     special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e38, 3e-45])

@@ -1,7 +1,7 @@
-"""Indices of selections without elements are checked as those of others; sizes never overflow.
+"""Indices are checked even where a selection has no elements; sizes never overflow.
 
-Against NumPy, with two documented exceptions: an index list out of range is refused also where
-another, empty list leaves nothing of it, and a CUDA kernel cannot refuse the values of a tensor.
+The reference is NumPy, with two documented exceptions: an index list out of range is refused even
+if another, empty list leaves no elements, and a CUDA kernel cannot refuse the values of a tensor.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ import gputensor as gt
 
 
 def random_entry(rng, extent, place, is_wild):
-    """(entry for NumPy, entry for the tensor) for one axis; out of range now and then."""
+    """(entry for NumPy, entry for the tensor) for one axis; sometimes out of range."""
     low, high = (-extent - 2, extent + 2) if is_wild else (-extent, extent)
     form = rng.integers(5)
     if form == 0:
@@ -49,7 +49,7 @@ def outcome(call):
 
 
 def indexing_program(rng, place):
-    """One random key on one random array, most of them without elements; read and written."""
+    """One random key on one random array, most without elements; read and written."""
     shape = tuple(int(n) for n in rng.choice([0, 0, 1, 2, 3], rng.integers(1, 4)))
     values = rng.standard_normal(shape).astype(np.float32)
     count = rng.integers(1, len(shape) + 1)
@@ -87,7 +87,7 @@ def indexing_program(rng, place):
             x.numpy()
 
 
-def test_random_keys_of_small_arrays_do_as_numpy(where, rng):
+def test_random_keys_of_small_arrays_behave_as_in_numpy(where, rng):
     for _ in range(300):
         indexing_program(rng, where)
 

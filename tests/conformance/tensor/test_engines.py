@@ -1,6 +1,6 @@
 """Sorting, counting, transforms and solvers agree with NumPy, for random shapes, layouts, dtypes.
 
-On CUDA devices they are CuPy's algorithms on our memory: these tests need it there.
+On CUDA devices some of them are CuPy's algorithms on our memory, so these tests need CuPy there.
 """
 
 import importlib.util
@@ -263,7 +263,7 @@ def test_lu_factors_are_those_of_scipy(rng):
         assert np.array_equal(got.piv.numpy(), want[1])
 
 
-def test_svd_as_pytorch_has_it(place, rng):
+def test_svd_in_the_form_of_pytorch(place, rng):
     a = rng.standard_normal((2, 5, 3))
     x = gt.asarray(a, device=place)
     u, s, v = gt.svd(x)
@@ -367,7 +367,7 @@ def test_products_of_several_matrices_take_the_cheapest_order(place, rng):
          "0 or more in every element"),
     ],
 )  # fmt: skip
-def test_mistake_is_explained(place, call, message):
+def test_wrong_argument_is_explained(place, call, message):
     x = gt.ones((2, 3), device=place)
     with pytest.raises((ValueError, TypeError)) as raised:
         call(x)

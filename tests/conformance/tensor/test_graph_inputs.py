@@ -1,4 +1,4 @@
-"""Replays of graphs on other tensors than those of the capture."""
+"""Replays of graphs with tensors other than those of the capture."""
 
 import numpy as np
 import pytest

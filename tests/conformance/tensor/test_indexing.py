@@ -97,7 +97,7 @@ def test_assignment_through_unique_integer_arrays_writes_what_numpy_writes(place
     shape, key = case
     a = numbered(shape, "float32")
     x = gt.asarray(a, device=place)
-    # One value for every place, whichever order wins.
+    # One value for every place, because the order of the writes is undefined.
     a[key] = -3
     x[to_tensors(key, place)] = -3
     check_same(x, a)
@@ -225,7 +225,7 @@ def test_wrong_value_is_refused_before_anything_changes(place):
     assert gt.all(x == 1)
 
 
-def test_leading_axes_of_one_are_let_go_in_every_assignment(place):
+def test_leading_axes_of_one_are_dropped_in_every_assignment(place):
     for key in (slice(0, 2), [0, 2], (np.array([2, 0]),)):
         a, x = np.zeros(3, np.float32), gt.zeros(3, device=place)
         a[key] = np.array([[[4.0, 5.0]]])

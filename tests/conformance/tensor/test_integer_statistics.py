@@ -1,4 +1,4 @@
-"""Mean, variance and deviation of integers: summed in float64, given in float32."""
+"""Mean, variance and deviation of integers: summed in float64, returned in float32."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ ROUND = 2.0**-51  # a few roundings of float64 on the way
 
 
 def random_integers(rng, shape, dtype):
-    """Integers of the full range, of a narrow one beside its end, or small ones."""
+    """Integers of the full range, of a narrow range at one of its ends, or small ones."""
     if dtype == BOOL:
         return rng.integers(0, 2, shape).astype(bool)
     info = np.iinfo(dtype)

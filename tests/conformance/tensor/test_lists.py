@@ -1,4 +1,4 @@
-"""Nested lists of numbers, arrays and tensors: no value is narrowed, dtypes meet as NumPy's do."""
+"""Nested lists of numbers, arrays and tensors: no value is narrowed, dtypes combine as in NumPy."""
 
 import array
 
@@ -15,7 +15,7 @@ SMALL = {np.dtype(name) for name in ("bool", "int8", "uint8")}
 
 
 def meet(dtypes):
-    """NumPy's common dtype; bfloat16 takes what fits its 8 bits, beside others it is float32."""
+    """NumPy's common dtype; bfloat16 holds 8-bit dtypes, and counts as float32 beside others."""
     known = [one for one in dtypes if one != BFLOAT16]
     if len(known) == len(dtypes):
         return np.result_type(*known)
@@ -48,7 +48,7 @@ def random_part(rng, shape, dtypes, place, found):
         return gt.asarray(values, device=place if rng.integers(2) else "host")
     if form == 4 and dtype.kind in "iuf" and len(shape) == 1 and shape[0] and dtype.itemsize > 2:
         return array.array(dtype.char, values.tolist())
-    return values[()]  # a scalar of NumPy when there is no axis
+    return values[()]  # a NumPy scalar if there is no axis
 
 
 def list_program(rng, place):
@@ -130,7 +130,7 @@ def test_list_that_holds_itself_is_refused(place):
         gt.asarray([np.float64(1), loop], device=place)
 
 
-def test_types_of_python_mean_what_they_mean_in_numpy(place):
+def test_python_types_mean_the_dtypes_of_numpy(place):
     x = gt.ones(2, dtype="float32", device=place)
     for kind, name in ((bool, "bool"), (int, "int64"), (float, "float64"), (complex, "complex128")):
         for dtype in (kind, kind.__name__):

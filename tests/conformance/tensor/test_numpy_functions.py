@@ -1,4 +1,4 @@
-"""Functions that NumPy has beside the standard give NumPy's results, on random vectors and grids.
+"""NumPy functions beyond the array standard give NumPy's results, on random vectors and grids.
 
 A case is written once, over ``xp``, and runs with NumPy and with the library.
 """
@@ -9,7 +9,7 @@ import pytest
 import gputensor as gt
 from tests.support.tensor_arrays import check_same
 
-# Of two random vectors of floats, one of integers from 0 to 4, a matrix, rows that repeat, and NaN.
+# Of float vectors a, b and c, integers i from 0 to 4, a matrix m, repeating rows g, n with NaN.
 CASES = {
     "interp": "xp.interp(a, xp.sort(b), c)",
     "interp outside": "xp.interp(a * 5, xp.sort(b), c, left=-7.0, right=7.0)",
@@ -93,7 +93,7 @@ CASES = {
     "last in order": "m.T.flat[5:]",
     "percentile of an array": "xp.percentile(a, xp.asarray([5.0, 50.0]))",
 }
-# Without arrays: the same values up to the default dtype.
+# Without input arrays: the values are NumPy's, up to the default dtype.
 MADE = {
     "logspace": "xp.logspace(0, 3, 7)",
     "logspace of base 2": "xp.logspace(0, 3, 4, endpoint=False, base=2.0)",
@@ -181,7 +181,7 @@ def test_integers_round_to_any_power_of_ten(where, rng, dtype):
     x = gt.asarray(np.array(values, dtype), device=where)
     for decimals in (0, -1, -2, -3, -5, -17, -18, -19, -20, -30):
         exact = [round(int(one), decimals) % 2**64 for one in values]
-        expected = np.array(exact, "uint64").astype(dtype)  # wrapped, as all integers
+        expected = np.array(exact, "uint64").astype(dtype)  # wrapped, like all integers
         np.testing.assert_array_equal(gt.round(x, decimals).numpy(), expected)
 
 

@@ -17,7 +17,7 @@ INEXACT = [np.dtype(name) for name in ("float32", "float64")]
 
 
 def agree(actual, expected, tolerance=1e-6):
-    """Shapes and values are NumPy's; dtypes are of NumPy's kind."""
+    """Shapes and values equal NumPy's; dtypes have the kind of NumPy's."""
     if isinstance(expected, (list, tuple)):
         assert type(actual) is type(expected) and len(actual) == len(expected)
         for one, other in zip(actual, expected, strict=True):
@@ -45,7 +45,7 @@ def method(name, *args, **kwargs):
     return lambda xp, x: getattr(x, name)(*args, **kwargs)
 
 
-# Of one array of any shape and dtype.
+# Functions of one array of any shape and dtype.
 ANY = {
     "transpose": lambda xp, x: xp.transpose(x),
     "x.transpose": method("transpose"),
@@ -88,7 +88,7 @@ ANY = {
     "nonzero": lambda xp, x: xp.nonzero(xp.atleast_1d(x)),
     "where": lambda xp, x: xp.where(xp.atleast_1d(x) != 0),
 }
-# Of one array with at least one axis.
+# Functions of one array with at least one axis.
 AXES = {
     "x.sum axis": lambda xp, x: x.sum(axis_of(x)),
     "x.mean axis": lambda xp, x: x.mean(axis_of(x)) if x.shape[axis_of(x)] else xp.ravel(x),

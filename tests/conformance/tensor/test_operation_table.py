@@ -1,7 +1,7 @@
 """Every function of the table of operations, on every device: values, dtypes, `out`, refusals.
 
-The promises are those of a row's columns, said here once more: which dtype a rule gives, and
-NumPy's values in float64 (kernel_reference.py). A new row is tested without an edit of this file.
+The expectations restate a row's columns independently: the dtype that a rule gives, and NumPy's
+values in float64 (kernel_reference.py). A new row is tested without a change to this file.
 """
 
 import inspect
@@ -22,7 +22,7 @@ by_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.public_name)
 
 
 def computed_dtype(rule, dtype):
-    """The NumPy dtype that a rule computes in; None where it takes no such dtype."""
+    """The NumPy dtype that a rule computes in; None if it does not take the dtype."""
     if rule in ("float", "classify") and dtype.kind in "biu":
         return np.dtype(np.float32)
     if rule == "bits" and dtype.kind not in "biu":
@@ -86,7 +86,7 @@ def test_function_writes_to_out_in_any_layout_and_over_its_argument(place, rng, 
         poison = gt.asarray(np.full((23, 5), 77, dtype), device=place)
         assert function(*tensors, out=poison.T) is not poison
         check_values(row, element, inputs, poison.T.numpy())
-        if dtype == element.numpy:  # the first argument itself, the elements of all but one moved
+        if dtype == element.numpy:  # out overlaps the first argument, one row apart
             store = gt.asarray(np.concatenate([inputs[0], inputs[0]]), device=place)
             store[1:6] = tensors[0]
             function(store[1:6], *tensors[1:], out=store[0:5])
@@ -94,7 +94,7 @@ def test_function_writes_to_out_in_any_layout_and_over_its_argument(place, rng, 
 
 
 @by_row
-def test_function_refuses_other_dtypes_and_a_lesser_out(place, row):
+def test_function_refuses_other_dtypes_and_an_unfit_out(place, row):
     function = getattr(functions, row.public_name)
     for element in DTYPES:
         x = gt.ones(3, dtype="float32", device=place).astype(element.numpy)
@@ -109,7 +109,7 @@ def test_function_refuses_other_dtypes_and_a_lesser_out(place, row):
 
 
 @by_row
-def test_dtype_is_refused_before_memory_is_asked_for(place, row):
+def test_dtype_is_refused_before_memory_is_requested(place, row):
     function = getattr(functions, row.public_name)
     for dtype in ("complex64", "bool"):
         if not is_taken(row, DTYPES[CODE_OF[np.dtype(dtype)]]):
@@ -131,7 +131,7 @@ def test_second_argument_may_be_a_number(place, rng, row):
 
 
 @by_row
-def test_function_says_what_it_is(row):
+def test_function_has_a_signature_and_documentation(row):
     function = getattr(functions, row.public_name)
     parameters = inspect.signature(function).parameters
     assert [one.kind.name for one in parameters.values()] == (

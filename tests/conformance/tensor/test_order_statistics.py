@@ -21,10 +21,10 @@ def test_quantiles_without_nan(where, rng, method):
         x = gt.asarray(a, device=where)
         for q in (0.0, 1.0, float(rng.random()), [0.25, float(rng.random())]):
             with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # lines of NaN alone
+                warnings.simplefilter("ignore")  # slices of only NaN
                 want = np.nanquantile(a, q, axis, method=method, keepdims=keepdims)
             got = gt.nanquantile(x, q, axis, method=method, keepdims=keepdims).numpy()
-            # An infinity between two elements is NumPy's own matter.
+            # Infinite results of NumPy's interpolation are not compared.
             known = np.isfinite(want) | np.isnan(got)
             np.testing.assert_allclose(got[known], np.asarray(want)[known], 1e-12)
         got = gt.nanpercentile(x, 40, axis, method=method).numpy()

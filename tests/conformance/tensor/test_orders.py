@@ -12,7 +12,7 @@ SUMMED = [row for row in DTYPES if row.kind != "small"]
 
 
 def ordered(values):
-    """In a dtype that NumPy sorts as ours: -0 beside 0."""
+    """In a dtype that NumPy sorts in our order, with -0 equal to 0."""
     wide = values.astype(np.float32) if values.dtype.kind == "V" or values.itemsize == 2 else values
     return wide + 0 if wide.dtype.kind == "f" else wide
 
@@ -99,7 +99,7 @@ def check_scan(rng, place, row, shape):
     sizes = function(np.abs(a).astype(np.float64), axis)
     one = {"float16": 2.0**-11, "bfloat16": 2.0**-8}.get(row.name, 0)
     unit = 2.0**-53 if row.name in ("float64", "complex128") else 2.0**-24
-    # Each element went through as many additions as it has threads and chunks above it.
+    # No element takes part in more than 16 + 2 * extent additions.
     bound = one * np.abs(want) + unit * (16 + 2 * shape[axis]) * sizes
     got = got.numpy().astype(wide)
     assert (np.abs(got - want) <= bound).all(), (row.name, shape, axis, is_product)

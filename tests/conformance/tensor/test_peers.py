@@ -1,6 +1,6 @@
-"""Tensors that move between two devices: whole, in order, and without anybody waiting.
+"""Tensors that move between two devices: complete, in order, and without blocking.
 
-On pairs of host devices that run work at once or defer it, and on two GPUs where there are two.
+The pairs are host devices that run work at once or defer it, and two GPUs if present.
 """
 
 import gc
@@ -50,7 +50,7 @@ def test_values_arrive_whole_from_any_view(pair, rng, dtype):
 
 
 def test_a_copy_is_queued_and_both_sides_are_ordered(pair, rng):
-    """Random programs that move values back and forth on several streams give what NumPy gives."""
+    """Random programs that move values back and forth on several streams agree with NumPy."""
     here, there = pair
     streams = {number: [gt.Stream(number) for _ in range(2)] for number in pair}
     for _ in range(6):
@@ -80,7 +80,7 @@ def test_a_copy_is_queued_and_both_sides_are_ordered(pair, rng):
             check_same(tensor, expected)
 
 
-def test_a_source_dropped_or_overwritten_after_the_copy_does_not_show(pair, rng):
+def test_dropping_or_overwriting_the_source_does_not_change_the_copy(pair, rng):
     here, there = pair
     for _ in range(25):
         a = random_array(rng, (4096,), "float32")
@@ -96,7 +96,7 @@ def test_a_source_dropped_or_overwritten_after_the_copy_does_not_show(pair, rng)
         del poison
 
 
-def test_results_get_memory_that_earlier_work_has_left(pair, rng):
+def test_results_reuse_memory_only_after_earlier_work(pair, rng):
     here, there = pair
     for _ in range(25):
         a = random_array(rng, (2048,), "float32")

@@ -1,4 +1,4 @@
-"""Where masks are true, found on the device of the mask."""
+"""The indices of true elements of masks, found on the device of the mask."""
 
 import numpy as np
 import pytest

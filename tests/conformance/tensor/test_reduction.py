@@ -124,7 +124,7 @@ def test_long_sums_of_half_precision_do_not_lose_small_terms(place):
         assert gt.mean(x).item() == 1.0
 
 
-def test_reduction_of_nothing_follows_the_definition(place):
+def test_reduction_of_no_elements_follows_the_definition(place):
     x = gt.zeros((3, 0), device=place)
     check_same(gt.sum(x, axis=1), np.zeros(3, np.float32))
     check_same(gt.prod(x, axis=1), np.ones(3, np.float32))
@@ -195,7 +195,7 @@ def test_reduction_of_selected_elements(place, case, name, dtype, keepdims, seed
     if name in ("var", "std"):
         options["ddof"] = int(rng.integers(0, 2))
     with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # means of nothing
+        warnings.simplefilter("ignore")  # means of no elements
         expected = np.asarray(getattr(np, name)(a, axis=axis, keepdims=keepdims, **options))
     if mask.size and "where" in options:
         options["where"] = gt.asarray(mask, device=x.device)

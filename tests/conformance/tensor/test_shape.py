@@ -13,7 +13,7 @@ QUICK = settings(max_examples=60, deadline=None)
 
 @st.composite
 def two_shapes_of_one_size(draw):
-    """Two factorizations of one size, with ones strewn in."""
+    """Two factorizations of one size, with ones inserted."""
     factors = draw(st.lists(st.sampled_from([2, 3, 5]), max_size=5))
 
     def shape():
@@ -260,7 +260,7 @@ def test_wrong_argument_is_named(call, error, message):
         call()
 
 
-def test_repeated_and_rolled_tensors_are_apart_from_their_argument(place):
+def test_repeated_and_rolled_tensors_share_no_memory_with_their_argument(place):
     for copied in (
         lambda x: gt.repeat(x, 1),
         lambda x: gt.repeat(x, 1, axis=0),

@@ -1,6 +1,6 @@
 """Element-wise functions of special values agree with NumPy: every dtype, every device.
 
-The documented exceptions are those of special_values.py, and integer tensors to negative powers.
+The documented exceptions are those of special_values.py, and negative powers of integer tensors.
 """
 
 import math
@@ -51,10 +51,10 @@ OF_FLOATS = {
     *("log2", "log10", "asin", "acos", "atan", "asinh", "acosh", "atanh", "copysign", "hypot"),
     *("logaddexp", "isnan", "isinf", "isfinite"),
 }
-# Units of float32 and float64 that a device's own function may be off by.
+# The errors allowed to a device's own functions.
 TOLERANCE = {"float16": 2**-9, "bfloat16": 2**-6, "float64": 1e-12, "complex128": 1e-11}
 LOOSE = {"pow": 100, "logaddexp": 8, "tan": 4}
-# Whose zeros have a sign on every device.
+# Functions whose zeros have a sign on every device.
 SIGNED = {"negative", "abs", "sqrt", "floor", "ceil", "trunc", "round", "copysign", "divide"}
 
 
@@ -107,7 +107,7 @@ def test_function_of_special_values_equals_numpy(where, rng, name):
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=lambda dtype: dtype.name)
-def test_sign_bit_of_nan_is_seen_and_given(place, rng, dtype):
+def test_sign_bit_of_nan_is_read_and_copied(place, rng, dtype):
     bits = {2: np.int16, 4: np.int32, 8: np.int64}[dtype.itemsize]
     signs = rng.integers(0, 2, 40).astype(bool)
     # NaN of random payload and sign, by its bits: arithmetic need not keep them.
@@ -128,7 +128,7 @@ def test_sign_bit_of_nan_is_seen_and_given(place, rng, dtype):
         assert (result < 0).numpy().tolist() == [wanted] * 2
 
 
-def test_sign_bit_of_what_has_none_is_refused(place):
+def test_sign_bit_of_other_dtypes_is_refused(place):
     for dtype in ("complex64", "complex128", "float8_e4m3"):
         x = gt.ones(2, dtype="float32", device=place).astype(dtype)
         with pytest.raises(TypeError, match=r"signbit: dtype: got .*; expected a real dtype"):

@@ -1,4 +1,4 @@
-"""Values cross between host and device whole, and every use is ordered after what it needs."""
+"""Values cross between host and device unchanged, and every use waits for the work it needs."""
 
 import copy
 import gc
@@ -14,7 +14,7 @@ from tests.support.tensor_arrays import DTYPES, INTEGERS, check_same, random_arr
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
-def test_array_comes_back_as_it_went(place, rng, dtype):
+def test_array_comes_back_unchanged(place, rng, dtype):
     for shape in [(), (0, 3), (7,), (3, 4, 5)]:
         a = random_array(rng, shape, dtype)
         x = gt.asarray(a, device=place)
@@ -155,7 +155,7 @@ def test_ints_beyond_64_bits_are_taken_as_floats_only(place):
         gt.asarray([2**70, None], device=place)
 
 
-def test_asarray_of_a_tensor_shares_unless_told(place):
+def test_asarray_of_a_tensor_shares_unless_a_copy_is_requested(place):
     x = gt.zeros(3, device=place)
     assert gt.asarray(x) is x
     assert gt.asarray(x, copy=True).data_ptr() != x.data_ptr()
@@ -199,7 +199,7 @@ def test_copy_pickle_and_deepcopy_are_equal_and_apart(place, rng):
 
 
 def test_reads_and_writes_on_many_streams_need_no_waits(place, rng):
-    """Random programs on four streams give what the same program gives in order."""
+    """Random programs on four streams give the results of the same program in order."""
     for _ in range(6):
         streams = [gt.Stream(place) for _ in range(3)] + [None]
         model = [random_array(rng, (50,), "int64") for _ in range(4)]
@@ -264,7 +264,7 @@ def test_out_of_memory_passes_through_and_leaves_everything_usable(place):
     check_same(x + 1, np.full(8, 2, np.float32))
 
 
-def test_tensor_tells_what_it_is(place):
+def test_tensor_reports_its_properties(place):
     x = gt.zeros((2, 3), dtype="int16", device=place)
     assert (x.ndim, x.size, x.itemsize, x.nbytes, len(x)) == (2, 6, 2, 12, 2)
     assert x.strides == (6, 2) and x.T.strides == (2, 6)
@@ -283,7 +283,7 @@ def test_tensor_tells_what_it_is(place):
 
 
 def test_recorded_use_of_a_foreign_kernel_is_waited_for(place, rng):
-    """A raw driver copy stands for the kernel; only record_stream tells the library of it."""
+    """A raw driver copy stands in for the kernel; only record_stream informs the library of it."""
     side = gt.Stream(place)
     calls = Calls(place)
     for _ in range(15):
@@ -336,8 +336,8 @@ def test_foreign_byte_order_is_converted_from_every_source(place):
         check_same(gt.asarray(source, device=place), np.arange(3, dtype="int32"))
 
 
-def test_zeros_over_pages_of_which_few_were_written(where, rng):
-    """Untouched pages of a host device may be left so; those that were written may not."""
+def test_zeros_over_partly_written_pages(where, rng):
+    """A host device may skip untouched pages, but must clear the written ones."""
     for offset, written in ((0, 0), (3, 5), (1029, 500), (7, 1 << 20)):
         x = gt.empty((1 << 20) + 5000, dtype="float32", device=where)
         places = np.unique(rng.integers(0, x.size, written))

@@ -1,4 +1,4 @@
-"""Kernels of programs, checked against NumPy on any CUDA device, real or simulated."""
+"""User kernels, checked against NumPy on any CUDA device, real or simulated."""
 
 import numpy as np
 
@@ -65,7 +65,7 @@ def check_order(device, rng):
 
 
 def check_elementwise(device, rng):
-    """Dtypes, letters, broadcasting, strides, given outputs and numbers."""
+    """Dtypes, type letters, broadcasting, strides, given outputs and numbers."""
     kernel = gt.ElementwiseKernel("T x, T y", "T z", "z = (x - y) * (x - y)", "distance")
     for dtype in ("float32", "float64", "int32", "int64", "float16"):
         a, b = (rng.integers(-8, 8, shape).astype(dtype) for shape in ((5, 7), (7,)))
@@ -110,7 +110,7 @@ def check_complex(device, rng):
 
 
 def check_module(device, rng):
-    """Several kernels of one text, templates by name expressions."""
+    """Several kernels of one text, and templates by name expressions."""
     text = r"""
     template <class T> __device__ T twice(T x) { return 2 * x; }
     template <class T> __global__ void scale(T* x, T factor, int n) {
@@ -135,7 +135,7 @@ def check_module(device, rng):
 
 
 def check_reduction(device, rng):
-    """Axes, dtypes, layouts, several inputs and outputs, outputs that are given."""
+    """Axes, dtypes, layouts, several inputs and outputs, given outputs."""
     norm = gt.ReductionKernel("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "norm")
     for dtype, rtol in (("float32", 1e-5), ("float64", 1e-12), ("float16", 2e-3)):
         a = rng.normal(size=(5, 7, 40)).astype(dtype)

@@ -1,4 +1,4 @@
-"""Long runs of the generators of values.
+"""Long runs of the tests that draw random values.
 
     python -m tests.conformance.tensor.value_campaign NAME COUNT
 

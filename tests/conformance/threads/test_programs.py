@@ -1,6 +1,6 @@
 """Threads on one device: work keeps the order of its streams and of the uses of its memory.
 
-The scenarios once went wrong, each as it is here; the random programs look for more of their kind.
+Each scenario once failed as it stands here; the random programs search for similar faults.
 `python -m tests.conformance.threads.threaded_programs` runs many of those.
 """
 
@@ -194,7 +194,7 @@ def test_replays_of_one_graph_on_several_streams_by_threads_all_arrive(any_devic
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_random_programs_of_threads_give_what_each_order_gives(kind):
+def test_random_programs_of_threads_give_the_result_of_any_order(kind):
     first = random.SystemRandom().getrandbits(40)
     print(f"programs from seed {first}")
     assert campaign(kind_or_skip(kind), range(first, first + 40)) == 40

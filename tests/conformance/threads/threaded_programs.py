@@ -1,12 +1,12 @@
-"""Random programs of several threads on one device, whose results are known whatever the schedule.
+"""Random programs of several threads on one device, with known results under every schedule.
 
 Threads share counters (which all of them add to, by operations and by replays of graphs), registers
 (which all of them overwrite with values that name the writer and count its writes) and streams, and
-have tensors and streams of their own. Every tensor is uniform after each operation, so that a read
-of two states at once shows. Counters must come out exact, a register never goes back to an earlier
-value of one writer, and what belongs to one thread equals a model in NumPy.
+have tensors and streams of their own. Every tensor is uniform after each operation, so that a torn
+read shows. Counters must come out exact, a register never goes back to an earlier value of one
+writer, and the tensors of one thread equal a NumPy model.
 
-A campaign, on one kind of device or on all that there are::
+A campaign, on some kinds of device or on all available ones::
 
     python -m tests.conformance.threads.threaded_programs --programs 10000 --kinds host deferred
 
@@ -33,12 +33,12 @@ KINDS = ("host", "opened", "deferred", "cuda")
 SIZES = (1, 7, 1000, 20_000, 100_000)
 LARGE = 3 << 20  # int64 elements: above what one round of pinned buffers takes
 WRITERS = 16
-BURSTS = (1, 1, 2, 10)  # how often a step is done at a time
+BURSTS = (1, 1, 2, 10)  # repetitions of a step
 TIMEOUT_S = 60
 
 
 class Counter:
-    """A shared tensor that grows; each thread knows a lower bound of what it has to see."""
+    """A shared tensor that grows; each thread keeps a lower bound of the value that it must see."""
 
     def __init__(self, size, threads):
         self.tensor = gt.zeros(size, dtype="int64")
@@ -97,7 +97,7 @@ def uniform(values):
 
 
 class Worker:
-    """What one thread does, and what it alone knows."""
+    """The steps of one thread, and its own tensors with their models."""
 
     def __init__(self, program, number):
         self.program, self.number = program, number
@@ -140,7 +140,7 @@ class Worker:
         gt.add(counter.tensor, ones, out=counter.tensor)
 
     def add_to_parts(self):
-        # Two operations, so not one step for readers; only for counters that nobody reads.
+        # Two operations, and a read could come between them; only for counters without readers.
         counter = self.random.choice(self.program.unread)
         counter.add(self.number, 2)
         middle = counter.tensor.shape[0] // 2
@@ -257,7 +257,7 @@ class Program:
 
 
 def run_threads(bodies, interval=None):
-    """Run functions at once, each in a thread; raises what the first of them raised."""
+    """Run functions at once, each in a thread; raises the first error."""
     errors = []
     gate = threading.Barrier(len(bodies))
 
@@ -298,7 +298,7 @@ def run_program(seed, device):
 
 
 def devices(kind, seed):
-    """The number of a device of a kind, and what to call when it is no longer used."""
+    """The number of a device of a kind, and the function that closes it."""
     if kind in ("host", "cuda"):
         return (-1 if kind == "host" else 0), lambda: None
     number = registry.open_host(capacity=4 << 30, seed=seed if kind == "deferred" else None)
@@ -312,7 +312,7 @@ def devices(kind, seed):
 
 
 def campaign(kind, seeds, per_device=50):
-    """Run the programs; returns how many there were, raises the first failure."""
+    """Run the programs; returns their number, or raises the first failure."""
     done = 0
     while done < len(seeds):
         device, close = devices(kind, seeds[done])
