@@ -1,7 +1,7 @@
-"""A stand-in for NVRTC: compiles the generated CUDA C++ for the CPU (cuda_on_cpu.h).
+"""A replacement for NVRTC: compiles the generated CUDA C++ for the CPU (cuda_on_cpu.h).
 
-`install` puts it where the library looks for NVRTC. Images work with fake_gpu.cpp only. The header
-is taken precompiled from the folder that PRECOMPILED names, where there is one.
+`install` makes the library use it instead of NVRTC. Images work only with fake_gpu.cpp. If the
+environment variable that PRECOMPILED names is set, the precompiled header of that folder is used.
 """
 
 import hashlib
@@ -19,17 +19,17 @@ FAKES = Path(__file__).resolve().parent / "fakes"
 COMPILER = shutil.which("g++") or shutil.which("c++")
 HEADER = "cuda_on_cpu.h"
 OPTIONS = ("-std=c++17", "-O0", "-w", "-ffp-contract=off", "-fPIC")
-# For kernels whose threads are fibers: much of their time is in the text that stands for a warp.
+# For kernels that spend much of their time in the code that simulates a warp.
 FAST = ("-std=c++17", "-O1", "-w", "-fPIC")
 PRECOMPILED = "FAKE_CUDA_HEADERS"
-# Images are linked without libraries, which takes a third less time: a process loads these first.
+# Images are linked without libraries, which saves a third of the time: a process loads these first.
 LIBRARIES = ("libstdc++.so.6", "libm.so.6")
-# The three conversions that are PTX text in types.cuh, and powers of row.cuh.
+# PTX text and its replacement: three conversions of types.cuh, and copies and powers of row.cuh.
 _REPLACEMENTS = (
     (r'asm\("cvt\.f32\.f16[^;]*;"[^;]*;', "y = cpu_half_to_float(x.bits);"),
     (r'asm\("cvt\.rn\.f16\.f32[^;]*;"[^;]*;', "y.bits = cpu_float_to_half(x);"),
     (r'asm\("cvt\.rn\.bf16\.f32[^;]*;"[^;]*;', "y.bits = cpu_float_to_bfloat(x);"),
-    # Copies that a row kernel makes ahead are made at once; a block has no more shared memory.
+    # Asynchronous copies of a row kernel run at once, into a static array as shared memory.
     (r'asm volatile\("cp\.async\.c[ag][^"]*"[^;]*;', "memcpy(to, from, NBYTES);"),
     (r'asm volatile\("cp\.async\.wait[^"]*"[^;]*;', ";"),
     (r"extern __shared__ __align__\(16\) (char ahead)\[\];", r"alignas(16) static \1[1 << 18];"),
@@ -38,7 +38,7 @@ _REPLACEMENTS = (
 
 
 def cpu_source(source):
-    """Return the program with the header in front and the entry behind."""
+    """Return the source between the header and the entry point, with its PTX replaced."""
     for pattern, replacement in _REPLACEMENTS:
         source = re.sub(pattern, replacement, source)
     if "asm(" in source:
@@ -49,8 +49,8 @@ def cpu_source(source):
 def image_of(text, options=OPTIONS):
     """Return the image of C++ text: 8 bytes of length, then a shared library.
 
-    It is kept beside the precompiled header, where there is one, so that no process compiles a text
-    that another has compiled before it.
+    It is cached beside the precompiled header, if there is one, so that each text is compiled by
+    only one process.
     """
     folder = os.environ.get(PRECOMPILED)
     key = hashlib.sha256("\0".join((*options, text)).encode()).hexdigest()
@@ -81,12 +81,12 @@ def _compiled(text, options, includes):
 
 
 def compile_source(source, target, options=()):
-    """Return the image of a kernel, in the place of NVRTC."""
+    """Return the image of a kernel; replaces the function of the same name in nvrtc."""
     return image_of(cpu_source(source))
 
 
 def install():
-    """Compile for the CPU from now on."""
+    """Replace NVRTC: compile kernels for the CPU from now on."""
     nvrtc.compile_source = compile_source
     nvrtc.version = lambda: (0, 0)
     nvrtc.architecture = lambda capability: f"sm_{capability}"

@@ -1,10 +1,10 @@
-// Checks of libgputensor_program.so with a driver that runs nothing (stub_libcuda.cpp), to be built
-// with a sanitizer; the library is part of it.
+// Checks of libgputensor_program.so with a driver that runs no kernels (stub_libcuda.cpp). It is
+// built with a sanitizer and includes the library's source.
 //
-//   c_library_checks fuzz FILE.gtp SCRATCH COUNT SEED    changed files are refused or harmless
-//   c_library_checks sweep FILE.gtp                      driver calls fail, each once
-//   c_library_checks threads FILE.gtp COUNT              sessions of their own in 16 threads
-//   c_library_checks graphs FILE.gtp                     runs launch graphs, or steps where these fail
+//   c_library_checks fuzz FILE.gtp SCRATCH COUNT SEED    modified files are refused or harmless
+//   c_library_checks sweep FILE.gtp                      driver calls fail, one in each run
+//   c_library_checks threads FILE.gtp COUNT              16 threads, each with its own session
+//   c_library_checks graphs FILE.gtp                     runs launch graphs, or steps without them
 #include <cstdio>
 #include <random>
 #include <set>
@@ -19,7 +19,7 @@ static long (*graph_launches)();
 static void (*refuse_graphs)(int);
 static void (*fail_at)(long);
 
-static std::string last_text;  // of the last file that was used
+static std::string last_text;  // the error text of the last file that was used
 
 static void need(bool is_right, const std::string& what) {
     if (is_right) return;
@@ -27,7 +27,7 @@ static void need(bool is_right, const std::string& what) {
     exit(1);
 }
 
-// Tensors of the host, which is the stub's GPU.
+// Tensors in host memory, which is the stub's device memory.
 struct Tensors {
     explicit Tensors(const std::vector<NativeSpec>& specs) {
         for (const NativeSpec& spec : specs) {
@@ -56,8 +56,8 @@ struct Tensors {
     bool is_too_large = false;
 };
 
-// Opens, runs every function at every size, with new tensors each time, and closes. The first status
-// that is not 0, else 0.
+// Opens a file, runs every function at every size, each time with new tensors, and closes it.
+// Returns the first status that is not 0, or 0.
 static int use(const char* path, int times = 2) {
     gputensor_program* program = nullptr;
     gputensor_session* session = nullptr;
@@ -73,7 +73,7 @@ static int use(const char* path, int times = 2) {
         std::string text = gputensor_program_last_error();
         need(!status == text.empty(), "a status without a text");
         need(text.find('\n') == std::string::npos, "a text of two lines");
-        // A product needs a library that is not there.
+        // Products fail here, because there is no CUDA library.
         if (status == GPUTENSOR_PROGRAM_FAILED && text.find("CUDA library") != std::string::npos)
             status = 0;
     }
@@ -95,19 +95,19 @@ static std::string content_of(const char* path) {
     return found;
 }
 
-// Where an entry lies in the text of a file.
+// The position of an entry in the text of a file.
 struct Part {
     size_t first, nbytes;
 };
 static Part part_of(const std::string& text, const MappedFile& file, const char* name) {
     const FileEntry& entry = file.entry(name);
-    // Entries lie one behind the other, so the last byte of all is that of the file.
+    // Entries are contiguous up to the end of the file, so that end gives the file's start.
     const char* end = nullptr;
     for (auto& one : file.entries) end = std::max(end, one.second.data + one.second.nbytes);
     return {text.size() - size_t(end - entry.data), size_t(entry.nbytes)};
 }
 
-// Writes the right hashes into a changed file, so that what lies behind them is looked at.
+// Writes the right hashes into a modified file, so that the checks after the hashes are reached.
 static void sign(std::string& text, const Part parts[3], const std::string hashes[3]) {
     std::string found[3];
     for (int i = 1; i < 3; i++) {
@@ -127,7 +127,7 @@ static void change(std::string& text, const Part& part, std::mt19937_64& random)
         case 0: text[at] = char(text[at] ^ 1 << random() % 8); break;
         case 1: text[at] = char(random()); break;
         case 2: text[at] = digits[random() % (sizeof(digits) - 1)]; break;
-        case 3: {  // a word: a little more or less, or far away
+        case 3: {  // a word: changed by a small number or a power of two
             size_t word = part.first + (at - part.first) / 8 * 8;
             if (word + 8 > part.first + part.nbytes) break;
             int64_t value;
@@ -137,7 +137,7 @@ static void change(std::string& text, const Part& part, std::mt19937_64& random)
             memcpy(&text[word], &value, 8);
             break;
         }
-        case 4: {  // bytes of another place
+        case 4: {  // bytes from another place
             size_t from = part.first + random() % part.nbytes, size = 1 + random() % 64;
             size = std::min({size, part.first + part.nbytes - at, part.first + part.nbytes - from});
             memmove(&text[at], &text[from], size);
@@ -176,7 +176,7 @@ static int fuzz(const char* path, const char* scratch, int count, uint64_t seed)
         FILE* out = fopen(scratch, "wb");
         need(out && fwrite(text.data(), 1, text.size(), out) == text.size(), "cannot write");
         fclose(out);
-        fail_at(200000);  // an endless loop ends
+        fail_at(200000);  // stops an endless loop
         int status = use(scratch);
         fail_at(0);
         taken += !status;
@@ -192,7 +192,7 @@ static int fuzz(const char* path, const char* scratch, int count, uint64_t seed)
 static int sweep(const char* path) {
     need(!use(path), "the file does not run");
     long before = live(), failed = 0;
-    // Of many calls not all, others each time: the work grows with their square.
+    // The work is quadratic in the number of calls, so a random part of the later ones is tested.
     std::mt19937_64 random(std::random_device{}());
     for (long k = 1;; k += 1 + long(random() % uint64_t(1 + k / 50))) {
         fail_at(k);
@@ -200,7 +200,7 @@ static int sweep(const char* path) {
         bool was_reached = left() == 0;
         fail_at(0);
         if (was_reached) {
-            failed += status != 0;  // else steps were launched in the place of a graph
+            failed += status != 0;  // otherwise steps were launched instead of a graph
             need(live() == before, "call " + std::to_string(k) + " left something behind");
             need(!use(path), "the call after the failure of call " + std::to_string(k) + " fails");
         } else {

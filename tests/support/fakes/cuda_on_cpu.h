@@ -1,11 +1,11 @@
 // Enough of CUDA C++ to compile the library's kernels for the CPU and run them thread by thread.
 //
-// The tests put this in front of a generated source and CUDA_ON_CPU_RUN behind it. The threads of
-// a block are fibers that run in turn from one barrier to the next, so barriers and shuffles mean
-// what they mean on a GPU, and anything that relies on threads running together without one goes
-// wrong. The PTX conversions are replaced by functions of this file.
-// Each kernel is compiled behind this header, so it includes C's small headers alone: loading the
-// precompiled form of <cmath> and <mutex> took two thirds of the time of a compilation.
+// The tests put this before a generated source and CUDA_ON_CPU_RUN after it. The threads of a block
+// are fibers that run in turn from one barrier to the next, so barriers and shuffles work as on a
+// GPU, and a kernel that relies on concurrent threads without a barrier goes wrong. The PTX
+// conversions are replaced by functions of this file.
+// Each kernel is compiled with this header, so it includes only C's small headers: loading the
+// precompiled form of <cmath> and <mutex> took two thirds of the compilation time.
 #define _GLIBCXX_INCLUDE_NEXT_C_HEADERS
 #include <math.h>
 #include <pthread.h>
@@ -23,7 +23,7 @@
 #define __CUDA_ARCH__ 900
 #define GPUTENSOR_ON_CPU
 
-// CUDA has each of these for float, too.
+// CUDA overloads each of these for float.
 #define CPU_FLOAT(name) static inline float name(float x) { return name##f(x); }
 CPU_FLOAT(acos) CPU_FLOAT(acosh) CPU_FLOAT(asin) CPU_FLOAT(asinh) CPU_FLOAT(atan) CPU_FLOAT(atanh)
 CPU_FLOAT(cbrt) CPU_FLOAT(ceil) CPU_FLOAT(cos) CPU_FLOAT(cosh) CPU_FLOAT(erf) CPU_FLOAT(erfc)
@@ -92,7 +92,7 @@ static inline float __double2float_rz(double x) {
 }
 static inline float rsqrt(float x) { return 1 / sqrtf(x); }
 static inline double rsqrt(double x) { return 1 / sqrt(x); }
-// The power series, and the asymptotic one for large numbers.
+// The power series, and the asymptotic series for large numbers.
 static inline double cyl_bessel_i0(double x) {
     const double size = fabs(x), square = size * size / 4;
     double term = 1, total = 1;
@@ -106,7 +106,7 @@ static inline double cyl_bessel_i0(double x) {
     return half * (total / (2.5066282746310002 * sqrt(size))) * half;
 }
 static inline float cyl_bessel_i0(float x) { return (float)cyl_bessel_i0((double)x); }
-// Halley's method, from what has the right size at both ends.
+// Halley's method; the starting value has the right magnitude near 0 and near 1.
 static inline double erfinv(double x) {
     const double size = fabs(x), last = log1p(-size * size);
     if (!(size < 1)) return size == 1 ? copysign(INFINITY, x) : NAN;
@@ -134,7 +134,7 @@ static inline unsigned short cpu_float_to_half(float x) {
     if (size >= 65520.0f) return sign | 0x7c00;
     int exponent = size == 0 ? -14 : ilogbf(size);
     if (exponent < -14) exponent = -14;
-    // In units of the last place; a carry into the exponent comes out right by itself.
+    // In units of the last place; a carry goes into the exponent, as it should.
     int units = (int)nearbyintf(ldexpf(size, 10 - exponent));
     return sign | (unsigned short)(units + (exponent + 14 << 10));
 }
@@ -143,12 +143,12 @@ static inline unsigned short cpu_float_to_bfloat(float x) {
     return x != x ? 0x7fff : (unsigned short)((a + 0x7fff + ((a >> 16) & 1)) >> 16);
 }
 
-// A condition of the simulated GPU is the address of its value.
+// On the simulated GPU a condition's handle is the address of its value.
 extern "C" inline void cudaGraphSetConditional(unsigned long long condition, unsigned value) {
     *(unsigned*)condition = value;
 }
 
-// A fiber begins with a context of its own and then jumps, which takes no system call.
+// A fiber begins in its own context and then switches by jumps, which need no system call.
 static jmp_buf cpu_scheduler, cpu_fibers[1024];
 static unsigned cpu_lanes[1024];
 static unsigned cpu_thread() { return threadIdx.y * blockDim.x + threadIdx.x; }
@@ -190,7 +190,7 @@ static unsigned __shfl_xor_sync(unsigned, unsigned value, int mask) {
     return found;
 }
 
-// Stacks of fibers. A page of them costs memory once it is used.
+// Stacks of fibers. A page takes memory only once it is used.
 struct CpuStacks {
     static constexpr size_t NBYTES = 65536;
     const size_t nbytes;
@@ -213,7 +213,7 @@ struct CpuStacks {
         for (;;) {                                                                              \
             kernel(*cpu_parameters);                                                            \
             cpu_done[cpu_thread()] = true;                                                      \
-            __syncthreads();        /* until a block begins in which this thread is */          \
+            __syncthreads();        /* until a block with this thread begins */                 \
         }                                                                                       \
     }                                                                                           \
     static void cpu_begin(unsigned t) {                                                         \
@@ -231,7 +231,7 @@ struct CpuStacks {
     extern "C" void run(const unsigned* grid, const unsigned* block, const void* parameters) {  \
         static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;                       \
         pthread_mutex_lock(&one_at_a_time);    /* the indices of the threads are globals */     \
-        static volatile unsigned b, t;      /* outlive the jumps */                             \
+        static volatile unsigned b, t;      /* keep their values across jumps */                \
         static volatile bool is_running;                                                        \
         cpu_parameters = static_cast<const Parameters*>(parameters);                            \
         gridDim = {grid[0], grid[1], grid[2]};                                                  \

@@ -1,10 +1,9 @@
 // cuBLAS and cuBLASLt for tests: the functions of library.pxd over the fake driver (fake_gpu.cpp).
 //
-// A product runs when its stream reaches it. What the real libraries demand is demanded here: leading
-// dimensions, a current context, an algorithm that was checked for the same problem, its workspace.
-// While a product runs, its workspace is filled with 0xFF, so a workspace that two streams share, or
-// one that was given back too early, spoils somebody's numbers. Built as libcublasLt.so.13 and as
-// libcublas.so.13.
+// A product runs when its stream reaches it. Calls check what the real libraries require: leading
+// dimensions, a current context, an algorithm of the library, and its workspace. A product first
+// fills its workspace with 0xFF, so a workspace that was released too early spoils other numbers.
+// Built as libcublasLt.so.13 and as libcublas.so.13.
 #include <dlfcn.h>
 
 #include <complex>
@@ -116,8 +115,8 @@ struct Call {
     bool is_fast = false;
     const float *scale_a = nullptr, *scale_b = nullptr;
 };
-// The scale of element (line, i) of an fp8 matrix of `lines` lines of k terms, as the documentation
-// of cublasLtMatmulMatrixScale_t has it.
+// The scale of element (line, i) of an fp8 matrix of `lines` lines of k terms, according to the
+// documentation of cublasLtMatmulMatrixScale_t.
 double scale_at(const float* scales, int mode, int64_t lines, int64_t k, int64_t line, int64_t i) {
     int64_t blocks = (k + 127) / 128;
     if (!scales) return 1;
@@ -127,7 +126,7 @@ double scale_at(const float* scales, int mode, int64_t lines, int64_t k, int64_t
     return scales[0];
 }
 bool is_fp8(int type) { return type == E4M3 || type == E5M2; }
-// What the fp8 kernels of Hopper take, as found on an H200 with cuBLAS 13.1.
+// Whether Hopper's fp8 kernels support a call, as found on an H200 with cuBLAS 13.1.
 bool fp8_fits(const Call& call, int64_t k) {
     int64_t step = 16 / int64_t(size_of(call.d.type));
     bool a_blocks = call.mode_a > SCALE_OUTER, b_blocks = call.mode_b > SCALE_OUTER;
@@ -154,7 +153,7 @@ double activation(int epilogue, double x) {
     if (epilogue & 32) return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
     return epilogue & 2 ? (x > 0 || x != x ? x : 0) : x;
 }
-// The terms of each row of a and each column of b are read once, converted and scaled.
+// Reads each row of a and each column of b once, converted and scaled, and multiplies them.
 template <typename T>
 void multiply(const Call& call) {
     const int64_t m = call.d.rows, n = call.d.columns, k = call.op_a ? call.a.rows : call.a.columns;
@@ -225,7 +224,7 @@ int64_t read_value(const void* value, size_t nbytes) {
     memcpy(&number, value, nbytes);
     return number;
 }
-// One line for each call of cublasLtMatmul in the file that FAKE_CUBLAS_LOG names.
+// Appends one line per call of cublasLtMatmul to the file that FAKE_CUBLAS_LOG names.
 void log_call(const Call& call, const Algo& algo, int compute) {
     const char* path = getenv("FAKE_CUBLAS_LOG");
     FILE* file = path ? fopen(path, "a") : nullptr;
@@ -434,7 +433,7 @@ EXPORT int cublasGemmEx_64(void* handle, int op_a, int op_b, int64_t m, int64_t 
                                          ldb, 0, beta, pc, type_c, ldc, 0, 1, compute, algorithm);
 }
 
-// The addresses are read when the stream reaches the call, as a kernel of the library reads them.
+// The addresses are read when the stream reaches the call, as the library's kernels do.
 struct PointerCall {
     Call call;
     const uint64_t *a, *b, *c;

@@ -1,7 +1,7 @@
-// The host device behind the driver library for tests; included by fake_libcuda.cpp.
+// The host device that the driver library for tests uses; included by fake_libcuda.cpp.
 #pragma once
 
-// Names the nodes of captures by addresses, as CUDA does.
+// Gives the nodes of captures addresses as handles, as CUDA does.
 struct FakeDevice : HostDevice {
     using HostDevice::HostDevice;
     struct Node {
@@ -30,7 +30,7 @@ struct FakeDevice : HostDevice {
         std::lock_guard<std::mutex> guard(mutex);
         return schedule.find(stream)->capture->graph.get();
     }
-    // Adds a condition's node to a graph in capture behind other nodes, and gives its body.
+    // Adds a condition's node after other nodes to a graph in capture, and returns its body.
     int add_condition(void* handle, const std::set<int>& before, uint64_t condition, int kind,
                       Node** node, uint64_t* body) {
         std::lock_guard<std::mutex> guard(mutex);

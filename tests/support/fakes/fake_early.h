@@ -1,4 +1,4 @@
-// Launches with the attribute of programmatic launches, which run like any others here.
+// Launches with the attribute of programmatic launches; here they run like any other launch.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@ struct LaunchConfig {
     struct { int id, pad, value, rest[15]; }* attributes;
     unsigned attribute_count;
 };
-// The one attribute that the library sets: the launch may begin before the work before it has ended.
+// The only attribute that the library sets: the launch may begin before earlier work has ended.
 #define LAUNCH_EARLY(launch)                                                                      \
     if (c->attribute_count != 1 || c->attributes->id != 6 || c->attributes->value != 1)           \
         return INVALID_VALUE;                                                                     \

@@ -1,5 +1,5 @@
-// fake_libcuda.cpp with device code: an image is a shared library that cuda_on_cpu.h made, and a
-// launch queues its `run` on the stream, to run when the stream reaches it.
+// fake_libcuda.cpp with device code: an image is a shared library compiled with cuda_on_cpu.h, and
+// a launch queues its `run`, which is called when the stream reaches it.
 #define cuModuleLoadData fake_module_load
 #define cuModuleGetFunction fake_module_function
 #define cuModuleUnload fake_module_unload
@@ -26,7 +26,7 @@ static size_t parameters_nbytes(void* function) {
 #include <unistd.h>
 #include <vector>
 
-// The image begins with the length of the library, since cuModuleLoadData is not told.
+// The image begins with the length of the library, because cuModuleLoadData has no size argument.
 EXPORT int cuModuleLoadData(void** module, const void* image) {
     return unsafe_call([=] {
         uint64_t nbytes;
@@ -35,7 +35,7 @@ EXPORT int cuModuleLoadData(void** module, const void* image) {
         if (write(file, static_cast<const char*>(image) + 8, nbytes) != ssize_t(nbytes)) return 200;
         char path[64];
         snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
-        // Kernels are linked without libraries (LIBRARIES of kernel_compiler.py): they find these.
+        // Kernels are linked without libraries (LIBRARIES in kernel_compiler.py) and use these.
         static void* const found[] = {dlopen("libstdc++.so.6", RTLD_NOW | RTLD_GLOBAL),
                                       dlopen("libm.so.6", RTLD_NOW | RTLD_GLOBAL)};
         *module = found[0] && found[1] ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
@@ -61,7 +61,7 @@ EXPORT int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz,
         gx > 0x7fffffff || gy > 65535)
         return INVALID_VALUE;
     return safe_call([=] {
-        auto* launch = new Launch{};  // kept: a captured launch runs once for each replay
+        auto* launch = new Launch{};  // never freed: a captured launch runs at each replay
         *reinterpret_cast<void**>(&launch->run) = dlsym(function, "run");
         unsigned sizes[] = {gx, gy, gz, bx, by, bz};
         memcpy(launch->grid, sizes, sizeof(sizes));

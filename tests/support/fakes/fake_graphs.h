@@ -1,6 +1,6 @@
-// Graphs of the driver library for tests, after their capture; included by fake_libcuda.cpp.
+// Functions of the driver library for tests on captured graphs; included by fake_libcuda.cpp.
 //
-// Where a kernel can be captured (fake_gpu.cpp), it is a host function whose argument is a Launch.
+// A captured kernel (only fake_gpu.cpp has them) is a host function whose argument is a Launch.
 #pragma once
 
 struct KernelNodeParams {
@@ -61,7 +61,7 @@ void run_launch(void* argument) {
 
 using Words = FakeDevice::NodeWords;
 
-// The words of a node as the host device gives them; not those of a kernel unless it is asked for.
+// Reads the words of a node from the host device, if the node has this kind and `is_kernel`.
 int words_of(void* node, uint64_t kind, bool is_kernel, Words& words) {
     auto* named = static_cast<FakeDevice::Node*>(node);
     if (!named) return INVALID_VALUE;
@@ -221,7 +221,7 @@ EXPORT int cuGraphAddNode(void** node, void* graph, const void** before, size_t 
     if (given->type != 13 || given->size != 1 || given->context != &primary_context)
         return INVALID_VALUE;
     return safe_call([=] {
-        auto* bodies = new uint64_t(0);  // as long as the graph, in CUDA
+        auto* bodies = new uint64_t(0);  // never freed; CUDA's lives as long as the graph
         FakeDevice::Node* made = nullptr;
         int status = device().add_condition(graph, indices_of(before, count), given->handle,
                                             given->kind, &made, bodies);

@@ -1,16 +1,16 @@
-// A CUDA driver library for tests: the binary interface in front, the embedded host device behind.
+// A CUDA driver library for tests: the driver's binary interface on an embedded host device.
 //
-// It lets the CUDA filler run its conformance tests where there is no GPU. It is strict where a
-// real driver is trusting: every structure field, flag and enumeration that the filler passes is
-// compared with what CUDA's headers say, a call without the right context current fails, and calls
-// that CUDA forbids during a capture fail unless the thread's capture mode is relaxed.
+// With it the CUDA filler (gputensor/_driver/cuda) runs its conformance tests without a GPU. It is
+// stricter than a real driver: it checks the structure fields, flags and enumerations of calls
+// against CUDA's headers; a call without the right current context fails, and so do calls that CUDA
+// forbids during a capture, unless the thread's capture mode is relaxed.
 //
-// FAKE_CUDA_INIT, FAKE_CUDA_COUNT, FAKE_CUDA_VERSION and FAKE_CUDA_VMM set what cuInit returns, how
-// many devices there are, the version, and whether there is virtual memory; FAKE_CUDA_NAME and
-// FAKE_CUDA_GIB what a device is called and how much memory it has. With FAKE_CUDA_ELAPSED any two
-// events are so many milliseconds apart, however busy the machine is; FAKE_CUDA_MULTIPROCESSORS and
-// FAKE_CUDA_SHARED are facts of the device. Compile with -DNO_PROC_ADDRESS
-// for a driver without cuGetProcAddress, -DNO_MEM_MAP for one without cuMemMap.
+// FAKE_CUDA_INIT, FAKE_CUDA_COUNT, FAKE_CUDA_VERSION and FAKE_CUDA_VMM set the status of cuInit,
+// the number of devices, the driver version, and whether there is virtual memory; FAKE_CUDA_NAME
+// and FAKE_CUDA_GIB set the name of a device and the size of its memory; FAKE_CUDA_MULTIPROCESSORS
+// and FAKE_CUDA_SHARED set those attributes of it. With FAKE_CUDA_ELAPSED the time between any two
+// events is that many milliseconds, whatever the load of the machine. Compile with
+// -DNO_PROC_ADDRESS for a driver without cuGetProcAddress, -DNO_MEM_MAP for one without cuMemMap.
 
 #include <atomic>
 #include <cstdio>
@@ -58,7 +58,7 @@ char primary_context;
 thread_local void* current_context = nullptr;
 thread_local int capture_mode = 0;
 std::atomic<int> captures{0};
-std::map<uint64_t, int> exported;  // descriptors of shared pages that nobody has asked for yet
+std::map<uint64_t, int> exported;  // descriptors of shared pages, until they are exported
 uint64_t release_threshold = 0;
 std::atomic<int> live_modules{0};
 
@@ -255,7 +255,7 @@ EXPORT int cuMemMap(uint64_t va, size_t nbytes, size_t offset, uint64_t page,
 EXPORT int cuMemUnmap(uint64_t va, size_t nbytes) {
     return unsafe_call([=] { return device().page_unmap(va, nbytes); });
 }
-// Every device may be given access, unless FAKE_CUDA_NO_PEER_ACCESS is set.
+// Grants access to any device, but only to one per call if FAKE_CUDA_NO_PEER_ACCESS is set.
 EXPORT int cuMemSetAccess(uint64_t, size_t, const AccessDesc* access, size_t count) {
     if (!count) return INVALID_VALUE;
     for (size_t i = 0; i < count; i++)
@@ -409,7 +409,7 @@ static size_t parameters_nbytes(void*) { return 0; }
 #include "tests/support/fakes/fake_early.h"
 #include "tests/support/fakes/fake_graphs.h"
 
-// Kernels: the one function writes what it was launched with where its first parameter points.
+// The only kernel writes its launch configuration to the address in its first parameter.
 EXPORT int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
                           unsigned by, unsigned bz, unsigned shared, void* stream,
                           void** parameters, void** extra) {
@@ -426,8 +426,8 @@ EXPORT int cuLaunchKernelEx(const LaunchConfig* c, void* function, void** parame
                             void** extra) {
     LAUNCH_EARLY(cuLaunchKernel)
 }
-// An image is PTX text; every module has the one kernel.
-static bool waits_by_itself = false;  // as the last image says
+// An image is PTX text; every module contains only that kernel.
+static bool waits_by_itself = false;  // whether the last image has gputensor_starts_early
 EXPORT int cuModuleLoadData(void** module, const void* image) {
     *module = reinterpret_cast<void*>(0xBAD);
     if (!strstr(static_cast<const char*>(image), ".entry kernel(")) return 200;
@@ -469,7 +469,7 @@ EXPORT int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void*, int s
 
 #ifndef NO_PROC_ADDRESS
 #include <dlfcn.h>
-// Finds the exported form of a name: the 12.0 forms that end in _v2 first.
+// Finds the exported form of a name, the form with the suffix _v2 first (as of CUDA 12.0).
 EXPORT int cuGetProcAddress_v2(const char* name, void** found, int version, uint64_t flags,
                                int* answer) {
     *found = nullptr;

@@ -1,5 +1,5 @@
-// The part of the fake driver that shares pages, prints graphs, and takes events with flags. It is
-// included by fake_libcuda.cpp, whose helpers it uses.
+// The part of the fake driver that shares pages, prints graphs, and records and waits for events
+// with flags. It is included by fake_libcuda.cpp and uses its helpers.
 #pragma once
 
 EXPORT int cuMemExportToShareableHandle(void* descriptor, uint64_t page, int kind,

@@ -1,6 +1,6 @@
-// Streams and graphs of the driver that runs nothing; included by stub_libcuda.cpp.
+// Streams and graphs of the stub driver, which runs no kernels; included by stub_libcuda.cpp.
 //
-// A kernel has one parameter of PARAMETERS bytes. The body of each condition runs once.
+// A kernel has one parameter of PARAMETERS bytes. The body of each condition runs exactly once.
 #pragma once
 
 #include "gputensor/_driver/cuda/api.h"
@@ -11,7 +11,7 @@ using gputensor::KernelParameters;
 using gputensor::NodeParameters;
 
 enum { KERNEL = 0, COPY = 1, FILL = 2, CONDITION = 13, PARAMETERS = 512 };
-static bool are_refused = false;  // graphs: a driver that captures nothing
+static bool are_refused = false;  // graphs: captures return NOT_SUPPORTED
 
 struct Graph;
 struct Node {
@@ -56,7 +56,7 @@ struct Stream {
     Graph* capturing = nullptr;
     bool owns = false;  // the graph is not the body of a condition
 };
-// What an executable has for each node of its graph.
+// An executable graph: its own copy of each node of a graph.
 struct Executable {
     Graph* graph;
     std::map<const Node*, Node> nodes;
@@ -79,7 +79,7 @@ struct Executable {
 static Stream* stream_of(void* stream) { return static_cast<Stream*>(stream); }
 static Node* node_of(void* node) { return static_cast<Node*>(node); }
 
-// Runs work at once, or adds it to what the stream captures.
+// Runs work at once, or adds it to the stream's capture.
 static int queue(void* stream, Node node) {
     Graph* graph = stream ? stream_of(stream)->capturing : nullptr;
     if (graph) {
@@ -110,7 +110,7 @@ EXPORT int cuStreamBeginCapture_v2(void* stream, int) {
     *stream_of(stream) = {new Graph, true};
     return 0;
 }
-// A capture whose end fails is over, and its graph is gone.
+// A capture whose end fails is over, and its graph is deleted.
 EXPORT int cuStreamEndCapture(void* stream, void** graph) {
     bool has_failed = fails(), owns = stream_of(stream)->owns;
     Graph* found = stream_of(stream)->capturing;

@@ -1,5 +1,5 @@
-// A driver that runs nothing: memory is the host's, so that a sanitizer sees what is copied where;
-// kernels are not launched. The k-th call fails where that is asked for, and what is alive is counted.
+// A driver that runs no kernels: device memory is host memory, so that a sanitizer checks copies
+// and fills; kernels are only counted. It can fail the k-th call, and it counts live objects.
 // Graphs are in stub_graphs.h.
 #include <atomic>
 #include <cstdint>
@@ -15,11 +15,11 @@ enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_SUPPORTED = 801, FAILED = 999 }
 static std::atomic<long> left{0}, live{0}, calls{0}, launches{0}, graph_launches{0};
 static thread_local void* current = nullptr;
 
-// Fail at the k-th call from now on, once; 0: never.
+// Makes the k-th call from now fail, once; 0 means that no call fails.
 EXPORT void stub_fail_at(long k) { left = k; }
 EXPORT long stub_live() { return live; }
 EXPORT long stub_calls() { return calls; }
-// Whether the call that should fail is still to come; kernels launched by no graph; graphs launched.
+// Calls up to the one that fails (0 after it); kernels launched outside graphs; graphs launched.
 EXPORT long stub_left() { return left; }
 EXPORT long stub_launches() { return launches; }
 EXPORT long stub_graph_launches() { return graph_launches; }
@@ -101,7 +101,7 @@ EXPORT int cuModuleGetFunction(void** function, void* module, const char*) {
 }
 EXPORT int cuFuncSetAttribute(void*, int, int) { CALL; return 0; }
 
-// Every other function that has to be there.
+// Stands for every other function that a driver must have.
 static int nothing() { return FAILED; }
 EXPORT int cuGetProcAddress_v2(const char*, void** found, int, uint64_t, int*);
 #include <dlfcn.h>
@@ -116,6 +116,6 @@ EXPORT int cuGetProcAddress_v2(const char* name, void** found, int, uint64_t, in
     strcat(second, "_v2");
     *found = dlsym(self, second);
     if (!*found) *found = dlsym(self, name);
-    if (!*found) *found = reinterpret_cast<void*>(&nothing);  // of those that a driver must have
+    if (!*found) *found = reinterpret_cast<void*>(&nothing);  // not implemented here
     return *answer = 0;
 }
