@@ -1,12 +1,12 @@
-"""Fuzzes the reader of `.gtp` files: each mutation of a file is one line, or a program that holds.
+"""Fuzz the reader of `.gtp` files: a mutated file is refused in one line, or is a valid program.
 
     python -m tests.unit.programs.file_fuzz --count 100000
     python -m tests.unit.programs.file_fuzz --count 1 --seed 7     # the case that a failure names
 
-Half of the cases change bytes; the others change the header or the JSON of the program and give it
-the hash that it should have, so that the checks behind the hash are reached. A program that is
-accepted is printed, written, read again, loaded into a device of 64 MiB and run there. After a
-crash of the process the file of the case is left in the newest folder of /dev/shm.
+Half of the cases change bytes; the others change the header or the JSON of the program and correct
+its hash, so that they reach the checks behind the hash. An accepted program is printed, written,
+read again, loaded into a device of 64 MiB and run there. If the process crashes, the file of the
+case remains in the newest folder of /dev/shm.
 """
 
 import argparse
@@ -40,10 +40,10 @@ from gputensor.tensor.manipulation import zeros
 from tests.support.programs.example_function import example_program
 from tests.support.programs.random_functions import random_function
 
-MEMORY = "/dev/shm"  # files that no disk has to write
+MEMORY = "/dev/shm"  # a file system in memory
 MOST_SECONDS = 10.0  # of processor time for one case, under a sanitizer too
 BATCH = 1000
-MOST_TURNS = 1000  # of loops that are run
+MOST_TURNS = 1000  # of loops that run
 MOST_GROWTH = 1 << 30  # of resident memory, over all cases
 INTS = (0, 1, -1, 2, 3, 7, 2**31, 2**32, 2**61, 2**62, 2**63, 2**64, -(2**62), 10**19, 10**40)
 WORDS = ("", "f", "w", "float32", "int8", "bool", "add", "copy", "n", "dim", "mul", "floordiv",
@@ -69,7 +69,7 @@ def random_program(rng):
 
 
 def random_ahead(rng, function):
-    """Launch lists of a function, with kernels that are no code."""
+    """Launch lists of a function, with kernels that contain no code."""
     made = Ahead()
     target = TARGETS[rng.choice(sorted(TARGETS))]
     lists = made.lists[target] = {}
@@ -101,7 +101,7 @@ class Pieces:
         self.before, self.after = data[:first], data[last:]
 
     def joined(self, program=None, header=None):
-        """The bytes of the file, with the program's hash and place as they have to be."""
+        """The bytes of the file, with the right hash and place of the program."""
         body = self.text if program is None else program
         found = copy.deepcopy(self.header)
         if self.is_packed:
@@ -201,7 +201,7 @@ def change_bytes(rng, raw):
 
 
 def change_text(rng, pieces):
-    """JSON of the program that is none, or that takes much to read."""
+    """A program with invalid JSON, or with JSON that is costly to read."""
     text = pieces.text
     many = 100 if rng.random() < 0.99 else 10**5
     end = rng.randrange(len(text))
@@ -225,7 +225,7 @@ def mutated(rng, raw, pieces):
     """One mutation of a file: (kind, bytes)."""
     kind = rng.choice(("bytes", "program", "program", "header", "text", "launches"))
     has_launches = "launches.0" in pieces.header and b'"launches.0":' not in pieces.text
-    if kind == "launches" and not has_launches:  # or what its stream holds is behind a hash
+    if kind == "launches" and not has_launches:  # otherwise a hash protects its stream
         kind = "program"
     if kind == "bytes":
         return kind, change_bytes(rng, raw)
@@ -242,7 +242,7 @@ def mutated(rng, raw, pieces):
 
 
 def outcome(path, place, verify=True):
-    """Read the file at `path`: "refused", or how far a program that was accepted came."""
+    """Read the file at `path`: return "refused", or how far an accepted program came."""
     try:
         data = file.read(path)
     except ProgramFileError as error:
@@ -264,7 +264,7 @@ def outcome(path, place, verify=True):
 
 
 def run_function(program, name):
-    """Run a function on zeros at its least sizes; whether it came to an end without an error."""
+    """Run a function on zeros at its smallest sizes; return whether it succeeded."""
     function = program.functions[name]
     low = {dim.name: dim.low for dim in function.dims.values()}
     if any(turns(call, low) > MOST_TURNS for call in function.calls):
@@ -292,7 +292,7 @@ def run_function(program, name):
 
 
 def turns(call, sizes):
-    """How often the regions of a call run, at most."""
+    """An upper bound of how often the regions of a call run."""
     inner = [turns(part, sizes) for region in call.regions for part in region.calls]
     attributes = call.attributes
     own = 1 if call.name != "while_loop" else MOST_TURNS + 1
@@ -321,7 +321,7 @@ class Arena:
             self.files.append((raw, Pieces(raw)))
 
     def run(self, seed):
-        """Make and read the case of one seed; gives its kind and outcome."""
+        """Make and read the case of one seed; return its kind and outcome."""
         rng = random.Random(seed)
         kind, raw = mutated(rng, *rng.choice(self.files))
         with open(self.path, "wb") as changed:
@@ -338,9 +338,9 @@ class Arena:
 
 
 def run(count, seed):
-    """Run the cases `seed` to `seed + count - 1`; returns how often each outcome came.
+    """Run the cases `seed` to `seed + count - 1`; return the count of each outcome.
 
-    The files that are mutated are made anew for every batch of seeds.
+    Every batch of seeds mutates new files.
     """
     arena, batch, before, seen = None, None, None, Counter()
     try:
@@ -355,7 +355,7 @@ def run(count, seed):
             except BaseException:
                 print(f"seed {number}", file=sys.stderr)
                 raise
-            if number == seed + 20:  # caches are full
+            if number == seed + 20:  # the caches are filled by now
                 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - (before or 0)
         assert before is None or grown << 10 < MOST_GROWTH, f"memory grew by {grown >> 10} MiB"
@@ -366,7 +366,7 @@ def run(count, seed):
 
 
 def main():
-    """Run a campaign and print what came."""
+    """Run a campaign and print the outcomes."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=None)

@@ -1,8 +1,8 @@
-"""Threads that make, call, fork, reset and close sessions of programs on host devices of their own.
+"""Threads make, call, fork, reset and close sessions of programs on a host device.
 
-Every result is compared with a model in NumPy. Devices run at once or defer in a seeded order, and
-are small, so that arenas go and come. What two threads do with one session is refused or done, and
-never anything else. A campaign, best in a build with a sanitizer (.ci/run-sanitized)::
+Every result is compared with a NumPy model. Devices run work at once or defer it in a seeded order,
+and are small, so arenas come and go. If two threads use one session, each use succeeds or is
+refused. To run a campaign, best in a build with a sanitizer (.ci/run-sanitized)::
 
     python -m tests.unit.programs.session_stress --rounds 100
 """
@@ -29,7 +29,7 @@ STEPS = 40
 
 
 class Shared:
-    """Programs on one device that all threads call, and a session that they fight for."""
+    """Programs on one device that all threads call, and one session that they compete for."""
 
     def __init__(self, number, rng):
         self.device = gt.Device(number)
@@ -39,7 +39,7 @@ class Shared:
         self.loop = Program(loops.while_program(), self.device)
         data, self.weight = loops.cond_program(rng)
         self.branch = Program(data, self.device)
-        self.fought = self.counter.session()
+        self.contended = self.counter.session()
 
     def close(self):
         for program in (self.mlp, self.counter, self.loop, self.branch):
@@ -47,14 +47,14 @@ class Shared:
 
 
 class Worker:
-    """One thread: a session of its own, and what its state has to be."""
+    """One thread with sessions of its own, and the expected state of each."""
 
     def __init__(self, shared, seed):
         self.shared, self.device = shared, shared.device
         self.random = random.Random(seed)
         self.rng = np.random.default_rng(seed)
         self.sessions = [(shared.counter.session(), np.zeros(8, np.float64))]
-        self.kept = []  # (tensor, what it holds), compared later
+        self.kept = []  # (tensor, its expected values), compared later
 
     def given(self, array):
         return gt.asarray(array, device=self.device)
@@ -105,10 +105,10 @@ class Worker:
     def renew(self):
         self.sessions = [(self.shared.counter.session(), np.zeros(8, np.float64))]
 
-    def fight(self):
-        """Call what other threads may be calling: it works, or says that it is busy."""
+    def contend(self):
+        """Call the session that all threads share: the call succeeds, or the session is busy."""
         try:
-            self.shared.fought(self.given(np.ones(8, np.float32)))
+            self.shared.contended(self.given(np.ones(8, np.float32)))
         except RuntimeError as error:
             assert "second call during a call" in str(error)
 
@@ -124,7 +124,7 @@ class Worker:
     def run(self):
         streams = [gt.Stream(self.device), gt.default_stream(self.device)]
         steps = (self.mlp, self.branch, self.loop, self.count, self.count, self.fork, self.reset,
-                 self.renew, self.fight, self.tidy)  # fmt: skip
+                 self.renew, self.contend, self.tidy)  # fmt: skip
         for _ in range(STEPS):
             with gt.stream(self.random.choice(streams)):
                 try:
@@ -136,7 +136,7 @@ class Worker:
 
 
 def run_round(seed):
-    """One device, its threads, and the end of it."""
+    """Run the threads on one device, then close it."""
     rng = np.random.default_rng(seed)
     number = registry.open_host(capacity=CAPACITY, seed=None if seed % 3 == 0 else seed)
     shared = Shared(number, rng)
@@ -156,8 +156,8 @@ def run_round(seed):
         thread.join()
     assert not failures, f"seed {seed}: {failures[0]!r}"
     shared.close()
-    if seed % 2:  # else the device goes under open sessions, with work queued
-        shared.fought.close()
+    if seed % 2:  # otherwise the device closes under open sessions, with work queued
+        shared.contended.close()
         gt.synchronize(shared.device)
     registry.close_host(number)
 

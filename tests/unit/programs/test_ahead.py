@@ -1,4 +1,4 @@
-"""Programs compiled for GPUs that are not there: all their kernels, facts, files."""
+"""Programs compiled for GPUs that are not present: their kernels, facts and files."""
 
 import json
 import zlib
@@ -16,7 +16,7 @@ from tests.support.nvrtc_library import needs_nvrtc
 from tests.support.programs import ahead_models, hand_models
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
-#: Programs whose kernels have to compile: by hand in two dtypes, and the small ones.
+#: Programs whose kernels must compile: written by hand in two dtypes, and the small ones.
 PROGRAMS = [
     *((name, dtype) for name in ("mlp", "encoder", "llama") for dtype in ("float32", "bfloat16")),
     ("plate", None),
@@ -48,7 +48,7 @@ def test_all_kernels_compile_for_seven_architectures(name, dtype, rng):
 
 
 @needs_nvrtc
-def test_a_file_has_what_was_compiled(rng, tmp_path):
+def test_a_file_contains_the_compiled_kernels(rng, tmp_path):
     program = compiled("wide", None, ["a100", "l4+ptx"], rng)
     path = tmp_path / "wide.gtp"
     program.save(path)
@@ -88,14 +88,14 @@ def test_kernels_of_a_changed_file_are_not_loaded(rng, tmp_path):
         stored = zlib.compress(image, 9) if compress else image
         raw[bytes(raw).index(stored) + len(stored) // 2] ^= 1
         path.write_bytes(raw)
-        kernels = file.read(path).ahead.kernels.all  # read, since the bytes are not looked at
+        kernels = file.read(path).ahead.kernels.all  # bytes are not checked yet
         found = rf"kernel\.0\.sm_80: got other bytes; expected ({rule}|those of its SHA-256)"
         with pytest.raises(ProgramFileError, match=found):
             kernels[0].images["sm_80"].data()
 
 
 @needs_nvrtc
-def test_files_are_compressed_unless_told_otherwise(rng, tmp_path):
+def test_files_are_compressed_by_default(rng, tmp_path):
     program = compiled("network", None, ["a100+ptx"], rng)
     program.save(tmp_path / "small.gtp")
     program.save(tmp_path / "plain.gtp", compress=False)
@@ -114,7 +114,7 @@ def test_files_are_compressed_unless_told_otherwise(rng, tmp_path):
 
 
 @pytest.mark.parametrize("change", ["shorter", "longer", "behind", "no stream"])
-def test_what_is_no_stream_of_the_declared_size_is_refused(change, rng):
+def test_a_stream_without_its_declared_size_is_refused(change, rng):
     content = rng.bytes(500) * 2
     stream, nbytes = packed(content), len(content)
     assert unpacked("kernel.0.sm_80", stream, nbytes) == content
@@ -153,7 +153,7 @@ def test_architectures_that_the_compiler_lacks_are_named(monkeypatch):
         gt.compile(lambda x: x + 1, gt.spec((4,)), target="sm_999")
 
 
-def test_what_another_library_computes_has_no_launches(monkeypatch, rng, tmp_path):
+def test_calls_of_another_library_have_no_launches(monkeypatch, rng, tmp_path):
     monkeypatch.setattr(images, "image_of", lambda program, target: b"\x7fELF")
 
     def model(x):

@@ -1,4 +1,4 @@
-"""Branches of a program: in every order that waits and streams allow, it computes the same."""
+"""Branches of a program: every order that waits and streams allow computes the same."""
 
 import random
 
@@ -14,7 +14,7 @@ from tests.support.programs.random_functions import random_function, random_inpu
 
 
 def some_order(rng, function, waits):
-    """An order of calls: in each stream their own, and none before those it waits for."""
+    """A random order of calls that keeps the order of each stream and all waits."""
     queues = {}
     for index, call in enumerate(function.calls):
         queues.setdefault(call.stream, []).append(index)
@@ -44,7 +44,7 @@ def test_any_order_that_the_waits_allow_gives_the_same(rng):
 
 
 def test_a_lost_wait_is_found():
-    """The check above can fail: without waits some order gives something else."""
+    """The check above can fail: without waits, some order gives another result."""
     for seed in range(200):
         rng = random.Random(seed)
         function, arrays, states = random_function(rng)
@@ -77,6 +77,6 @@ def test_a_call_waits_for_the_last_that_others_imply():
     assert [by_line[index] for index in range(5)] == [(), (0,), (), (2,), (3,)]
 
 
-def test_one_stream_waits_for_nothing():
+def test_calls_of_one_stream_need_no_waits():
     function = gt.trace(lambda x: x + 1 + x, gt.spec((4,)), target="host")
     assert waits_of(function) == [()] * len(function.calls)

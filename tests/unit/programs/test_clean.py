@@ -1,4 +1,4 @@
-"""`clean` keeps what a function computes, bit for bit, and leaves out what need not be done."""
+"""`clean` keeps the results of a function bit for bit, and removes unnecessary calls."""
 
 import copy
 import random
@@ -63,7 +63,7 @@ def test_random_functions_compute_the_same(rng):
 
 
 def small():
-    """x + x, twice, the second of them an output; a constant doubled; something unread."""
+    """x + x twice, the second one an output; a doubled constant; an unread result."""
     function = Function("f")
     function.values = [
         Value("input", 16, "x"), Value("constant", 16, "constant.0"),
@@ -99,12 +99,12 @@ def test_constants_equal_calls_and_unread_ones():
     assert list(program.weights) == [name]
 
 
-def test_nothing_is_computed_without_a_way_to():
+def test_constants_are_not_folded_without_an_executor():
     assert len(clean(small(), {}).calls) == 4
 
 
 def test_equal_calls_between_versions_stay():
-    """A read, a write into what was read, the same read: two results."""
+    """A read, a write to the same memory and the same read again give two results."""
     function = Function("f")
     function.values = [
         Value("input", 16, "x"), Value("temporary", 16), Value("temporary", 16),
@@ -152,7 +152,7 @@ def test_writes_to_states_and_checks_stay():
 
 @pytest.mark.parametrize("elements", [4, 1 << 15])
 def test_large_results_are_not_kept_as_constants(elements):
-    """A file should not hold what one call fills."""
+    """A file should not hold a constant that one call can fill."""
     function = Function("f")
     function.values = [Value("temporary", elements * 4), Value("temporary", elements * 4)]
     copied = {"op": "copy", "compute": "float32"}
@@ -167,7 +167,7 @@ def test_large_results_are_not_kept_as_constants(elements):
     assert len(weights) == (elements == 4)
 
 
-def test_many_random_functions_lose_calls():
+def test_calls_are_removed_from_random_functions():
     seed = random.randrange(2**32)
     print("seed", seed)
     rng = random.Random(seed)

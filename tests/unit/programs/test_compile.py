@@ -1,4 +1,4 @@
-"""compile, trace and jit: arguments, trees, signatures, and what they say of mistakes."""
+"""compile, trace and jit: arguments, trees, signatures and error messages."""
 
 import importlib
 from dataclasses import replace
@@ -93,7 +93,7 @@ def test_constants_are_copies_in_a_program_and_references_in_jit():
     assert jitted(ones(2)).tolist() == [6, 2]
 
 
-def test_calls_of_constants_are_made_once():
+def test_calls_of_constants_alone_run_once():
     def model(x):
         table = gt.exp(gt.arange(4, dtype=F32)) * 2
         return x + table[::-1]
@@ -237,7 +237,7 @@ PASSES = ["clean", "recognize_attention", "join_epilogues", "channels_last", "jo
 
 @pytest.mark.parametrize("place", range(len(PASSES)))
 def test_a_fault_of_a_pass_is_found_before_the_next_one(place, monkeypatch):
-    """The pass makes a call twice, so that a value has two writers."""
+    """The pass duplicates a call, so a value has two writers."""
 
     def faulty(function, *arguments):
         made = run(function, *arguments)

@@ -1,4 +1,4 @@
-"""cond, while_loop, fori_loop and scan: eager, traced, nested; what they refuse."""
+"""cond, while_loop, fori_loop and scan: eager, traced and nested; arguments they refuse."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Integers of the form: arithmetic agrees with ints, text with Python, explanations with traces."""
+"""Integers of dims in normal form: arithmetic as ints, text as Python, explanations as traces."""
 
 import random
 
@@ -15,7 +15,7 @@ NAMES = ("n", "batch", "rows")
 
 @st.composite
 def integers(draw, depth=3):
-    """A random integer of the form, not in normal form."""
+    """A random integer expression, not in normal form."""
     if depth == 0 or draw(st.integers(0, 3)) == 0:
         return draw(st.integers(-9, 9) | st.sampled_from([("dim", name) for name in NAMES]))
     head = draw(st.sampled_from(["add", "mul", "floordiv"]))
@@ -120,7 +120,7 @@ def test_samples_lie_in_the_range(data):
             odd = [s for s in choices if s % 2]
             assert not odd or any(s % 2 for s in column) or len(choices) < 5
     if count > 1 and all(dim.high // dim.multiple - dim.low // dim.multiple > 40 for dim in dims):
-        # Told apart: no dim is an affine function of another one at the samples.
+        # The samples distinguish dims: no dim is an affine function of another one at them.
         for one in dims:
             for other in dims:
                 if one is not other:
@@ -137,7 +137,7 @@ def test_size_one_is_traced_only_where_there_is_no_other():
 
 
 def explainable(rng, known, names):
-    """A random integer of a kind that tracing meets."""
+    """A random integer of a kind that occurs in tracing."""
     n = ("dim", rng.choice(names))
     term = rng.choice([n, *known])
     kind = rng.randrange(7)
@@ -170,7 +170,7 @@ def test_random_expressions_are_explained(count):
         known = [extent]
         wanted = explainable(rng, known, names)
         points = samples(dims)
-        for _round in range(8):  # trace again where a floor division could still be another one
+        for _round in range(8):  # trace again while another floor division still fits
             values = [forms.evaluate(wanted, sizes) for sizes in points]
             found = explain(values, points, known)
             assert found is not None, forms.text(wanted)
@@ -184,10 +184,10 @@ def test_random_expressions_are_explained(count):
             same = forms.evaluate(found, sizes) == forms.evaluate(wanted, sizes)
             assert same, (forms.text(found), forms.text(wanted), sizes)
         exact += found == wanted
-    assert exact > 100  # the simplest one is nearly always the one that was meant
+    assert exact > 100  # the simplest one is nearly always the intended one
 
 
-def test_what_no_form_explains_is_none():
+def test_an_unexplained_integer_gives_none():
     points = samples([Dim("n", 1, 1024)])
     rng = random.Random(7)
     refused = 0

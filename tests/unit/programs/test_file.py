@@ -1,4 +1,4 @@
-"""The `.gtp` file: programs come back equal, tools of others read it, and faults are one line."""
+"""The `.gtp` file: programs come back equal, other tools read it, and faults give one line."""
 
 import copy
 import hashlib
@@ -111,7 +111,7 @@ def test_data_is_aligned(tmp_path, rng):
 
 
 def test_reading_copies_no_weights(tmp_path):
-    """A program with 1 TiB of weights, most of them a hole of its file, is read at once."""
+    """A program with 1 TiB of weights, mostly a hole in its file, is read immediately."""
     data = weights_program(w=np.zeros(256, np.uint8))
     file.write(data, tmp_path / "p.gtp", weights="w.safetensors")
     raw = (tmp_path / "p.gtp").read_bytes()
@@ -129,7 +129,7 @@ def test_reading_copies_no_weights(tmp_path):
 # ---- weights apart
 
 
-def test_weights_apart_are_beside_and_named_as_they_are(tmp_path, rng):
+def test_separate_weights_are_beside_the_program_with_their_names(tmp_path, rng):
     data = weights_program(
         a__q=random_array(rng, (4, 4), "float32"), constant__0=np.zeros(3, np.int8)
     )
@@ -158,7 +158,7 @@ def test_weights_of_a_file_of_the_user_stay_there(tmp_path, rng):
     found = file.read(tmp_path / "p.gtp")
     assert_weights(found.weights, data.weights)
     assert mapping_of(found.weights["k"].source).path == str(path)
-    # A part of an entry, or the file under another inode, is written anew.
+    # A part of an entry, or a file with another inode, is written again.
     data.weights["k"].source = tree["model"]["k"][:1]
     data.weights["k"].shape, data.weights["k"].sha256 = (1, 5), ""
     data.functions["f"].values[1].nbytes = 20
@@ -235,7 +235,7 @@ def take_apart(raw):
 
 
 def put_together(raw, plain=None, metadata=None):
-    """The file with another program or other metadata, its hash as it should be."""
+    """The file with another program or other metadata, and the right hash."""
     length = struct.unpack("<Q", raw[:8])[0]
     header, data = json.loads(raw[8 : 8 + length]), raw[8 + length :]
     if plain is not None:
@@ -379,7 +379,7 @@ def test_file_stays_as_it_was_when_writing_fails(tmp_path, whole):
 
 
 def changed_depth(data):
-    """The program with metadata that no reader would take."""
+    """The program with metadata that every reader refuses."""
     deep = ()
     for _ in range(140):
         deep = (deep,)

@@ -1,4 +1,4 @@
-"""JSON of functions: comes back equal, and strange text is one error that names the place."""
+"""JSON of functions: it comes back equal, and an error names the place of malformed text."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""Files of strangers: mutated programs end in one line, large ones in bounded time."""
+"""Untrusted files: mutated programs give a one-line error, large ones take bounded time."""
 
 import json
 import random
@@ -95,7 +95,7 @@ def test_sums_of_sizes_beyond_all_memory_are_refused():
 
 
 def test_products_of_dims_do_not_grow():
-    """An integer of 100 factors is refused where it is evaluated, and never multiplied out."""
+    """Evaluating an integer with 100 factors is refused; it is never expanded."""
     integer = ["dim", "n"]
     for _level in range(6):
         integer = ["mul", integer, integer]

@@ -1,4 +1,4 @@
-"""Launch lists: made on a phantom GPU, checked, and launched where a phantom GPU looks on."""
+"""Launch lists: made on a phantom GPU, checked, and launched on a phantom GPU that records them."""
 
 import random
 
@@ -23,7 +23,7 @@ HEADER, RECORD, PATCH = 32, 64, 16
 
 
 def calls_of(model, n):
-    """The bound calls of a model at n rows, with the alignments of their pieces."""
+    """The bound calls of a model with n rows, and the alignments of their pieces."""
     source = sources_of(model.function, model.specs, model.weights, None, {})
     (function,) = data_of(source, -1).functions.values()
     binding = bind(function, {name: n for name in function.dims})
@@ -31,7 +31,7 @@ def calls_of(model, n):
 
 
 def relaunched(maker, launches, places, call, moved):
-    """What the phantom keeps of a launch of a list at other addresses, as a list again."""
+    """Launch a list at other addresses and return the list that the phantom recorded."""
     functions = {n: 1000 + n for n in launches.kernels}
     row = LaunchRow(call.row, launches, functions, (*places.alignments, 0))
     scratch = [CallOperand(place, "uint8", (launches.scratch_nbytes,)) for place in moved]
@@ -54,12 +54,12 @@ def test_a_list_launches_what_the_call_launched(name, target, rng):
             again = LaunchList.from_bytes(made.to_bytes())
             assert again.to_bytes() == made.to_bytes()
             found = relaunched(maker, again, places, call, (5 << 52, 7 << 52))
-            # The same records and patches; the scratch is one argument of the row now.
+            # The records and patches are the same; now the scratch is an argument of the row.
             assert found.to_bytes()[HEADER:] == made.to_bytes()[HEADER:], call.row.name
 
 
 def convolutions(rng):
-    """Convolutions that a kernel with many forms makes on sm_90, as a function of a free batch."""
+    """Convolutions by a kernel with many variants on sm_90, as a function with a dynamic batch."""
     weights = {f"w{n}": rng.standard_normal((64, 64, 1, 1)) for n in range(2)}
 
     def convolutions(x, *, weights):
@@ -74,7 +74,7 @@ def convolutions(rng):
     return function
 
 
-def test_other_sizes_take_kernels_that_are_at_hand(rng):
+def test_other_sizes_use_available_kernels(rng):
     function, kernels, lists = convolutions(rng), Kernels(), {}
     with Maker(FACTS["sm_90"], kernels) as maker:
         for sizes in launch_sizes(function):
@@ -89,8 +89,8 @@ def test_other_sizes_take_kernels_that_are_at_hand(rng):
         assert (len(kernels) > known) == (at_hand is None)
 
 
-def test_a_size_takes_the_one_form_that_is_at_hand(rng):
-    """And where none is, the cheapest, as if it was free."""
+def test_a_size_uses_the_only_available_form(rng):
+    """If no form is available, it takes the cheapest form, as without a restriction."""
     function, kernels, found = convolutions(rng), Kernels(), {}
     for columns in (48, 7, None):
         limit = None if columns is None else (lambda p, c=columns: ("COLUMNS", c) in p.defines)
@@ -117,7 +117,7 @@ def test_equal_calls_have_one_key_wherever_they_lie(rng):
     (function,) = data_of(source, -1).functions.values()
     sites = list(sites_of(bind(function, {})))
     keys = [places_of(site.call, site.alignments).key for site in sites]
-    assert keys[2] != keys[0]  # its input lies at a multiple of 16 only
+    assert keys[2] != keys[0]  # its input is only aligned to 16 bytes
     places = [places_of(site.call, [256] * len(site.alignments)).key for site in sites]
     assert places[0] == places[2] and places[1] == places[3] and places[0] != places[1]
 
@@ -137,7 +137,7 @@ def operand(*shape, strides=None):
 
 
 @pytest.mark.parametrize("what", ["overlap", "offset", "shape", "strides", "alignment"])
-def test_other_places_that_matter_have_another_key(what):
+def test_places_that_affect_the_launch_change_the_key(what):
     base = bound(operand(8), operand(8), operand(8), pieces=[0, 0, 1], offsets=[0, 64, 0])
     other = {
         "overlap": bound(operand(8), operand(8), operand(8), pieces=[0, 0, 1], offsets=[0, 0, 0]),
@@ -154,7 +154,7 @@ def test_other_places_that_matter_have_another_key(what):
 
 
 class Faulty:
-    """A row whose door does something that no list can hold."""
+    """A row whose door does work that no list can represent."""
 
     name = "faulty"
 
@@ -176,7 +176,7 @@ def test_an_address_that_is_no_patch_is_found():
         kept.append(arguments[3])
         row.door(device, stream, (*arguments[:3], kept[0], arguments[4]))
 
-    made = make_faulty(same_place)  # an address that never moves, and not of the phantom
+    made = make_faulty(same_place)  # a fixed address that is not the phantom's
     assert made.kinds == ["kernel"] and made.to_bytes()[:8] == b"\1" + bytes(7)
 
     def elsewhere(device, stream, arguments):
@@ -187,7 +187,7 @@ def test_an_address_that_is_no_patch_is_found():
         make_faulty(elsewhere)
 
 
-def test_other_work_each_time_is_found():
+def test_work_that_differs_each_time_is_found():
     row, turns = bound_row("elementwise"), []
 
     def more_each_time(device, stream, arguments):
@@ -215,7 +215,7 @@ def test_memory_that_a_call_keeps_is_found():
 
 
 def mutated(rng, raw):
-    """A list with a few numbers changed; the counts mostly left."""
+    """A list with a few changed numbers; most counts are unchanged."""
     changed = bytearray(raw)
     for _ in range(rng.choice((1, 1, 2, 4))):
         at = rng.randrange(HEADER if rng.random() < 0.9 else 0, len(changed) - 8) & ~3
@@ -233,7 +233,7 @@ def mutated(rng, raw):
 
 
 def check_mutations(count, seed, rng):
-    """Lists that pass the check launch inside the memory of their operands and scratch."""
+    """Check that accepted lists stay inside the memory of their operands and scratch."""
     model = ahead_models.MODELS["wide"](rng)
     shuffled = random.Random(seed)
     accepted = 0
@@ -265,15 +265,15 @@ def test_changed_lists_are_refused_or_stay_inside(rng):
 @pytest.mark.parametrize(
     "place, value",
     [
-        ((0, 4), 9),  # a kind that there is not
-        ((4, 4), 1 << 20),  # a kernel that there is not
+        ((0, 4), 9),  # an unknown kind
+        ((4, 4), 1 << 20),  # an unknown kernel
         ((8, 4), 0),  # a grid of no blocks
         ((16, 4), 70000),  # too many blocks along z
         ((20, 4), 2048),  # too many threads
-        ((32, 4), 1 << 20),  # more shared memory than there is
-        ((44, 4), 1 << 16),  # parameters beyond what a kernel has
-        ((48, 4), 1),  # patches that are another record's
-        ((56, 4), 1),  # what must be 0
+        ((32, 4), 1 << 20),  # more shared memory than the device has
+        ((44, 4), 1 << 16),  # more parameters than a kernel has
+        ((48, 4), 1),  # patches of another record
+        ((56, 4), 1),  # a field that must be 0
     ],
 )
 def test_planted_faults_of_records_are_found(place, value):
@@ -298,7 +298,7 @@ def test_a_patch_outside_of_its_operand_is_found(offset):
     assert LaunchList.from_bytes(bytes(raw)).check(1) == (abs(offset) <= 1 << 60)
 
 
-def test_a_worse_address_goes_through_the_call_itself():
+def test_a_less_aligned_address_runs_the_call_itself():
     seen = []
 
     class Row:

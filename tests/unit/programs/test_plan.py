@@ -1,4 +1,4 @@
-"""Plans: what lives at once lies apart, the checker finds planted faults, arenas are small."""
+"""Plans: live values do not overlap, the checker finds planted faults, and arenas are small."""
 
 import random
 
@@ -22,7 +22,7 @@ from tests.support.programs.traced_models import traced_models
 
 @settings(max_examples=150, deadline=None)
 @given(st.randoms(use_true_random=False))
-def test_in_an_arena_that_is_poisoned_a_function_computes_the_same(rng):
+def test_a_function_computes_the_same_in_a_poisoned_arena(rng):
     function, arrays, states = random_function(rng)
     sizes = random_sizes(rng, function)
     found = plan(function, sizes)
@@ -77,12 +77,12 @@ def test_results_are_not_in_the_arena():
     assert found.results == (5,) and set(found.offsets) == {3}
     ((offset, inner),) = found.regions[2]
     assert offset % ALIGNMENT == 0 and not inner.offsets and inner.results == (2,)
-    assert len(found.scratch[2]) == 2  # the carried value again, and the index
+    assert len(found.scratch[2]) == 2  # a copy of the carried value, and the index
     assert found.nbytes == 3 * 256
 
 
 def chain(streams):
-    """a = f(x); b = f(a); c = f(x); d = f(c), each on its stream; b and d are added."""
+    """a = f(x); b = f(a); c = f(x); d = f(c), each on the given stream; b and d are added."""
     function = Function("f")
     function.values = [Value("input", 1024, "x"), *(Value("temporary", 1024) for _i in range(5))]
     function.inputs = [Argument("x", dense(0, (256,)))]
@@ -96,9 +96,9 @@ def chain(streams):
     return function
 
 
-def test_streams_share_only_what_data_orders():
+def test_streams_share_memory_only_where_data_orders_them():
     one, two = chain([0] * 5), chain([0, 0, 1, 1, 0])
-    assert plan(one, {}).nbytes == 3 * 1024  # c lies where a was
+    assert plan(one, {}).nbytes == 3 * 1024  # c reuses the memory of a
     assert plan(two, {}).nbytes == 4 * 1024  # c may be written while a is read
     check_plan(two, {}, plan(two, {}))
     with pytest.raises(ProgramError, match="value 3 and value 1|value 1 and value 3"):
@@ -116,14 +116,14 @@ def test_empty_functions_have_empty_plans():
 
 
 def overlapping(rng, function, found):
-    """Two places at one offset."""
+    """Two values share one offset."""
     names = list(found.offsets)
     one, other = rng.sample(names, 2)
     found.offsets[one] = found.offsets[other]
 
 
 def short_lifetime(rng, function, found):
-    """Planned as if the last reader of a value were not there."""
+    """Planned as if one elementwise call read no values."""
     for index in rng.sample(range(len(function.calls)), len(function.calls)):
         call = function.calls[index]
         if call.name == "elementwise":
@@ -151,12 +151,12 @@ FAULTS = (overlapping, short_lifetime, lost_place, outside, unaligned)
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_are_found(fault):
-    """Some faults leave a plan that is still right; then it computes the same."""
+    """Some faults leave a valid plan, which must compute the same results."""
     seed = random.randrange(2**32)
     print("seed", seed)
     rng = random.Random(seed)
     found = tried = 0
-    # One in six short lifetimes makes a plan wrong.
+    # One in six shortened lifetimes makes the plan wrong.
     for _turn in range(1200 if fault is short_lifetime else 400):
         function, arrays, states = random_function(rng, 10)
         if function.dims or any(call.regions for call in function.calls):

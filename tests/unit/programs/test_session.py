@@ -55,7 +55,7 @@ def test_a_program_equals_its_reference_at_each_size(device, rng):
         assert program.mlp(x=given(x, device)).shape == (7, 8)
 
 
-def test_results_are_new_and_later_calls_leave_them(device, rng):
+def test_results_are_new_tensors_that_later_calls_leave_alone(device, rng):
     program = Program(models.chain(5, 2), device)
     inputs = [(floats(rng, 64, 64), floats(rng, 64, 64)) for _ in range(6)]
     results = [program(*(given(x, device) for x in pair)) for pair in inputs]
@@ -273,14 +273,14 @@ def test_out_of_memory_in_the_arena_leaves_the_session_usable(small):
 
 
 def logs(x, *, state):
-    """Line by line: a call that may give NaN, one that updates in part, and a loop of calls."""
+    """One line each: a call that may give NaN, a partial update, and a loop of calls."""
     y = gt.log(x)
     state["kept"][1:3] += y[:2]
     return gt.fori_loop(0, 3, lambda i, y: gt.sqrt(y - 1), y + state["kept"][:4])
 
 
 def line_of(text):
-    """Where a line of this file is, as errors name it."""
+    """The position of a line of this file, as errors name it."""
     lines = Path(__file__).read_text().splitlines()
     return f"test_session.py:{lines.index(text) + 1}: "
 
@@ -311,7 +311,7 @@ def test_a_checked_session_stops_at_the_first_nan(device, rounding):
             session(x)
 
 
-def test_a_checked_call_answers_for_the_elements_that_it_changes(device):
+def test_a_checked_call_checks_only_the_elements_that_it_changes(device):
     """Elements that a scatter leaves as they are may be NaN."""
     state = {"kept": gt.full((6,), np.nan, device=device)}
 
@@ -335,8 +335,8 @@ def test_threads_make_call_and_close_sessions():
         session_stress.run_round(int(seed))
 
 
-def test_the_first_call_of_a_function_is_a_call_too():
-    """While a session prepares it other threads run, and find the session busy."""
+def test_a_session_is_busy_during_the_first_call_of_a_function():
+    """While a session prepares it, other threads run and find the session busy."""
     x = gt.zeros(8, dtype="float32", device="host")
     found = []
 

@@ -1,4 +1,4 @@
-"""`at`: functions that are traced at listed sizes, chosen by a call's shapes, kept in files."""
+"""`at`: functions traced at listed sizes; the shapes of a call choose one; files keep all."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ M = gt.Dim("m", 2, 64, multiple=2)
 
 
 def folded(x):
-    """Adds halves until one row is left: the number of calls follows from the size."""
+    """Add halves until one row is left, so the number of calls depends on the size."""
     while x.shape[0] > 1:
         half = x.shape[0] // 2
         x = x[:half] + x[half : 2 * half]
@@ -134,7 +134,7 @@ def test_results_have_one_structure_at_all_sizes():
         gt.compile(pairs, gt.spec((N,)), at={"n": [2, 4]}, target="host")
 
 
-def test_what_a_file_says_of_sizes_is_checked():
+def test_sizes_in_a_file_are_checked():
     plain = to_json(made(at={"n": [4, 7]}).data)
     verify_program(from_json(plain))
     functions = plain["functions"]

@@ -1,4 +1,4 @@
-"""JSON of strangers: values come back, and what breaks a rule is one short line."""
+"""Untrusted JSON: values come back, and text that breaks a rule gives one short line."""
 
 import json
 import time
@@ -63,7 +63,7 @@ def test_text_that_breaks_a_rule_is_one_short_line(data, wanted):
     assert wanted in message and "\n" not in message and len(message) < 200
 
 
-def test_what_is_shown_is_short():
+def test_excerpts_in_errors_are_short():
     assert shown("a\nb") == "'a\\nb'"
     for value in ("x" * 10**6, list(range(1000)), {"a": "y" * 1000}):
         assert len(shown(value)) == 60

@@ -52,13 +52,13 @@ def test_native_is_the_device_or_an_older_gpu_with_ptx():
 
 
 @pytest.mark.parametrize("name, near", [("a1000", "a100"), ("hoper", "hopper"), ("sm_91", "sm_9")])
-def test_a_wrong_name_is_answered_with_near_ones(name, near):
+def test_a_wrong_name_gives_an_error_with_similar_names(name, near):
     with pytest.raises(ValueError, match=f"target: got '{name}'; expected .*{near}"):
         parse(name)
 
 
 @pytest.mark.parametrize("given", [[], 7, ["a100", 1], "a100+cubin", ""])
-def test_what_is_no_name_is_refused(given):
+def test_malformed_names_are_refused(given):
     with pytest.raises((TypeError, ValueError), match="target: got"):
         parse(given)
 
@@ -72,7 +72,7 @@ def test_a_list_of_all_names_has_each_architecture_once():
 
 @needs_nvrtc
 def test_architectures_are_those_of_the_compiler():
-    """What the compiler knows from sm_60 on is in the table; 101 is 110 from CUDA 13 on."""
+    """The table has the compiler's architectures from sm_60 on; CUDA 13 renames 101 to 110."""
     known = set(nvrtc._known_architectures())
     table = {target.capability for target in TARGETS.values()}
     if 101 in known:

@@ -1,4 +1,4 @@
-"""What `print` shows of a function."""
+"""The text that `print` shows for a function."""
 
 from gputensor.programs import text
 from tests.support.programs.example_function import example_program

@@ -1,4 +1,4 @@
-"""The rules of tracing, a test for each: what a traced function may do, and what it is told."""
+"""The rules of tracing, one test each: what a traced function may do, and the errors it gets."""
 
 import threading
 
@@ -18,7 +18,7 @@ F32 = gt.float32
 
 
 def refused(match, function, *specs, **trees):
-    """The traced function raises, and its message begins with a line of this file."""
+    """Check that tracing raises, and that the error names a line of this file."""
     with pytest.raises(TraceError, match=match) as caught:
         traced(function, *specs, **trees)
     assert caught.value.line.startswith("test_trace_rules.py:"), caught.value
@@ -33,7 +33,7 @@ def names(function):
 # ---- Python values, loops, shapes
 
 
-def test_python_runs_now_and_leaves_its_calls():
+def test_python_code_runs_at_the_trace_and_only_its_calls_remain():
     def model(x, times):
         for _turn in range(times):
             x = x + x.shape[0]
@@ -71,7 +71,7 @@ def test_a_dim_is_the_sample_at_hand():
 # ---- facts
 
 
-def test_facts_are_the_targets_answers_and_are_noted():
+def test_facts_are_those_of_the_target_and_are_recorded():
     def model(x):
         assert x.device == gt.Device("host") and x.device.type == "host"
         if devices.is_available() or devices.device_count() > 0:
@@ -274,7 +274,7 @@ def test_state_that_is_replaced_is_refused():
 # ---- values
 
 
-def test_what_needs_a_value_is_refused_with_a_way_out():
+def test_uses_of_a_value_are_refused_with_advice():
     for what, way_out, function in (
         (r"bool\(\)", "gt.cond", lambda x: x if gt.sum(x) > 0 else -x),
         (r"item\(\)", "Python value", lambda x: x.item()),
@@ -299,7 +299,7 @@ def put(x, key, value):
     return x
 
 
-def test_work_that_is_no_registered_call_is_refused():
+def test_work_outside_of_registered_calls_is_refused():
     for name, function in (
         ("sort", lambda x: gt.sort(x.astype("complex64"))),
         ("argsort", lambda x: gt.argsort(x.astype("complex64"))),
@@ -382,7 +382,7 @@ def test_devices_are_the_trace_device_or_refused():
     refused("device 'cuda:1'", lambda x: x.to_device("cuda:1"), gt.spec((2,)))
 
 
-def test_a_program_is_no_part_of_another_one():
+def test_a_program_cannot_be_called_with_traced_tensors():
     program = gt.compile(lambda x: x + 1, gt.spec((2,)), target="host")
     outside = gt.ones(2, device="host")
     assert len(traced(lambda x: program(outside) * x, gt.spec((2,))).calls) == 1
@@ -451,7 +451,7 @@ def test_aliases_views_and_out_are_versions_of_memory():
     both(model, gt.reshape(gt.arange(8, dtype=F32, device="host"), (2, 4)))
 
 
-def test_memory_that_nothing_wrote_is_zeros():
+def test_unwritten_memory_is_zeros():
     function = traced(lambda x: x + gt.empty(3), gt.spec((3,)))
     assert function.calls[0].reads == (Number(0, "uint8"),)
 
@@ -469,7 +469,7 @@ def test_outputs_are_whole_temporaries_of_their_own():
 
 def test_a_failed_trace_leaves_nothing_open():
     before = gt.current_stream("host")
-    for _turn in range(40):  # more than there are host devices
+    for _turn in range(40):  # more often than there are host devices
         with pytest.raises(ZeroDivisionError):
             traced(lambda x: 1 // 0, gt.spec((2,)))
     assert active() is None and gt.current_stream("host") == before

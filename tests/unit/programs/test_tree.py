@@ -1,4 +1,4 @@
-"""Trees: taken apart and rebuilt, matched, kept as JSON, refused with a path."""
+"""Trees: flattened and rebuilt, matched, stored as JSON; errors name a path."""
 
 import json
 import math
@@ -96,7 +96,7 @@ def test_matching_takes_other_orders_and_sequences():
         ([Leaf()], "tree: got list; expected a dict"),
     ],
 )
-def test_what_does_not_match_is_named(other, text):
+def test_mismatches_are_named(other, text):
     _leaves, structure = tree.flatten({"a": Leaf(), "b": [Leaf(), Leaf()]}, is_leaf)
     with pytest.raises((TypeError, ValueError)) as caught:
         tree.matched(structure, other, is_leaf)
@@ -154,7 +154,7 @@ def test_strange_json_is_refused_with_its_place(data, text):
     assert text in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_the_number_of_leaves_has_to_fit():
+def test_the_number_of_leaves_must_match():
     _leaves, structure = tree.flatten([Leaf(), Leaf()], is_leaf)
     for count in (1, 3):
         with pytest.raises(ValueError, match="leaves than the structure has"):

@@ -1,4 +1,4 @@
-"""The verifier passes what tracing makes and finds every planted fault, naming its place."""
+"""The verifier accepts traced functions, and finds every planted fault and names its place."""
 
 import random
 
@@ -31,7 +31,7 @@ def test_the_example_keeps_every_rule():
 
 
 def lost_version(rng, function):
-    """A call that made a version is gone, and its readers read the version before."""
+    """The call that made a version is removed, and its readers read the version before."""
     versions = [c for c in function.calls if any(into is not None for into in c.into)]
     if versions:
         function.calls.remove(rng.choice(versions))
@@ -106,7 +106,7 @@ def far_stride(rng, function):
 
 
 def stale_stride(rng, function):
-    """What is written has a stride of another size, so that it overlaps itself."""
+    """A written operand has the stride of another size, so it overlaps itself."""
     for call in rng.sample(function.calls, len(function.calls)):
         for at, operand in enumerate(call.writes):
             axes = [i for i, extent in enumerate(operand.shape) if extent != 1]
@@ -270,9 +270,9 @@ def test_every_rule_of_programs_is_named(change, text):
 
 
 def test_sizes_are_checked_at_every_corner():
-    """What holds at most sizes and not at all of them is found before a session binds one."""
+    """A fault at some sizes is found before a session binds one of them."""
     function = decode()
-    function.dims = {"n": Dim("n", 1, 250)}  # rows 16 to 256 of the cache have no place for 250
+    function.dims = {"n": Dim("n", 1, 250)}  # 250 rows do not fit in rows 16 to 256 of the cache
     with pytest.raises(
         ProgramError, match="bytes 256 to 4256 at n=250; expected bytes within 0 to"
     ):

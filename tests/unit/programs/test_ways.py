@@ -1,4 +1,4 @@
-"""Functions traced at several sizes: integers that follow from dims, branches that sizes take."""
+"""Functions traced at several sizes: integers that follow from dims, branches chosen by sizes."""
 
 import operator
 import random
@@ -147,7 +147,7 @@ def test_branches_that_change_nothing_are_kept():
         if n < 1 or n > 1 << 40 or x.size != n:
             raise ValueError(n)
         turns = 0
-        while 1 << turns < n:  # a way of its own between any two powers of two
+        while 1 << turns < n:  # a separate way for each range between powers of two
             turns += 1
         kept = {n: x}
         return kept[n] + (1 if n == 64 else 1), y[: n // 2], gt.full((n, 2), n), n * 2 - n - n
@@ -212,7 +212,7 @@ def test_sums_over_many_turns_do_not_grow():
 
 
 def test_random_ways_are_found(seed):
-    """Functions of nested comparisons: all ways that the sizes take are traced in the end."""
+    """Random nested comparisons: every way that some size takes is traced in the end."""
     rng = random.Random(seed)
     dims = [Dim("n", 2, 500, rng.choice([1, 1, 3]))]
 

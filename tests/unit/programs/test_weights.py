@@ -21,7 +21,7 @@ from tests.unit.programs.test_file import weights_program
 
 @pytest.fixture(params=["immediate", "deferred"])
 def place(request, seed):
-    """A host device of its own, as Device."""
+    """A new host device, as a Device."""
     number = registry.open_host(16 << 20, seed=seed if request.param == "deferred" else None)
     yield gt.Device(number)
     gc.collect()
@@ -87,7 +87,7 @@ def test_tensor_of_the_device_is_taken_as_it_is(place):
     assert other.device == gt.Device("host") and gt.all(other == 1).item()
 
 
-def test_content_that_has_another_hash_is_refused_and_not_shared(place, tmp_path, rng):
+def test_content_with_a_wrong_hash_is_refused_and_not_shared(place, tmp_path, rng):
     array = random_array(rng, (50, 50), "float32")
     honest = mapped(tmp_path, "a.gtp", w=array)
     raw = bytearray((tmp_path / "a.gtp").read_bytes())
@@ -102,11 +102,11 @@ def test_content_that_has_another_hash_is_refused_and_not_shared(place, tmp_path
     assert right["w"].numpy().tobytes() == array.tobytes() != wrong["w"].numpy().tobytes()
     again = weights.load(mapped(tmp_path, "c.gtp", w=array), place)
     assert again["w"] is right["w"]
-    # A hash that was found is not the claim of the file that has other elements.
+    # The computed hash does not replace the one that the damaged file claims.
     assert weights.load(file.read(tmp_path / "b.gtp").weights, place)["w"] is again["w"]
 
 
-def test_nothing_is_hashed_that_nobody_shares(place, tmp_path, rng, monkeypatch):
+def test_weights_of_one_file_are_shared_without_hashing(place, tmp_path, rng, monkeypatch):
     arrays = {f"w{n}": random_array(rng, (50, n), "float32") for n in range(1, 4)}
     source = mapped(tmp_path, "a.gtp", **arrays)
     monkeypatch.setattr(weights, "content_hash", None)
@@ -116,7 +116,7 @@ def test_nothing_is_hashed_that_nobody_shares(place, tmp_path, rng, monkeypatch)
     assert all(second[name] is first[name] for name in arrays)
 
 
-def test_a_file_that_was_written_again_is_another_one(place, tmp_path, rng):
+def test_a_rewritten_file_has_other_weights(place, tmp_path, rng):
     arrays = [random_array(rng, (100,), "float32") for _ in range(2)]
     found = [weights.load(mapped(tmp_path, "a.gtp", w=array), place)["w"] for array in arrays]
     for tensor, array in zip(found, arrays, strict=True):
@@ -124,7 +124,7 @@ def test_a_file_that_was_written_again_is_another_one(place, tmp_path, rng):
 
 
 def test_content_from_memory_is_not_a_claim(place, tmp_path, rng):
-    """What a file claims is hashed on the device before a program of this process shares it."""
+    """A file's claimed hash is checked on the device before weights from memory share it."""
     array = random_array(rng, (40, 40), "float32")
     file.write(weights_program(w=array), tmp_path / "a.gtp")
     raw = bytearray((tmp_path / "a.gtp").read_bytes())
@@ -150,7 +150,7 @@ def test_first_values_of_states_are_verified_too(tmp_path, rng):
         gt.load_program(tmp_path / "a.gtp", "host", verify=True)
 
 
-def test_file_that_became_shorter_is_one_line(place, tmp_path, rng):
+def test_truncated_file_gives_one_line(place, tmp_path, rng):
     found = mapped(tmp_path, w=random_array(rng, (5000,), "float32"))
     os.truncate(tmp_path / "p.gtp", 8192)
     with pytest.raises(ProgramFileError, match="got 8192 bytes; expected the "):
@@ -167,7 +167,7 @@ def test_failed_load_leaves_nothing(place, tmp_path, rng):
     assert memory.memory_allocated(place) == before
 
 
-def test_device_that_is_closed_takes_its_weights_along(tmp_path, rng):
+def test_closing_a_device_drops_its_weights(tmp_path, rng):
     array = random_array(rng, (10,), "float32")
     kept = []
     for _ in range(3):

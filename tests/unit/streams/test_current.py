@@ -34,7 +34,7 @@ def device():
 
 
 def in_thread(function):
-    """Run a function in a new thread and return or raise what it gave."""
+    """Run a function in a new thread; return its result or raise its exception."""
     result = []
 
     def run():
@@ -115,7 +115,7 @@ def test_current_stream_belongs_to_the_thread(device):
 
 
 def test_current_stream_is_kept_alive_and_let_go(device):
-    """A stream that is current cannot be handed out again, even when nobody else holds it."""
+    """A current stream cannot be handed out again, even without another reference to it."""
 
     def choose():
         set_stream(Stream(device))
@@ -144,7 +144,7 @@ def test_stream_that_was_current_when_it_was_dropped_stays_ours(device):
     assert current_stream(device) == default_stream(device)
 
 
-def test_leaving_what_was_not_entered_says_so(device):
+def test_leaving_a_block_that_was_not_entered_is_an_error(device):
     with pytest.raises(RuntimeError, match="leaving a device or stream block that it"):
         in_thread(lambda: Stream(device).__exit__(None, None, None))
 
@@ -184,7 +184,7 @@ def test_stream_of_another_device_is_refused_where_a_device_is_given(device):
         ("cuda", "cuda:0", 0),
     ],
 )
-def test_device_names_what_it_says(given, text, number):
+def test_device_accepts_every_form_of_a_name(given, text, number):
     device = Device(given)
     assert (str(device), device.number) == (text, number)
     assert device == Device(text) == text and hash(device) == hash(Device(text)) == hash(text)
@@ -279,11 +279,11 @@ def test_import_opens_no_device():
         "print(any('memfd' in os.readlink(f'/proc/self/fd/{n}') "
         "for n in os.listdir('/proc/self/fd') if os.path.exists(f'/proc/self/fd/{n}')))"
     )
-    done = run_python(code, GPUTENSOR_DEVICE="gpu0")  # bad, and not looked at
+    done = run_python(code, GPUTENSOR_DEVICE="gpu0")  # malformed, but not read
     assert (done.returncode, done.stdout) == (0, "False\n"), done.stderr
 
 
-def test_bad_default_does_not_stand_in_the_way_of_a_named_device():
+def test_bad_default_does_not_affect_a_named_device():
     code = "from gputensor.streams import Device\nwith Device('host'): print(Device())"
     assert run_python(code, GPUTENSOR_DEVICE="gpu0").stdout == "host\n"
 

@@ -1,4 +1,4 @@
-"""Capture and replay on host devices, by work that is queued through the driver table."""
+"""Capture and replay on host devices, with work queued through the driver table."""
 
 import ctypes
 import random
@@ -124,7 +124,7 @@ def test_body_that_raises_drops_the_capture_and_keeps_its_exception(device):
     assert registry.leaks(device)["graphs"] == live["graphs"]
     with pytest.raises(RuntimeError, match="holds no graph to replay"):
         g.replay()
-    with graph(g):  # the object serves again
+    with graph(g):  # the object can be used again
         memory.fill(0, 7)
     g.replay()
     synchronize(device)
@@ -172,7 +172,7 @@ def test_memory_written_in_a_graph_is_ordered_on_other_streams(device):
 
 
 def read_elsewhere(memory, uses, source, target):
-    """Copy on a stream that never used the memory before, and give the word that arrived."""
+    """Copy a word on a stream that never used the memory before, and return it."""
     reader = Stream()
     uses[source].read(reader)
     uses[target].write(reader)
@@ -192,7 +192,7 @@ def test_first_reader_on_another_stream_waits_for_the_replay(device):
             uses[0].write()
             memory.fill(0, value)
             g.replay()
-        assert current_stream() != replayer  # kept: the reader must be another stream
+        assert current_stream() != replayer  # still referenced, so the reader gets another stream
         assert read_elsewhere(memory, uses, 1, 2) == value
 
 
@@ -282,7 +282,7 @@ def test_memory_of_a_capture_cannot_be_read_outside_of_it(device):
 
 
 def test_memory_read_by_a_capture_can_be_written_outside_of_it(device):
-    """Nothing runs during a capture, so there is nothing to wait for."""
+    """No work runs during a capture, so no wait is needed."""
     memory, uses, g, outside = Memory(device), Uses(device), CUDAGraph(), Stream(device)
     with graph(g):
         uses.read()
@@ -361,17 +361,17 @@ def test_reset_and_drop_leave_nothing_behind(device):
         kept.pool()
 
 
-def test_drop_waits_for_replays_before_it_tells_that_the_graph_is_gone(device):
-    told, ran = [], []
+def test_drop_waits_for_replays_before_it_reports_the_release(device):
+    reported, ran = [], []
     function = HOST_FUNCTION(lambda _: ran.append(1))
     calls, g = Calls(device), CUDAGraph()
     with graph(g):
         assert calls.host_launch(function, None, current_stream().cuda_stream) == 0
     for _ in range(3):
         g.replay()
-    with watched(lambda event, number, capture: told.append((event, number, len(ran)))):
+    with watched(lambda event, number, capture: reported.append((event, number, len(ran)))):
         del g
-    assert told == [("release", device, 3)]
+    assert reported == [("release", device, 3)]
 
 
 def test_graph_dropped_while_capturing_ends_the_capture(device):
@@ -447,7 +447,7 @@ def test_failing_driver_call_leaves_no_capture_behind(device, entry):
             memory.fill(0, 1)
             g.capture_end()
     if entry == "capture_end":
-        # The failure was injected in front of the driver, whose capture goes on.
+        # The failure was injected before the driver's call, so the driver still captures.
         return
     g.reset()
     after = registry.leaks(device)

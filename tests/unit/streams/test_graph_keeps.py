@@ -1,4 +1,4 @@
-"""What a graph keeps alive: objects, and memory of pools."""
+"""Objects and pool memory that a graph keeps alive."""
 
 import weakref
 
@@ -17,7 +17,7 @@ def device(device):
         yield device
 
 
-def test_a_graph_keeps_an_object_until_it_is_given_up(device):
+def test_a_graph_keeps_an_object_until_the_graph_is_released(device):
     class Thing:
         pass
 

@@ -1,4 +1,4 @@
-"""Captures that threads begin at once, or beside what other threads do."""
+"""Captures that threads begin at the same time, or while other threads work."""
 
 import threading
 import time
@@ -20,7 +20,7 @@ def device(device):
 
 
 def in_thread(function):
-    """Start a thread; the list that comes with it gets what it raised."""
+    """Start a thread; return it with a list that receives its exception."""
     errors = []
 
     def guarded():

@@ -332,7 +332,7 @@ def test_stream_of_a_closed_device_says_so():
     for action in (stream.query, stream.synchronize, event.query, stream.__enter__):
         with pytest.raises(DeviceError, match="of this (stream|event) is closed"):
             action()
-    # The number is given out again; what was made before stays closed, and pollutes nothing.
+    # The number is reused; objects made before stay closed and do not affect the new device.
     again = registry.open_host(capacity=16 << 20)
     try:
         assert again == number
@@ -365,8 +365,8 @@ def test_failed_first_record_leaves_the_event_unrecorded(device):
 
 @pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, pickle.dumps])
 @pytest.mark.parametrize("kind", ["stream", "external", "event", "graph", "pool"])
-def test_what_owns_a_handle_of_the_driver_is_not_copied(kind, way):
-    """Two owners of one handle would both give it back."""
+def test_objects_that_own_a_driver_handle_cannot_be_copied(kind, way):
+    """Two owners of one handle would both release it."""
     stream = gt.Stream("host")
     owner = {
         "stream": lambda: stream,

@@ -1,4 +1,4 @@
-"""Mistakes at the borders: what used to crash, to be silent, or to blame the wrong thing."""
+"""Invalid arguments that could crash, pass silently, or give a misleading error."""
 
 import os
 import re
@@ -12,7 +12,7 @@ import gputensor as gt
 
 
 class Interface:
-    """An object with a `__cuda_array_interface__` of any content."""
+    """An object with an arbitrary `__cuda_array_interface__`."""
 
     def __init__(self, content):
         self.__cuda_array_interface__ = content
@@ -98,7 +98,7 @@ def test_value_is_the_expected_one(text):
 
 
 class Old:
-    """An array whose DLPack is older than version 1, which cannot say that it is immutable."""
+    """An array with DLPack older than version 1, which has no flag for read-only memory."""
 
     def __init__(self, array):
         self.array = array

@@ -1,4 +1,4 @@
-"""Tensors whose host device was closed say so, whether or not the number is another device's."""
+"""Uses of tensors of a closed host device are errors, even if its number was reused."""
 
 import copy
 import pickle
@@ -62,7 +62,7 @@ def closed(request):
 
 @pytest.fixture
 def successor(closed):
-    """A device that was given the number of the closed one."""
+    """A device with the number of the closed one."""
     number = registry.open_host(capacity=CAPACITY)
     assert number == closed[1]
     yield number

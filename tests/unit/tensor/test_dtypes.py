@@ -27,7 +27,7 @@ def test_promotion_is_commutative_and_idempotent():
 
 
 def test_promotion_is_associative_where_it_is_defined():
-    """float16 + bfloat16 + complex and uint64 + signed are what associativity must survive."""
+    """The hard cases are float16 + bfloat16 + complex, and uint64 + signed."""
     for a in CODES:
         for b in CODES:
             for c in CODES:

@@ -1,4 +1,4 @@
-"""Flags are True or False: a string that means no is not taken for yes."""
+"""Flags must be True or False; a string such as 'no' does not count as true."""
 
 from decimal import Decimal
 

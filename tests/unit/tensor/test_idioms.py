@@ -1,4 +1,4 @@
-"""What users of NumPy, CuPy and PyTorch type first works, and its mistakes are explained."""
+"""Common idioms of NumPy, CuPy and PyTorch work, and errors explain common mistakes."""
 
 import inspect
 import json
@@ -135,7 +135,7 @@ def test_each_spelling_stands_for_an_argument():
         assert function.spellings.keys() <= shown.keys()
         assert function.__doc__ and pickle.loads(pickle.dumps(function)) is function
         for theirs, ours in function.spellings.items():
-            # What calls with their keyword reach has ours; so the error is another one.
+            # A call with their keyword reaches the function with ours, so the error is another one.
             with pytest.raises((TypeError, AttributeError)) as caught:
                 function(None, **{theirs: 0})
             assert "unexpected keyword" not in str(caught.value), (function, ours)
@@ -254,7 +254,7 @@ def test_mistake_is_explained(call, x):
     assert str(raised.value) == MISTAKES[call]
 
 
-def test_out_of_join_may_be_one_of_the_parts(x):
+def test_out_of_concat_may_be_one_of_the_parts(x):
     flat = x.ravel()
     expected = np.concatenate([X.ravel()[3:], X.ravel()[:3]])
     gt.concat([flat[3:], flat[:3]], 0, flat)
@@ -263,7 +263,7 @@ def test_out_of_join_may_be_one_of_the_parts(x):
         gt.concat([x, x], 0, x)
 
 
-def test_nan_is_left_out(x):
+def test_nan_is_ignored_on_request(x):
     x[0, 0] = math.nan
     values = x.numpy()
     for name in ("nansum", "nanprod", "nanmax", "nanmin", "nanmean", "nanvar", "nanstd"):

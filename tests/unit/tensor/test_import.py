@@ -1,4 +1,4 @@
-"""Importing is cheap, starts nothing, and says what is there."""
+"""Importing is cheap, opens no device, and offers the public names."""
 
 import importlib
 import inspect
@@ -7,7 +7,7 @@ import sys
 
 import gputensor as gt
 
-# Each is run in a fresh interpreter. Processor time, because tests share the machine.
+# Each runs in a fresh interpreter. Processor time, because tests share the machine.
 COST = """
 import time
 import numpy
@@ -41,7 +41,7 @@ def test_import_loads_no_cuda_library_and_no_optional_package():
     assert run(QUIET) == "[]"
 
 
-def test_modules_are_there_at_first_use():
+def test_modules_load_at_first_use():
     for name in ("blas", "memory"):
         assert inspect.ismodule(getattr(gt, name))
         assert name in dir(gt)
