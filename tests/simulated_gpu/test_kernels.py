@@ -127,7 +127,7 @@ def test_forks():
 
 @pytest.mark.orders("at-once")
 @pytest.mark.process
-def test_needs(monkeypatch):
+def test_a_missing_capability_is_refused(monkeypatch):
     """A device below a program's compute capability is refused before any compilation."""
     monkeypatch.setattr(kernel_compiler.nvrtc, "compile_source", None)
     original = programs.elementwise

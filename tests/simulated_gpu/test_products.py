@@ -213,7 +213,7 @@ def test_attributes(rng):
         log = Path(folder) / "calls"
         os.environ["FAKE_CUBLAS_LOG"] = str(log)
 
-        def told(a, b, scale_a=None, scale_b=None, **keywords):
+        def logged(a, b, scale_a=None, scale_b=None, **keywords):
             log.unlink(missing_ok=True)
             tensors = [None if s is None else gt.ones(s, device="cuda") for s in (scale_a, scale_b)]
             gt.scaled_matmul(a, b, *tensors, **keywords)
@@ -226,25 +226,25 @@ def test_attributes(rng):
         a, b = matrix(48, 256), matrix(64, 256).mT
         bias = gt.ones((64,), dtype="bfloat16", device="cuda")
         # Row-major results swap the operands: the library's m is the number of columns.
-        facts = told(a, b, (), (), bias=bias, activation="relu")
+        facts = logged(a, b, (), (), bias=bias, activation="relu")
         assert facts[:4] == ["28 28 14", "op 10", "m 64 n 48 k 256", "scales 11 modes 0 0"]
         assert facts[4:6] == ["fast 0", "epilogue 6"]
-        assert told(a, b)[3] == "scales 00 modes 0 0"
-        assert told(a, b, fast_accumulation=True)[4] == "fast 1"
-        assert told(a, b, (48, 1), (1, 64))[3] == "scales 11 modes 3 3"
-        assert told(a, b, (), (1, 64))[3] == "scales 11 modes 3 3"
-        assert told(a, b, (48, 2), (2, 1))[3] == "scales 11 modes 5 4"
-        assert told(a, b, (48, 2), (2, 64))[3] == "scales 11 modes 4 4"
-        assert told(a, b, (1, 2), (2, 64))[3] == "scales 11 modes 4 5"
-        assert told(a, b, (1, 2), (2, 1))[3] == "scales 11 modes 4 5"
-        blocks = told(a, b, (48, 2), (2, 1), fast_accumulation=True)
+        assert logged(a, b)[3] == "scales 00 modes 0 0"
+        assert logged(a, b, fast_accumulation=True)[4] == "fast 1"
+        assert logged(a, b, (48, 1), (1, 64))[3] == "scales 11 modes 3 3"
+        assert logged(a, b, (), (1, 64))[3] == "scales 11 modes 3 3"
+        assert logged(a, b, (48, 2), (2, 1))[3] == "scales 11 modes 5 4"
+        assert logged(a, b, (48, 2), (2, 64))[3] == "scales 11 modes 4 4"
+        assert logged(a, b, (1, 2), (2, 64))[3] == "scales 11 modes 4 5"
+        assert logged(a, b, (1, 2), (2, 1))[3] == "scales 11 modes 4 5"
+        blocks = logged(a, b, (48, 2), (2, 1), fast_accumulation=True)
         assert blocks[3:5] == ["scales 11 modes 5 4", "fast 0"]
         # A column-major result swaps no operands; odd sizes are rounded up.
         out = gt.empty((64, 48), dtype="float32", device="cuda").mT
-        assert told(a, b, out=out)[:3] == ["28 28 0", "op 10", "m 48 n 64 k 256"]
+        assert logged(a, b, out=out)[:3] == ["28 28 0", "op 10", "m 48 n 64 k 256"]
         odd = matrix(47, 250), matrix(250, 63, "float8_e5m2")
-        assert told(*odd, (), ())[:3] == ["29 28 14", "op 10", "m 64 n 47 k 256"]
-        assert told(*odd, (47, 2), (2, 1))[2] == "m 64 n 48 k 256"
+        assert logged(*odd, (), ())[:3] == ["29 28 14", "op 10", "m 64 n 47 k 256"]
+        assert logged(*odd, (47, 2), (2, 1))[2] == "m 64 n 48 k 256"
         log.unlink()
         x = gt.ones((64, 512), device="cuda")
         gt.matmul(x, x.mT, precision="bf16x9")
@@ -254,7 +254,7 @@ def test_attributes(rng):
         assert [line[-2:] for line in log.read_text().split("\n")[:2]] == ["78", "68"]
         os.environ.pop("FAKE_CUBLAS_OLD")
         # There is no fp8 kernel for two e5m2 matrices: they are multiplied as bfloat16.
-        assert told(odd[1].mT, odd[1], (), ())[0] == "14 14 0"
+        assert logged(odd[1].mT, odd[1], (), ())[0] == "14 14 0"
         os.environ.pop("FAKE_CUBLAS_LOG")
 
 
@@ -292,7 +292,7 @@ def test_c_entry(rng):
         log = Path(folder) / "calls"
         os.environ["FAKE_CUBLAS_LOG"] = str(log)
 
-        def told(name):
+        def compute_of(name):
             log.unlink(missing_ok=True)
             a = gt.ones((64, 64), dtype=name, device="cuda")
             out = gt.empty((64, 64), dtype=name, device="cuda")
@@ -301,22 +301,22 @@ def test_c_entry(rng):
             return log.read_text().split()[-1]
 
         for name in ("float16", "bfloat16", "float32"):
-            assert told(name) == "68"
+            assert compute_of(name) == "68"
             known = blas.plan_count()
             with blas.precision(
                 allow_fp16_accumulation=True,
                 allow_fp16_reduced_precision_reduction=True,
                 allow_bf16_reduced_precision_reduction=True,
             ):
-                assert told(name) == "68"
+                assert compute_of(name) == "68"
             assert blas.plan_count() == known, "planned again: a flag had an effect"
         for setting, compute in (("high", "77"), ("medium", "75"), ("bf16x9", "78")):
             with blas.precision(float32=setting):
-                assert told("float32") == compute
-                assert told("float16") == "68"
+                assert compute_of("float32") == compute
+                assert compute_of("float16") == "68"
         os.environ["FAKE_CUBLAS_OLD"] = "1"
         with blas.precision(float32="bf16x9"):
-            assert told("float32") == "68"
+            assert compute_of("float32") == "68"
         os.environ.pop("FAKE_CUBLAS_OLD")
         os.environ.pop("FAKE_CUBLAS_LOG")
 

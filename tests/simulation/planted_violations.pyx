@@ -29,22 +29,22 @@ KINDS = {
     "a tile that is too long": "does not touch its next tile",
     "a tile of the wrong size": "not a multiple of 512",
     "a tile of another device": "wrong segment, pool or device",
-    "a request that nobody made": "what was requested does not fit",
-    "a free tile that is none": "is in a bin that is not its own",
-    "a neighbour that is forgotten": "is_split and its neighbours disagree",
-    "a bin without its mark": "row 0 and its columns disagree",
+    "a request larger than its tile": "what was requested does not fit",
+    "a held tile in a bin": "is in a bin that is not its own",
+    "a wrong split flag": "is_split and its neighbours disagree",
+    "a bin without its row bit": "row 0 and its columns disagree",
     "bytes in bins": "bins of stream",
     "a page elsewhere": "says it is mapped at",
     "bytes in a segment": "mapped are",
-    "a segment that was freed later": "its last free comes after",
+    "a segment with a late last free": "its last free comes after",
     "a lost hole": "holes are not in its list",
     "bytes of the page pool": "the page pool holds",
-    "bytes that nobody makes": "nobody makes memory",
-    "pages that move for ever": "moving pages has cost",
+    "bytes being made without a maker": "nobody makes memory",
+    "pages with a wrong moving cost": "moving pages has cost",
     "reserved bytes": "reserved bytes: ",
     "reserved bytes of a pool": "reserved bytes of a private pool",
     "a pool's scopes": "scopes of a private pool",
-    "pools that nobody holds": "private pools without holder",
+    "retired pools": "private pools without holder",
     "allocated bytes": "allocated bytes: ",
     "allocations": "allocation: ",
     "requested bytes": "requested bytes: ",
@@ -54,15 +54,15 @@ KINDS = {
     "oversize blocks": "oversize blocks: ",
     "oversize segments": "oversize segments: ",
     "a free block that counts as oversize": "it counts as oversize",
-    "a wait that nobody waits for": "waits of pending blocks",
-    "a peak that was passed": "at most",
+    "a wait that is in no queue": "waits of pending blocks",
+    "a peak below the current value": "at most",
     "a budget over the peak": "the budgets are",
     "a cached block that is not there": "a cache holds",
     "a view's uses": "uses, counted",
     "a view's bytes": "its pages have",
     "a view too many": "views in the list",
     "a page's views": "views and counts",
-    "a part that is none": "its part at",
+    "a part without its flag": "its part at",
     "a part elsewhere": "its parts are not what is mapped there",
 }
 
@@ -109,16 +109,16 @@ cdef void _plant_tile(DeviceAllocator* a, str what, int sign):
         held.nbytes += sign * 8
     elif what == "a tile of another device":
         held.device -= sign
-    elif what == "a request that nobody made":
+    elif what == "a request larger than its tile":
         held.requested += sign * (1 << 30)
-    elif what == "a free tile that is none":
+    elif what == "a held tile in a bin":
         loose = _in_state(segment, BLOCK_FREE if sign > 0 else BLOCK_HELD)
         loose.state = BLOCK_HELD if sign > 0 else BLOCK_FREE
-    elif what == "a neighbour that is forgotten":
+    elif what == "a wrong split flag":
         _in_state(segment, BLOCK_FREE).is_split = sign > 0
     elif what == "a free block that counts as oversize":
         _in_state(segment, BLOCK_FREE).is_oversize = sign > 0
-    elif what == "a bin without its mark":
+    elif what == "a bin without its row bit":
         a.pools[0].streams.bins.rows ^= 1
     elif what == "bytes in bins":
         a.pools[0].streams.free_nbytes += sign * 512
@@ -126,7 +126,7 @@ cdef void _plant_tile(DeviceAllocator* a, str what, int sign):
         _first_page(segment).va += sign * 512
     elif what == "bytes in a segment":
         segment.mapped += sign * 512
-    elif what == "a segment that was freed later":
+    elif what == "a segment with a late last free":
         segment.idle_since = 1 << 62 if sign > 0 else 0
     elif what == "a lost hole":
         _hide_holes(segment)
@@ -135,9 +135,9 @@ cdef void _plant_tile(DeviceAllocator* a, str what, int sign):
 cdef void _plant_count(DeviceAllocator* a, str what, int sign):
     if what == "bytes of the page pool":
         a.page_pool_nbytes += sign * 512
-    elif what == "pages that move for ever":
+    elif what == "pages with a wrong moving cost":
         a.moving_us += sign * 1e12
-    elif what == "bytes that nobody makes":
+    elif what == "bytes being made without a maker":
         a.making_nbytes += sign * 512
     elif what == "reserved bytes":
         a.stats[STAT_RESERVED_BYTES][2].current -= sign * 512
@@ -145,7 +145,7 @@ cdef void _plant_count(DeviceAllocator* a, str what, int sign):
         a.private_pools.reserved[0].current -= sign * 512
     elif what == "a pool's scopes":
         a.private_pools.scopes += sign
-    elif what == "pools that nobody holds":
+    elif what == "retired pools":
         a.retired_pools += sign
     elif what == "allocated bytes":
         a.counters[0].gone[FLOW_BYTES] += sign * 512
@@ -163,9 +163,9 @@ cdef void _plant_count(DeviceAllocator* a, str what, int sign):
         a.oversize_allocations.current += sign
     elif what == "oversize segments":
         a.oversize_segments.current += sign
-    elif what == "a wait that nobody waits for":
+    elif what == "a wait that is in no queue":
         _in_state(a.pools[0].segments, BLOCK_PENDING).waits += sign
-    elif what == "a peak that was passed":
+    elif what == "a peak below the current value":
         a.stats[STAT_RESERVED_BYTES][0].peak -= sign * (1 << 40)
     elif what == "a budget over the peak":
         a.counters[0].budgets[0] += sign * (<long long>1 << 40)
@@ -182,7 +182,7 @@ cdef void _plant_view(DeviceAllocator* a, str what, int sign):
         a.view_count -= sign
     elif what == "a page's views":
         a.views.pages[0].view_count += sign
-    elif what == "a part that is none":
+    elif what == "a part without its flag":
         a.views.blocks.parts.is_part = sign < 0
     elif what == "a part elsewhere":
         a.views.blocks.ptr += sign * 512

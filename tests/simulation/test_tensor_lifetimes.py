@@ -47,7 +47,7 @@ def owned(values):
     return np.asarray(values, np.float32).view(Owned)
 
 
-def let_go():
+def release_unused():
     """Wait for the current device, and scan the imported memory that is kept for its work.
 
     Each import releases the unused owners, which may themselves be imports of imported memory.
@@ -87,7 +87,7 @@ def test_random_ends_leave_right_values_and_no_object_behind():
                 found = np.asarray(tensor)
                 assert (found == start + step * np.arange(found.shape[0])).all(), seed
             del tensor, held, found
-            let_go()
+            release_unused()
             assert gt.memory.memory_allocated() == 0
 
 
@@ -101,11 +101,11 @@ def test_owner_of_imported_memory_outlives_the_work_that_reads_it():
                 twice = imported * 2
             del array, imported
             assert (np.asarray(twice) == 6).all()
-            let_go()
+            release_unused()
             assert end() is None
 
 
-def test_imported_memory_that_is_dropped_leaves_the_capture_of_a_stream_that_used_it_whole():
+def test_dropping_imported_memory_does_not_break_a_capture_of_a_stream_that_used_it():
     for seed in fresh_seeds(20):
         with Opened(seed) as opened:
             capturing, other = opened.streams[:2]
@@ -127,11 +127,11 @@ def test_imported_memory_that_is_dropped_leaves_the_capture_of_a_stream_that_use
                 captured.replay()
             assert (np.asarray(twice) == 8).all()
             del twice, captured
-            let_go()
+            release_unused()
             assert end() is None
 
 
-def test_device_that_closes_lets_go_of_the_owners_of_imported_memory():
+def test_closing_a_device_releases_the_owners_of_imported_memory():
     """Later imports, which look for owners to release, also find the device closed."""
     for seed in fresh_seeds(20):
         ends = []
@@ -144,7 +144,7 @@ def test_device_that_closes_lets_go_of_the_owners_of_imported_memory():
                     twice = imported * 2
                 del array, imported
             del twice
-        let_go()
+        release_unused()
         assert [end() for end in ends] == [None] * 5
 
 
@@ -183,7 +183,7 @@ def test_captured_work_keeps_its_arguments_as_long_as_the_graph():
                     captured.replay()
                 assert (np.asarray(y)[::2] == 3 * value + 1).all()
             del captured, x, y
-            let_go()
+            release_unused()
             assert gt.memory.memory_allocated() == 0
 
 
