@@ -43,7 +43,7 @@ def limited(cuda, conf):
 def shadow(limited):
     seed = random.SystemRandom().randrange(1 << 30)
     print(f"seed {seed}")
-    # Its streams are never destroyed: the allocator may query the ones it was told to keep.
+    # Its streams are never destroyed: the allocator may query those that it keeps.
     shadow = Shadow(limited, streams=3, rng=random.Random(seed))
     yield shadow
     for block in list(shadow.held):
