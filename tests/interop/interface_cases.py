@@ -72,7 +72,7 @@ def typestr(rng, dtype):
 
 
 def true_interface(rng, arena, dtype):
-    """The fields for a random view, and what NumPy sees there."""
+    """The fields for a random view, and NumPy's view of the same memory."""
     values, _, address = arena[dtype.kind == "b"]
     shape, strides, first = random_view(rng, dtype)
     room = ARENA_NBYTES // dtype.itemsize - int(np.prod(shape, dtype=np.int64))

@@ -98,7 +98,7 @@ def test_names_that_make_no_tree_are_refused(tmp_path, names):
 
 
 def test_mapping_reads_no_data(tmp_path):
-    """A file of 1 TiB with holes is mapped at once."""
+    """A sparse file of 1 TiB is mapped without reading its data."""
     nbytes = 1 << 40
     header = json.dumps({"w": {"dtype": "U8", "shape": [nbytes], "data_offsets": [0, nbytes]}})
     path = tmp_path / "large.safetensors"

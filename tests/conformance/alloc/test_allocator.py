@@ -152,7 +152,7 @@ def test_a_limit_refuses_and_the_next_request_is_served(shadow):
     shadow.compare()
 
 
-def test_statistics_count_what_was_done(shadow):
+def test_statistics_count_allocations(shadow):
     device = shadow.device
     before = memory.memory_stats(device)
     blocks = [shadow.malloc(nbytes) for nbytes in (1000, 3 * MIB, 30 * MIB)]
@@ -169,7 +169,7 @@ def test_statistics_count_what_was_done(shadow):
     assert memory.memory_allocated(device) == before["allocated_bytes.all.current"]
 
 
-def test_empty_cache_gives_everything_free_back(shadow):
+def test_empty_cache_returns_all_free_memory(shadow):
     held = report.reserved_nbytes(shadow.device)
     kept = shadow.malloc(3 * MIB)
     for nbytes in (1000, 30 * MIB, 70 * MIB):

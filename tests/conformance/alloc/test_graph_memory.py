@@ -143,7 +143,7 @@ def test_pool_counts_a_graph_as_holder_and_gets_its_memory_back(x, rng):
     assert memory.memory_stats(x.device)[name] == 0
 
 
-def test_graphs_of_different_pools_do_not_share_what_they_freed_in_a_third(x, rng):
+def test_graphs_of_different_pools_do_not_share_memory_freed_in_a_third_pool(x, rng):
     """Their replays are not ordered with each other."""
     pool = MemPool()
     first, one = captured_inside(pool, x)
@@ -159,7 +159,7 @@ def test_graphs_of_different_pools_do_not_share_what_they_freed_in_a_third(x, rn
     assert len(parts) >= 2
 
 
-def test_pool_that_lends_keeps_what_a_capture_freed(x, rng):
+def test_pool_used_on_oom_keeps_what_a_capture_freed(x, rng):
     pool = MemPool(use_on_oom=True)
     captured, result = captured_inside(pool, x)
     assert pool.use_count() == 2
@@ -347,7 +347,7 @@ def test_finished_work_can_be_captured_while_its_stream_is_busy(place, rng):
     np.testing.assert_array_equal(result.numpy(), values[0] * 2 + 1)
 
 
-def test_threads_capture_at_once_what_they_waited_for(place):
+def test_threads_capture_finished_work_at_the_same_time(place):
     errors = []
     start = threading.Barrier(2)
 

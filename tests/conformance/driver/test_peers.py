@@ -188,7 +188,7 @@ def test_the_target_must_be_memory_of_the_peer(pair):
     assert one.mem_free(ptr) == 0
 
 
-def test_host_functions_of_the_peer_run_before_what_waits_for_them(pair):
+def test_host_functions_of_the_peer_run_before_work_that_waits_for_them(pair):
     one, two = pair
     seen = []
     first = HOST_FUNCTION(lambda argument: seen.append("peer"))

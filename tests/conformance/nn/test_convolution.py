@@ -24,7 +24,7 @@ def test_poolings(place, seed):
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32"])
-def test_largest_integer(where, dtype, rng):
+def test_max_pool_of_integers(where, dtype, rng):
     info = np.iinfo(dtype)
     x = rng.integers(info.min, info.max, (2, 3, 9), dtype=dtype)
     got = gt.max_pool1d(gt.asarray(x, device=where), 3, padding=1).numpy()
@@ -33,7 +33,7 @@ def test_largest_integer(where, dtype, rng):
     assert np.array_equal(got, wide[:, :, :9].reshape(2, 3, 3, 3).max(axis=-1))
 
 
-def test_largest_of_nan(where):
+def test_max_pool_propagates_nan(where):
     x = np.array([[[1.0, np.nan, 3.0, 4.0]]], np.float32)
     got = gt.max_pool1d(gt.asarray(x, device=where), 2).numpy()
     assert np.isnan(got[0, 0, 0])
@@ -56,7 +56,7 @@ def test_same_padding(where, rng):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
-def test_single_elements_padded_behind(where, dtype):
+def test_pointwise_convolution_with_trailing_padding(where, dtype):
     x = gt.ones((2, 3, 4, 5), dtype=getattr(gt, dtype), device=where)
     weight = gt.ones((2, 3, 1, 1), dtype=x.dtype, device=where)
     for stride in (1, 2):
@@ -66,11 +66,11 @@ def test_single_elements_padded_behind(where, dtype):
         assert np.array_equal(got, want[:, :, ::stride, ::stride])
 
 
-def test_single_elements_and_an_addend(where, rng):
+def test_pointwise_convolution_with_an_addend(where, rng):
     single_elements_with_addend(rng, where)
 
 
-def test_whole_windows(where, rng):
+def test_global_pooling(where, rng):
     x = rng.standard_normal((2, 3, 5, 4)).astype(np.float32)
     t = gt.asarray(x, device=where)
     assert np.allclose(gt.global_avg_pool(t).numpy(), x.mean((2, 3), keepdims=True), atol=1e-6)
@@ -79,7 +79,7 @@ def test_whole_windows(where, rng):
     assert last.shape == (2, 1, 1, 3)
 
 
-def test_results_keep_the_order_of_memory(where):
+def test_results_keep_the_memory_order(where):
     x = gt.moveaxis(gt.ones((2, 5, 6, 8), device=where), -1, 1)
     w = gt.ones((4, 8, 3, 3), device=where)
     assert gt.conv2d(x, w).strides[1] == 4
@@ -131,8 +131,8 @@ def test_dtypes_that_do_not_fit():
         gt.avg_pool1d(gt.astype(x, gt.int32), 2)
 
 
-def test_padding_behind_one_element(where, rng):
-    """Results in padding are 0, whatever lies behind x in memory."""
+def test_pointwise_convolution_reads_nothing_behind_x(where, rng):
+    """Results in padding are 0, whatever follows x in memory."""
     whole = np.full((2, 3, 9), np.nan, np.float32)
     whole[..., :7] = rng.standard_normal((2, 3, 7))
     w = rng.standard_normal((4, 3, 1)).astype(np.float32)

@@ -89,7 +89,7 @@ def test_result_is_one_call():
     assert seen == ["formula"]
 
 
-def test_tensors_from_outside(where):
+def test_tensors_of_the_closure(where):
     scale = gt.asarray([2.0, 3.0], device=where)
     fused = gt.fuse(lambda x: x * scale + 1)
     x = gt.ones((2, 2), device=where)
@@ -122,7 +122,7 @@ def test_functions_that_need_several_kernels_are_refused(function, text):
     assert "\n" not in str(error.value)
 
 
-def test_turned_input(where, rng):
+def test_transposed_input(where, rng):
     x = rng.standard_normal((5, 5)).astype(np.float32)
     got = gt.fuse(lambda x: x + 2 * x.T)(gt.asarray(x, device=where)).numpy()
     assert np.abs(got - (x + 2 * x.T)).max() < 1e-6

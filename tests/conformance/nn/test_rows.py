@@ -71,7 +71,7 @@ def test_wide_rows_with_parts_of_only_infinities(where, columns, dtype, rng):
 
 
 @pytest.mark.parametrize("shape", [(5, 700, 33), (700, 64), (3, 2000, 5)])
-def test_columns_across_memory(where, shape, rng):
+def test_softmax_along_a_strided_axis(where, shape, rng):
     values = rng.standard_normal(shape).astype(np.float32)
     exact = values.astype(np.float64)
     powers = np.exp(exact - exact.max(axis=-2, keepdims=True))

@@ -92,7 +92,7 @@ def test_addmm_into_its_input(where, rng):  # noqa: F811
     assert_within(c.numpy(), exact, limit)
 
 
-def test_beta_zero_ignores_what_is_there(where, rng):  # noqa: F811
+def test_beta_zero_ignores_the_input(where, rng):  # noqa: F811
     a, array_a = random_tensor(rng, (9, 13), "float32", where)
     b, array_b = random_tensor(rng, (13, 11), "float32", where)
     poison = gt.full((9, 11), np.nan, device=where)

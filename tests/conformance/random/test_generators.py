@@ -191,7 +191,7 @@ def test_draw_without_a_generator_is_refused_in_a_program(place):
         gt.compile(lambda x: x + gt.random.uniform(size=3), gt.spec((3,)))
 
 
-def test_state_of_a_program_draws_what_a_generator_draws(place):
+def test_state_of_a_program_draws_the_numbers_of_a_generator(place):
     def step(x, *, state):
         y = x + gt.random.normal(size=(3,), generator=state["random"])
         return y, gt.random.categorical(state["random"], x, shape=(2,))

@@ -65,7 +65,7 @@ def history():
     gt.memory.record_memory_history(None)
 
 
-def test_trackers_receive_what_the_history_records(device, history):
+def test_trackers_receive_the_entries_of_the_history(device, history):
     heard = []
 
     def tracker(number, entry):

@@ -1,6 +1,7 @@
-"""Sorting, counting, transforms and solvers agree with NumPy, for random shapes, layouts, dtypes.
+"""Sorting, counting, transforms and solvers agree with NumPy for random shapes, layouts and dtypes.
 
-On CUDA devices some of them are CuPy's algorithms on our memory, so these tests need CuPy there.
+On CUDA devices solvers, transforms and sorts of complex numbers are CuPy's algorithms on our
+memory, so these tests need CuPy there.
 """
 
 import importlib.util

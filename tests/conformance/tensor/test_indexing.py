@@ -1,4 +1,4 @@
-"""Reading and writing through a key do what NumPy does, on every device."""
+"""Reading and writing by key agree with NumPy on every device."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
 """Small programs of NumPy and CuPy users give the same results here as with NumPy.
 
-They are in examples/numpy_programs: one function over ``xp``.
+They are in examples/numpy_programs; each is one function over ``xp``.
 """
 
 import importlib.util

@@ -46,7 +46,7 @@ def test_order_statistics(where, rng):
     np.testing.assert_array_equal(gt.histc(x, 5).numpy(), np.histogram(a, 5)[0])
 
 
-def test_blends(where, rng):
+def test_short_formulas(where, rng):
     a, b, c = rng.uniform(0.1, 0.9, (3, 4, 5))
     x, y, z = (gt.asarray(one, device=where) for one in (a, b, c))
     for got, want in (

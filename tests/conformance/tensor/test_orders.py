@@ -131,7 +131,7 @@ def test_scans(place, rng, row):
         check_scan(rng, place, row, shape)
 
 
-def test_selection_of_a_long_row_goes_by_parts(place, rng):
+def test_selection_of_a_long_row_is_done_in_parts(place, rng):
     for count in (1 << 17, (1 << 17) + 77):
         a = rng.integers(0, 5000, count).astype(np.int32)
         x = gt.asarray(a, device=place)

@@ -325,7 +325,7 @@ def test_threads_on_their_own_streams_do_not_disturb_each_other(place):
 
 
 class Big:
-    """An object that gives its array in big-endian order."""
+    """An object whose array is big-endian."""
 
     def __array__(self, dtype=None, copy=None):
         return np.arange(3, dtype=">i4")

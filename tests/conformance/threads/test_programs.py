@@ -43,7 +43,7 @@ def range_of(tensor):
 
 
 def adder(x, device, stream=None, times=ADDITIONS):
-    """A body that adds 1 to `x`, on a stream of its own by default."""
+    """A body that adds 1 to `x`, on a new stream by default."""
 
     def body():
         with Device(device), stream or Stream():
@@ -104,7 +104,7 @@ def test_additions_on_one_stream_need_no_automatic_order(any_device):
 
 @pytest.mark.parametrize(("size", "reads"), [(1000, 300), (100_000, 100), (LARGE, 8)])
 @pytest.mark.parametrize("is_shared", [False, True], ids=["own-streams", "one-stream"])
-def test_reads_beside_a_writer_are_of_one_moment(any_device, size, reads, is_shared):
+def test_reads_beside_a_writer_are_not_torn(any_device, size, reads, is_shared):
     x, shared, done = gt.zeros(size), Stream() if is_shared else None, []
     torn = []
 
@@ -129,7 +129,7 @@ def test_reads_beside_a_writer_are_of_one_moment(any_device, size, reads, is_sha
     assert not torn, f"{len(torn)} of {reads} reads were torn: {torn[:5]}"
 
 
-def test_large_reads_beside_replays_are_of_one_moment(any_device):
+def test_large_reads_beside_replays_are_not_torn(any_device):
     x, done, torn = gt.zeros(LARGE), [], []
     captured = captured_addition(x)
 

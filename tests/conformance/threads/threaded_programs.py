@@ -31,7 +31,7 @@ from gputensor.streams import Device, Event, Stream, default_stream
 
 KINDS = ("host", "opened", "deferred", "cuda")
 SIZES = (1, 7, 1000, 20_000, 100_000)
-LARGE = 3 << 20  # int64 elements: above what one round of pinned buffers takes
+LARGE = 3 << 20  # int64 elements: more than one round of pinned buffers holds
 WRITERS = 16
 BURSTS = (1, 1, 2, 10)  # repetitions of a step
 TIMEOUT_S = 60
