@@ -22,8 +22,8 @@ def test_uniform_numbers(rng, name):
 def test_integers(rng):
     for row in draws.INTEGERS:
         draws.test_integers_are_those_of_the_model(0, rng, row)
-    draws.test_numbers_that_are_refused_are_tried_again(0, rng)
-    draws.test_chances(0, rng)
+    draws.test_rejected_words_are_drawn_again(0, rng)
+    draws.test_bernoulli_draws(0, rng)
 
 
 def test_known_answers():
@@ -48,5 +48,5 @@ def test_memory_of_any_alignment(rng):
 
 
 def test_replays_and_streams():
-    generators.test_each_replay_of_a_graph_draws_other_numbers(0)
+    generators.test_each_replay_of_a_graph_draws_new_numbers(0)
     generators.test_draws_on_other_streams_follow_each_other(0, gt.random.generator(11, device=0))

@@ -118,7 +118,7 @@ def test_integers_are_those_of_the_model(place, rng, row):
         assert [int(x) for x in got.tolist()] == model.integers(words, count, a, b)
 
 
-def test_numbers_that_are_refused_are_tried_again(place, rng):
+def test_rejected_words_are_drawn_again(place, rng):
     # For 3 * 2**30 integers a quarter of the words is rejected, for 2**63 + 1 nearly half.
     for reach in (3 << 30, (1 << 63) + 1):
         words = state(rng)
@@ -159,7 +159,7 @@ def test_devices_give_equal_bits(place, rng):
     assert here.get_state().tolist() == there.get_state().tolist()
 
 
-def test_chances(place, rng):
+def test_bernoulli_draws(place, rng):
     made = generator(state(rng), place)
     assert not made.bernoulli(0.0, 1000).numpy().any() and made.bernoulli(1.0, 1000).numpy().all()
     words = made.get_state()

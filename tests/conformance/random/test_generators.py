@@ -68,7 +68,7 @@ def test_state_is_updated_in_place(place, made):
     assert target[1].tolist() == made.get_state().tolist()
 
 
-def test_each_replay_of_a_graph_draws_other_numbers(place):
+def test_each_replay_of_a_graph_draws_new_numbers(place):
     if place < -1:
         pytest.skip("captures of deferred devices are in tests/simulation")
     with gt.Device(place):
