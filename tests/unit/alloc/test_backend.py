@@ -85,7 +85,7 @@ def test_a_stream_that_joins_a_capture_allocates_from_its_pool(mode):
         g.reset()
 
 
-def test_a_mempool_serves_its_block_and_the_rest_goes_to_the_driver(mode):
+def test_a_mempool_serves_its_block_and_other_requests_go_to_the_driver(mode):
     with uncached(mode) as probe:
         pool = memory.MemPool(probe.device)
         outside = probe.malloc(MIB)

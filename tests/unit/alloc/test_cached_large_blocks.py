@@ -29,7 +29,7 @@ def reserved(arrays, thread, cached=True):
 
 
 def alternating_trace(rng, events=4000):
-    """A thread allocates sizes of 1 to 60 MiB, another one frees them in another order."""
+    """Two threads take turns to allocate 1 to 60 MiB; one of them frees all, in random order."""
     op, ids, sizes, threads, live = [], [], [], [], {}
     for number in range(events):
         if live and (rng.random() < 0.5 or len(live) > 40):

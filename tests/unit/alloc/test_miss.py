@@ -13,18 +13,18 @@ from tests.support.alloc_probe import MIB, opened
 
 def test_blocks_cached_by_another_thread_are_merged_before_the_pool_grows():
     with opened() as probe:
-        parked, done = threading.Event(), threading.Event()
+        is_cached, done = threading.Event(), threading.Event()
 
         def body():
             blocks = [raw_memory.raw_alloc(probe.device, 128 << 10, 0) for _ in range(16)]
             for ptr in blocks:
                 raw_memory.raw_delete(ptr)
-            parked.set()
+            is_cached.set()
             done.wait()
 
         thread = threading.Thread(target=body)
         thread.start()
-        parked.wait()
+        is_cached.wait()
         probe.mark()
         probe.malloc(MIB)
         probe.malloc(MIB)
@@ -118,7 +118,7 @@ def test_a_full_device_makes_views_that_cost_too_much_otherwise():
             memory.set_allocator_settings("page_size_mb:40")
             assert probe.lies_in_a_view(probe.malloc(4 * MIB)) == is_worth
             assert (probe.reserved() == 400 * MIB) == is_worth
-            assert probe.stats()["num_alloc_retries"] == 0, "nothing that is cached was given back"
+            assert probe.stats()["num_alloc_retries"] == 0, "cached memory was given back"
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -133,7 +133,7 @@ def test_a_full_device_waits_for_the_event_of_a_freed_block(seed):
         probe.malloc(30 * MIB)
         assert probe.calls.stream_query(other) == 0, "reused before the work was done"
         assert kept in probe.held
-        assert probe.stats()["num_alloc_retries"] == 0, "nothing that is cached was given back"
+        assert probe.stats()["num_alloc_retries"] == 0, "cached memory was given back"
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -99,7 +99,7 @@ def test_other_threads_are_not_in_the_scope(probe):
     thread.start()
     thread.join()
     raw_memory.end_pool(probe.device, pool)
-    assert pool not in report.all_values(probe.device)[1], "nobody holds it, and it holds nothing"
+    assert pool not in report.all_values(probe.device)[1], "it has no holder and no memory"
     assert found[0] in probe.held
 
 

@@ -91,30 +91,30 @@ def test_counters_and_peaks_are_exact_over_random_programs(conf):
     seed = rng.randrange(1 << 30)
     print(f"seed {seed}")
     rng.seed(seed)
-    books, sizes = Accounting(), {}
+    accounting, sizes = Accounting(), {}
     with opened(conf, capacity=4096 * MIB, phantom=True) as probe:
         for step in range(3000):
             if probe.held and rng.random() < 0.5:
                 ptr = rng.choice(probe.held)
                 probe.free(ptr)
-                books.free(sizes.pop(ptr))
+                accounting.free(sizes.pop(ptr))
             else:
                 nbytes = rng.choice([1, 512, 513, 4096, 100_000, MIB, MIB + 1, 7 * MIB])
                 ptr = probe.malloc(nbytes)
                 sizes[ptr] = nbytes
-                books.malloc(nbytes)
+                accounting.malloc(nbytes)
             if step % 7 == 0 or step < 50:
                 shown = shown_by_a_snapshot(probe.device)
                 assert shown["all"] == report.allocated_nbytes(probe.device)
-                books.compare(probe.stats(), shown if "segments:False" in conf else None)
+                accounting.compare(probe.stats(), shown if "segments:False" in conf else None)
             if step == 1000:
                 report.reset_peak(probe.device)
-                for count in books.counts.values():
+                for count in accounting.counts.values():
                     count.peak = count.current
             if step % 500 == 499:
                 report.empty_cache(probe.device)
         shown = shown_by_a_snapshot(probe.device)
-        books.compare(probe.stats(), shown if "segments:False" in conf else None)
+        accounting.compare(probe.stats(), shown if "segments:False" in conf else None)
 
 
 def test_reserved_and_segments_follow_the_driver():

@@ -60,6 +60,6 @@ def test_tiny_products_are_removed_by_their_folder_and_their_row():
             assert not used or path == TABLE, path
 
 
-def test_a_batch_of_batches_goes_by_pointers():
+def test_a_nested_batch_uses_arrays_of_pointers():
     assert goes_by_pointers(11, 68, 16, 16, 16, batch=8, outer=[(4, 0, 256, 2048)])
     assert not goes_by_pointers(11, 68, 16, 16, 16, batch=8)

@@ -177,7 +177,7 @@ def test_an_empty_tensor_needs_no_address():
     np.testing.assert_array_equal(out, np.zeros((2, 2)))
 
 
-def test_views_of_one_buffer_side_by_side_are_no_overlap():
+def test_adjacent_views_of_one_buffer_do_not_overlap():
     buffer = np.ones((4, 12), np.float32)
     a, b, out = buffer[:, :4], np.eye(4, dtype=np.float32), buffer[:, 8:]
     out[...] = np.nan

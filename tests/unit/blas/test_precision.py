@@ -74,7 +74,7 @@ def test_a_setter_entered_again_changes_no_default():
     assert blas.allow_tf32()
 
 
-def test_setters_in_any_order_leave_what_those_not_entered_say():
+def test_setters_in_any_order_leave_the_values_of_those_not_entered():
     rng = random.Random()
     setters = {
         "float32": (blas.float32_matmul_precision, ("highest", "high", "medium", "bf16x9")),

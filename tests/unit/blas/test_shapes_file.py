@@ -68,7 +68,7 @@ def test_a_broken_recording_is_named(tmp_path, text):
         read_signatures(path)
 
 
-def test_a_file_that_is_no_text_is_named(tmp_path):
+def test_a_binary_file_is_named(tmp_path):
     path = tmp_path / "shapes.txt"
     path.write_bytes(b"\xff\xfe16x16x16 fp32\n")
     with pytest.raises(ValueError, match=r"shapes\.txt: got .*; expected a file of text"):

@@ -201,7 +201,7 @@ def test_a_trace_may_have_any_name_that_a_file_can_have(small_trace):
         (["--shapes", __file__, "--output", os.sep], "; expected a file in a writable folder"),
     ],
 )
-def test_what_cannot_be_tuned_is_one_line_and_exit_code_2(words, part, capsys):
+def test_bad_options_of_tune_are_one_line_and_exit_code_2(words, part, capsys):
     assert main(["blas", "tune", *words]) == 2
     errors = capsys.readouterr().err
     assert errors.count("\n") == 1 and part in errors

@@ -314,7 +314,7 @@ def test_difference_of_two_files_is_shown(programs, run):
     assert found["diff"][0] == "--- mlp.gtp"
 
 
-def test_file_that_is_no_program_is_one_line(run, here):
+def test_file_without_a_program_is_one_line(run, here):
     (here / "x.gtp").write_bytes(b"x" * 100)
     for words in (("inspect", "x.gtp"), ("run", "--module=x.gtp"), ("inspect", "none.gtp")):
         code, output, errors = run(*words)

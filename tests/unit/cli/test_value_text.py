@@ -94,7 +94,7 @@ def test_integer_out_of_range_is_refused():
 
 
 @pytest.mark.parametrize("dtype", sorted(set(TYPES.values())))
-def test_what_is_printed_can_be_read_again(dtype, rng):
+def test_printed_values_can_be_read_again(dtype, rng):
     for _ in range(20):
         shape = tuple(rng.integers(0, 5, rng.integers(0, 5)))
         array = random_array(rng, shape, NUMPY[dtype])

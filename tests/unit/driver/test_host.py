@@ -135,7 +135,7 @@ def test_a_phantom_device_answers_in_microseconds(open_calls):
 
 
 @pytest.mark.parametrize("seed", [None, 1])
-def test_closing_a_device_frees_what_was_left_on_it(seed):
+def test_closing_a_device_frees_everything_left_on_it(seed):
     number = registry.open_host(capacity=64 * MIB, seed=seed)
     calls = Calls(number)
     ptr = calls.make("mem_alloc", MIB)

@@ -60,7 +60,7 @@ def test_kernels_of_modules_compile(tmp_path):
     assert compiled(module.get_function("f<double, 3>")._program(("GputensorPointer",)))
 
 
-def test_host_devices_say_why_they_cannot(device):
+def test_errors_of_host_devices_give_the_reason(device):
     x = gt.ones(3, device=device)
     raw = gt.RawKernel(ADD, "scaled_add")
     both = gt.ElementwiseKernel("T x", "T z", "z = x")

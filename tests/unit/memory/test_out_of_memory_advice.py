@@ -136,7 +136,7 @@ def test_without_history_only_advice_proven_by_the_amounts_is_given(open_device,
     assert serves(device, 3 * MIB)
 
 
-def test_a_replay_that_does_not_fail_says_nothing(open_device):
+def test_a_replay_that_does_not_fail_gives_no_advice(open_device):
     memory.record_memory_history()
     device = open_device()
     held = raw_memory.raw_alloc(device, 512, 0)

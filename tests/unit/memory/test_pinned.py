@@ -156,7 +156,7 @@ def test_memory_used_on_a_stream_comes_back_only_after_its_work(deferred):
     assert address in [memory.ptr for memory in found]
 
 
-def test_nothing_is_polled_when_nothing_waits_and_little_when_something_does(deferred):
+def test_a_hit_polls_no_event_and_a_miss_only_the_oldest(deferred):
     handle = make_stream(deferred)
     held = [PinnedMemory(deferred, 4096) for _ in range(8)]
     keep_busy(deferred, handle, held[0].ptr, held[1].ptr)

@@ -57,7 +57,7 @@ def test_a_lost_wait_is_found():
         order = some_order(rng, function, [()] * len(function.calls))
         if results(run(function, *given, (plan(function, sizes), None), order)) != wanted:
             return
-    pytest.fail("no order without waits was told apart")
+    pytest.fail("no order without waits gave another result")
 
 
 def test_a_call_waits_for_the_last_that_others_imply():

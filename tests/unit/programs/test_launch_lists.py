@@ -168,7 +168,7 @@ def make_faulty(door):
         return maker.make(call, places_of(call, [256] * 3))
 
 
-def test_an_address_that_is_no_patch_is_found():
+def test_an_unpatched_address_is_found():
     row = bound_row("elementwise")
     kept = []
 

@@ -56,7 +56,7 @@ def test_integers_are_explained_by_the_dims():
         both(model, gt.ones((n, 3), device="host"), dims={"n": (4, 64)})
 
 
-def test_an_integer_that_nothing_explains_is_refused_with_its_line():
+def test_an_unexplained_integer_is_refused_with_its_line():
     def model(x):
         return x[: int(x.shape[0] ** 0.5)] + 1
 

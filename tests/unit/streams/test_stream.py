@@ -291,7 +291,7 @@ def test_wrong_values_are_named(device):
 
 
 @pytest.mark.parametrize("given", [5, None, (0,), (0, 1, 2)])
-def test_object_whose_cuda_stream_is_no_pair_is_named(given):
+def test_object_with_a_malformed_cuda_stream_is_named(given):
     class Odd:
         def __cuda_stream__(self):
             return given
@@ -304,7 +304,7 @@ def test_object_whose_cuda_stream_is_no_pair_is_named(given):
         stream_handle(-1, Odd())
 
 
-def test_queueing_on_a_stream_that_is_none_names_device_and_stream():
+def test_queueing_on_an_invalid_handle_names_device_and_stream():
     with ExternalStream(12345, "host"), pytest.raises(gt.DriverError, match="0x3039 of host$"):
         gt.ones(3, device="host")
 

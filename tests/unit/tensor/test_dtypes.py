@@ -148,7 +148,7 @@ def test_numpy_scalars_are_weak_in_result_type_as_in_operations():
         assert gt.result_type("int8", number) == gt.result_type("int8", number.item())
 
 
-def test_none_is_no_dtype():
+def test_none_is_not_a_dtype():
     for call in (gt.result_type, gt.finfo, lambda none: gt.isdtype(none, "real floating")):
         with pytest.raises(
             TypeError,
