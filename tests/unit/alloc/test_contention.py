@@ -142,15 +142,15 @@ def test_a_request_finds_blocks_that_another_request_took_out_of_a_cache():
         kept = [probe.malloc(8 * MIB) for _ in range(32)]
         served = []
 
-        def ask():
+        def request_block():
             with contextlib.suppress(OutOfMemoryError):
                 served.append(probe.malloc(6 * MIB))
 
-        def free_and_ask():
+        def free_and_request():
             probe.free(kept.pop())  # into the cache of the allocating thread
             probe.malloc(2 * MIB)  # empties all caches and leaves 6 MiB free
 
-        def ask_while(action, at_call):
+        def request_while(action, at_call):
             calls = []
 
             def count():
@@ -159,12 +159,12 @@ def test_a_request_finds_blocks_that_another_request_took_out_of_a_cache():
                     beside(action)
 
             with held_up(probe, "page_create", count):
-                beside(ask)
+                beside(request_block)
             return len(calls)
 
-        last = ask_while(None, 0)
+        last = request_while(None, 0)
         assert last and not served
-        ask_while(free_and_ask, last)
+        request_while(free_and_request, last)
         assert served
 
 

@@ -235,8 +235,8 @@ def test_without_a_limit_the_size_of_the_device_limits_a_request(conf):
         assert probe.reserved() == reserved
         stats = probe.stats()
         assert (stats["num_oom_rejections"], stats["num_ooms"]) == (1, 0)
-        asked = {"synchronize", "mem_alloc", "mem_free", "page_create", "page_destroy"}
-        assert not asked & set(probe.made())
+        calls = {"synchronize", "mem_alloc", "mem_free", "page_create", "page_destroy"}
+        assert not calls & set(probe.made())
         probe.malloc(100 * MIB)
 
 

@@ -390,13 +390,13 @@ def test_a_request_waits_for_free_memory_in_flight_in_another_thread():
                 inside.set()
                 go_on.wait(20)
 
-        def ask_for_too_much():
+        def request_too_much():
             with pytest.raises(OutOfMemoryError):
                 probe.malloc(40 * MIB)
 
         served = []
         with held_up(probe, "page_create", hold_up):
-            threads = [threading.Thread(target=ask_for_too_much)]
+            threads = [threading.Thread(target=request_too_much)]
             threads[0].start()
             assert inside.wait(20)
             threads.append(threading.Thread(target=lambda: served.append(probe.malloc(20 * MIB))))

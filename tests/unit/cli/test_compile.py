@@ -156,12 +156,12 @@ def test_quantized_weights_with_a_report(folder, capsys, rng):
     )  # fmt: skip
     assert "two.gtp: 2 quantized, 6528 bytes instead of 16384, relative error" in text
     assert "two: result[0]: relative error 0." in text
-    told = json.loads((folder / "report.json").read_text())["two"]
-    assert {name: one["scheme"] for name, one in told["matrices"].items()} == {
+    reported = json.loads((folder / "report.json").read_text())["two"]
+    assert {name: one["scheme"] for name, one in reported["matrices"].items()} == {
         "a": "int4:32",
         "b": "int8",
     }
-    assert 0 < told["results"][0]["relative_error"] < 0.2
+    assert 0 < reported["results"][0]["relative_error"] < 0.2
     assert main(["inspect", "two.gtp", "--output=quantization"]) == 0
     lines = capsys.readouterr().out
     assert "@two: a: scheme int4:32, shape (64, 64)" in lines and "@two: result[0]: rel" in lines
@@ -259,8 +259,8 @@ def test_phases_are_written_as_text(folder, capsys):
     assert all(found[name].startswith("func @") for name in sorted(found)[:4])
     assert "(n=8): arena 0, lower bound 0" in found["4-planned.txt"]
     for number, phase in enumerate(phases):
-        told = made(capsys, "m.onnx", "--dim=n=1:8", f"--compile_to={phase}", "-o", "phase.txt")
-        assert told == f"phase.txt: {phase}\n"
+        reported = made(capsys, "m.onnx", "--dim=n=1:8", f"--compile_to={phase}", "-o", "phase.txt")
+        assert reported == f"phase.txt: {phase}\n"
         assert (folder / "phase.txt").read_text() == found[f"{number}-{phase}.txt"]
     text = refused(capsys, "m.onnx", "--compile_to=bound")
     assert "--compile_to: got 'bound'; expected a phase that is reached" in text

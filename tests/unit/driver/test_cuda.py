@@ -54,7 +54,7 @@ def run(library, *command, **settings):
     )
 
 
-def ask(library, code, **settings):
+def printed_by(library, code, **settings):
     prelude = "from gputensor._driver import cuda, registry\n"
     result = run(library, "-c", prelude + code, **settings)
     assert result.returncode == 0, result.stderr
@@ -108,7 +108,7 @@ print(one.copy_to_peer(va, 1, source, unit, 0), two.page_map(va + unit, unit, pa
 os.environ["FAKE_CUDA_NO_PEER_ACCESS"] = "1"
 print(two.page_map(va + 2 * unit, unit, pages[2]), two.page_unmap(va, 3 * unit))
 """
-    assert ask(library, code, FAKE_CUDA_COUNT=2).split() == ["0", "None", "0", "0", "0", "0"]
+    assert printed_by(library, code, FAKE_CUDA_COUNT=2).split() == ["0", "None", "0", "0", "0", "0"]
 
 
 def test_the_conformance_tests_pass_with_launch_blocking(library):
@@ -131,12 +131,12 @@ for value in range(50):
     pending += calls.stream_query(stream) != 0
 print(pending)
 """
-    assert ask(library, code, CUDA_LAUNCH_BLOCKING=1, FAKE_CUDA_SEED=1) == "0"
-    assert int(ask(library, code, FAKE_CUDA_SEED=1)) > 0
+    assert printed_by(library, code, CUDA_LAUNCH_BLOCKING=1, FAKE_CUDA_SEED=1) == "0"
+    assert int(printed_by(library, code, FAKE_CUDA_SEED=1)) > 0
 
 
 def test_device_info_reads_every_fact_by_its_number(library):
-    text = ask(library, "print(cuda.device_info(0))")
+    text = printed_by(library, "print(cuda.device_info(0))")
     for fact in [
         "'name': 'Fake GPU'",
         "'uuid': 'GPU-00112233-4455-6677-8899-aabbccddeeff'",
@@ -152,14 +152,14 @@ def test_device_info_reads_every_fact_by_its_number(library):
 
 
 def test_symbols_are_found_without_cu_get_proc_address(build):
-    assert ask(build("NO_PROC_ADDRESS"), "print(registry.device_name(0))") == "cuda"
+    assert printed_by(build("NO_PROC_ADDRESS"), "print(registry.device_name(0))") == "cuda"
 
 
 def test_a_missing_symbol_is_named_with_the_driver_version(build):
     library = build("NO_MEM_MAP")
     text = message(library, FAKE_CUDA_VERSION=11040)
     assert "lacks cuMemMap (it supports CUDA 11.4)" in text
-    assert ask(library, "print(cuda.cuda_device_count())") == "0"
+    assert printed_by(library, "print(cuda.cuda_device_count())") == "0"
 
 
 def test_a_missing_library_is_one_sentence():
@@ -181,7 +181,7 @@ def test_a_missing_library_is_one_sentence():
 def test_a_failing_initialisation_says_why(library, status, words):
     text = message(library, FAKE_CUDA_INIT=status)
     assert text.startswith("cuInit failed: ") and words in text
-    count = ask(library, "print(registry.cuda_device_count())", FAKE_CUDA_INIT=status)
+    count = printed_by(library, "print(registry.cuda_device_count())", FAKE_CUDA_INIT=status)
     assert count == "0"
 
 
@@ -192,13 +192,13 @@ def test_a_driver_that_is_too_old_is_refused(library):
 def test_a_device_that_is_not_there_is_refused_with_what_is_visible(library):
     text = message(library, "registry.device_name(3)", CUDA_VISIBLE_DEVICES="7")
     assert text == "there is no CUDA device 3: this process sees 1 (CUDA_VISIBLE_DEVICES=7)"
-    assert ask(library, "print(cuda.cuda_device_count())", FAKE_CUDA_COUNT=0) == "0"
+    assert printed_by(library, "print(cuda.cuda_device_count())", FAKE_CUDA_COUNT=0) == "0"
 
 
 def test_a_device_without_virtual_memory_has_granularity_0(library):
     code = "from tests.support.driver_calls import Calls; print(Calls(0).granularity)"
-    assert ask(library, code, FAKE_CUDA_VMM=0) == "0"
-    assert ask(library, code) == str(2 << 20)
+    assert printed_by(library, code, FAKE_CUDA_VMM=0) == "0"
+    assert printed_by(library, code) == str(2 << 20)
 
 
 def test_a_page_that_cannot_be_made_accessible_is_not_left_mapped(library):
@@ -213,7 +213,7 @@ print(calls.page_map(va, unit, page))
 os.environ["FAKE_CUDA_SET_ACCESS"] = "0"
 print(calls.page_map(va, unit, page))
 """
-    assert ask(library, code).split() == ["2", "0"]
+    assert printed_by(library, code).split() == ["2", "0"]
 
 
 def test_the_context_of_another_library_stays_current(library):
@@ -231,7 +231,7 @@ for context in (12345, None):
     driver.cuCtxGetCurrent(ctypes.byref(current))
     print(current.value == (context or ours))
 """
-    assert ask(library, code).split() == ["True", "True"]
+    assert printed_by(library, code).split() == ["True", "True"]
 
 
 def test_importing_the_driver_loads_no_cuda():
@@ -253,7 +253,7 @@ print(calls.kernel_launch(0xF0, 2, 3, 4, 5, 6, 7, 80, stream, parameters, 8), li
 print(calls.kernel_launch(0, 1, 1, 1, 1, 1, 1, 0, 0, parameters, 8),
       calls.kernel_launch(0xF0, 1, 1, 1, 1, 1, 1, 0, 0, None, 0))
 """
-    assert ask(library, code).splitlines() == ["0 [2, 3, 4, 5, 6, 7, 80] True", "400 1"]
+    assert printed_by(library, code).splitlines() == ["0 [2, 3, 4, 5, 6, 7, 80] True", "400 1"]
 
 
 @pytest.mark.parametrize(("early", "launches"), [("", 1), ("1", 1), ("0", 0)])
@@ -274,7 +274,7 @@ for symbol in (b"", b"gputensor_starts_early"):
           calls.kernel_launch(function, 2, 3, 4, 5, 6, 7, 80, stream, parameters, 8),
           list(out)[:7] == [2, 3, 4, 5, 6, 7, 80], fake.fake_cuda_early_launches())
 """
-    found = ask(library, code, **{"GPUTENSOR_EARLY_START": early} if early else {})
+    found = printed_by(library, code, **{"GPUTENSOR_EARLY_START": early} if early else {})
     assert found.splitlines() == ["0 0 True 0", f"0 0 True {launches}"]
 
 
@@ -282,7 +282,7 @@ def test_calls_on_cuda_are_counted_only_when_observed(library):
     code = "print(registry.device_name(0)); registry.counts(0)"
     assert "call observe(0)" in message(library, code)
     code = "registry.device_name(0); print(registry.counts(0)['mem_alloc'])"
-    assert ask(library, code, GPUTENSOR_OBSERVE_DRIVER=1) == "0"
+    assert printed_by(library, code, GPUTENSOR_OBSERVE_DRIVER=1) == "0"
 
 
 @pytest.mark.parametrize("refused", [0, 801])
@@ -299,7 +299,7 @@ ptr = calls.make("async_alloc", 1 << 20, 0)
 print(threshold() == (0 if int(os.environ["FAKE_CUDA_SET_THRESHOLD"]) else 2**64 - 1))
 print(calls.async_free(ptr, 0), calls.async_trim(0))
 """
-    answer = ask(library, code, FAKE_CUDA_SET_THRESHOLD=refused)
+    answer = printed_by(library, code, FAKE_CUDA_SET_THRESHOLD=refused)
     assert answer.split() == ["True", "True", "0", "0"]
 
 
@@ -346,7 +346,7 @@ used.numpy()
 stream.synchronize()
 assert event.query()
 """
-    assert ask(library, code, FAKE_CUDA_COUNT=2, GPUTENSOR_OBSERVE_DRIVER=observed) == ""
+    assert printed_by(library, code, FAKE_CUDA_COUNT=2, GPUTENSOR_OBSERVE_DRIVER=observed) == ""
 
 
 def test_a_process_that_was_forked_before_cuda_was_used_may_use_it(library):
@@ -359,4 +359,4 @@ assert gt.empty(3).device == "cuda:0"
 if pid:
     assert os.waitpid(pid, 0)[1] == 0
 """
-    assert ask(library, code) == ""
+    assert printed_by(library, code) == ""

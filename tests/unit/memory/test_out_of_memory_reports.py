@@ -169,7 +169,7 @@ def test_threads_that_run_out_together_each_get_their_error(open_device):
     for thread in threads:
         thread.join()
     assert len(errors) == 20
-    assert all(asked == told and reason == "exhausted" for asked, told, reason in errors)
+    assert all(requested == shown and reason == "exhausted" for requested, shown, reason in errors)
     assert serves(device, 256 * MIB)
 
 

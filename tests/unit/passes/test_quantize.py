@@ -246,8 +246,8 @@ def test_the_report_has_the_errors(rng):
         gt.spec((gt.Dim("n", 1, 8), 128)),
         {"weights": {"w": w}, "quantize": {"w": "int4:64"}},
     )
-    told = gt.compile(rows, spec, **how).report()["rows"]
-    kept, facts = quantized_values(w, "int4:64"), told["matrices"]["w"]
+    reported = gt.compile(rows, spec, **how).report()["rows"]
+    kept, facts = quantized_values(w, "int4:64"), reported["matrices"]["w"]
     lost = np.linalg.norm(kept - w) / np.linalg.norm(w)
     by_row = np.linalg.norm(kept - w, axis=1) / np.linalg.norm(w, axis=1)
     assert facts["relative_error"] == pytest.approx(lost, rel=1e-3)
@@ -299,9 +299,9 @@ def test_an_untrusted_report_is_shown_as_it_is(rng, tmp_path, capsys, junk):
     program.data.metadata.update(quantization=junk, quantized_results=junk)
     program.save(tmp_path / "p.gtp")
     with gt.load_program(tmp_path / "p.gtp") as loaded:
-        told = loaded.report()["rows"]
-    assert told["matrices"] == ({"w": 5} if isinstance(junk, dict) and "w" in junk else {})
-    assert told["results"] == []
+        reported = loaded.report()["rows"]
+    assert reported["matrices"] == ({"w": 5} if isinstance(junk, dict) and "w" in junk else {})
+    assert reported["results"] == []
     assert main(["inspect", str(tmp_path / "p.gtp")]) == 0
     assert "quantization:" in capsys.readouterr().out
 
@@ -330,9 +330,9 @@ def test_rounding_goes_by_the_inputs_of_calls(rng, scheme):
             facts = program.report()["rows"]
         lost.append(np.sqrt(np.square(found - want).sum() / np.square(want).sum()))
     assert lost[1] < 0.7 * lost[0]
-    told = facts["matrices"]["w"]
-    assert told["error_on_inputs"] == pytest.approx(lost[1], rel=0.4)
-    assert told["error_on_inputs_before"] == pytest.approx(lost[0], rel=0.4)
+    reported = facts["matrices"]["w"]
+    assert reported["error_on_inputs"] == pytest.approx(lost[1], rel=0.4)
+    assert reported["error_on_inputs_before"] == pytest.approx(lost[0], rel=0.4)
     assert facts["results"][0]["relative_error"] == pytest.approx(lost[1], rel=0.4)
 
 
@@ -346,5 +346,5 @@ def test_products_in_loops_are_rounded_to_nearest(rng):
     x = matrix(rng, 64, 32)
     how = {"weights": weights, "quantize": {"[wv]": "int4:32"}, "calibrate": {"rows": (x,)}}
     with compiled(rows, gt.spec(x.shape), **how) as program:
-        told = program.report()["rows"]["matrices"]
-    assert "error_on_inputs" in told["v"] and "error_on_inputs" not in told["w"]
+        reported = program.report()["rows"]["matrices"]
+    assert "error_on_inputs" in reported["v"] and "error_on_inputs" not in reported["w"]

@@ -363,9 +363,9 @@ def test_failed_first_record_leaves_the_event_unrecorded(device):
     assert registry.leaks(device)["events"] == live
 
 
-@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, pickle.dumps])
+@pytest.mark.parametrize("copy_of", [copy.copy, copy.deepcopy, pickle.dumps])
 @pytest.mark.parametrize("kind", ["stream", "external", "event", "graph", "pool"])
-def test_objects_that_own_a_driver_handle_cannot_be_copied(kind, way):
+def test_objects_that_own_a_driver_handle_cannot_be_copied(kind, copy_of):
     """Two owners of one handle would both release it."""
     stream = gt.Stream("host")
     owner = {
@@ -378,6 +378,6 @@ def test_objects_that_own_a_driver_handle_cannot_be_copied(kind, way):
     if kind == "event":
         owner.record(stream)
     with pytest.raises(TypeError, match="cannot (copy or )?pickle"):
-        way(owner)
+        copy_of(owner)
     if kind == "pool":
         assert owner.use_count() == 1
