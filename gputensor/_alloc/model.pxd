@@ -98,12 +98,12 @@ cdef struct View
 cdef struct CaptureReuse
 cdef struct PendingQueue
 
-# Another stream used a block: noted at the block until that is freed, then in the stream's queue
-# until its event is complete.
+# The use of a block by another stream: kept at the block until that is freed, then in the stream's
+# queue until its event is complete.
 cdef struct StreamUse:
     uint64_t stream
-    uint64_t event              # 0: none could be had
-    uint64_t wait               # ... then: a wait for the whole device in this epoch completes it
+    uint64_t event              # 0: none could be created or recorded
+    uint64_t wait               # ... then a device wait in this epoch or later completes it
     Block* block
     PendingQueue* queue
     StreamUse* next
@@ -116,7 +116,7 @@ cdef struct Block:
     size_t requested            # bytes that the caller requested; 0 without owner
     uint64_t stream             # the stream in whose order it may be used
     uint8_t state               # a BlockState
-    uint8_t is_split            # not alone in a plain segment: free, it is an inactive split
+    uint8_t is_split            # not alone in a plain segment: an inactive split when it is free
     uint8_t kind                # a PoolKind
     int8_t device
     uint32_t stack              # where it was allocated (history.pxi), 0 unknown
@@ -125,7 +125,7 @@ cdef struct Block:
     StreamUse* uses             # other streams that used it since it was allocated
     # ---- the second line
     Block* link_previous
-    Block* previous             # neighbours in address order; in a view, or direct: in its list
+    Block* previous             # neighbours in address order; in a view, or uncached: in its list
     Block* next
     Segment* segment
     BlockPool* pool
@@ -154,8 +154,8 @@ cdef struct Page:
     Block* tail_tile
     Page* next                  # page pool list
 
-# Where the plain segments of a private pool come from, in place of the driver: the functions of a
-# pluggable allocator. Kept for ever, as segments name it. NULL for no memory.
+# The source of a private pool's plain segments, in place of the driver: the functions of a
+# pluggable allocator. Never freed, because segments point to it. `allocate` may return NULL.
 ctypedef void* (*source_allocate_t)(size_t nbytes, int device, void* stream) noexcept nogil
 ctypedef void (*source_release_t)(void* ptr, size_t nbytes, int device, void* stream) noexcept nogil
 
@@ -164,14 +164,14 @@ cdef struct MemorySource:
     source_release_t release
 
 cdef struct Segment:
-    MemorySource* source        # plain: what gave its memory; NULL: the driver
+    MemorySource* source        # plain: the source of its memory; NULL: the driver
     uint64_t va
     size_t nbytes               # reserved address space, or the size of a plain segment
     size_t mapped               # bytes backed by memory
     bint is_virtual
     bint is_oversize            # it counts in oversize_segments
     bint is_registered          # pinned: ordinary pages, which the driver registered
-    uint64_t idle_since         # plain: blocks of its kind that pools had given at its last free
+    uint64_t idle_since         # plain: blocks of its kind that pools had served at its last free
     uint64_t stream             # the stream that grew it first
     uint32_t stack
     BlockPool* pool
@@ -215,7 +215,7 @@ cdef struct StreamState:
     uint64_t completed
     StreamEvent ring[8]
     int ring_count
-    bint is_asked               # a thread is asking the driver about it; the ring is that thread's
+    bint is_queried             # a thread is querying the driver about it, and owns the ring
     bint is_owned               # its handle stays valid as long as the device is open
     uint64_t bit                # one of 64 that stand for streams in a set
     StreamState* next
@@ -237,16 +237,16 @@ cdef struct BlockPool:
     StreamBins* streams
     Segment* segments
 
-# What captures into the graph pool `graph_id` take in the name of the pool `pool_id`. Replays write
-# there while it looks free, so neither eager requests of the pool nor captures into other graph
+# The memory of the pool `pool_id` that captures into the graph pool `graph_id` take. Replays write
+# to it while it looks free, so neither eager requests of the pool nor captures into other graph
 # pools get it. graph_id 0: memory of eager requests.
 cdef struct PrivatePool:
     uint64_t pool_id
     uint64_t graph_id
     int use_count               # holders: graphs, MemPool objects
     int scopes                  # in the list of scopes
-    int capturing               # ... of them, those of captures
-    int pins                    # threads that work on it with the lock given up
+    int capturing               # ... those of captures among them
+    int pins                    # threads that work on it and have dropped the lock
     bint is_for_oom             # its free blocks serve other requests before those fail
     bint is_unsplit             # blocks are neither cut nor joined
     MemorySource* source        # of all its segments; NULL: the driver
@@ -256,7 +256,7 @@ cdef struct PrivatePool:
     BlockPool pools[2]
     PrivatePool* next
 
-# One holder of a private pool more, until pool_release_holds.
+# One more holder of a private pool, until pool_release_holds.
 cdef struct PoolHold:
     uint64_t pool_id
     uint64_t graph_id
@@ -270,7 +270,7 @@ cdef struct PoolScope:
     PoolHold* holds             # of a capture: other pools that it took memory from
     PoolScope* next
 
-# What is counted in a shard: of blocks with callers, and of free blocks that are splits.
+# The values that a shard counts, of blocks with callers and of free blocks that are splits.
 cdef enum:                      # Flow
     FLOW_BYTES = 0              # allocated and active bytes
     FLOW_COUNT = 1              # and their blocks
@@ -295,7 +295,7 @@ cdef struct CacheSlot:
 # A thread's cache in front of the pools of one device.
 cdef struct ThreadCache:
     int32_t lock
-    int32_t in_use              # a thread has it; else it waits for the next new thread
+    int32_t in_use              # a thread has it; otherwise it waits for the next new thread
     DeviceAllocator* allocator
     size_t cached_nbytes[2]
     int cached_count
@@ -351,11 +351,11 @@ cdef struct DeviceAllocator:
     uint64_t view_clock         # number of the newest plan, and of its newest step
     uint64_t view_clock_step
     double mapping_us           # what creating and mapping has cost so far, by the model
-    int32_t scope_count         # read without the lock: caches stand aside when not 0
+    int32_t scope_count         # read without the lock: caches are bypassed when not 0
     int capturing               # captures under way: no events are recorded or polled
     StreamState* streams
-    uint64_t epoch              # the one that lasts: see StreamState
-    uint64_t waited             # the latest that a wait for the whole device has covered
+    uint64_t epoch              # the current one: see StreamState
+    uint64_t waited             # the latest epoch that a wait for the whole device has covered
     # free pages of the device; the bytes include pages in flight in a thread that grows
     Page* page_pool
     size_t page_pool_nbytes
@@ -374,7 +374,7 @@ cdef struct DeviceAllocator:
     # thread caches, newest first; none is ever freed
     ThreadCache* caches
     int32_t cache_count
-    int32_t caches_in_use       # ... of which threads have now
+    int32_t caches_in_use       # ... those that threads have now
     int32_t contention          # requests and frees until the lock counts as free of contention
     # statistics; see statistics.pxi
     Counters counters[2]        # the shard of work done under the device lock

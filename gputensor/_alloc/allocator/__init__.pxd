@@ -1,4 +1,4 @@
-# What other rooms may call of _alloc/allocator; each section is named after its part.
+# The functions of _alloc/allocator for other rooms; each section is named after its part.
 
 from libc.stdint cimport uint64_t
 
@@ -15,7 +15,7 @@ cdef DeviceAllocator* allocator_find(int device) noexcept nogil
 # The same, made at first use (takes the GIL then); NULL when the device cannot be opened.
 cdef DeviceAllocator* allocator_open(int device) noexcept nogil
 # Waits for the device and gives everything free back to the driver; gives the bytes released.
-# `change`: what the check of a debug build says that it follows.
+# `change` names the operation in the message of a debug build's check.
 cdef size_t allocator_empty(DeviceAllocator* a, const char* change) noexcept nogil
 
 
@@ -28,36 +28,36 @@ cdef size_t allocator_empty(DeviceAllocator* a, const char* change) noexcept nog
 cdef BlockPool* scope_pools(DeviceAllocator* a, uint64_t stream) noexcept nogil
 cdef uint64_t pool_new_id() noexcept nogil
 # A capture on `stream` begins or ends: requests on it go to the pool, which stays in use until
-# pool_release_capture. While any capture is under way no event is recorded or polled. `holds` gets,
-# behind what it has, holds on the other pools that the capture took memory from: for its graph, to
-# be ended by pool_release_holds, or by pool_forget_holds when the device was closed meanwhile.
+# pool_release_capture. While any capture is under way no event is recorded or polled. pool_end adds
+# to `holds` the holds on the other pools that the capture took memory from. They are for its graph,
+# which ends them by pool_release_holds, or by pool_forget_holds if the device was closed meanwhile.
 cdef status_t pool_begin(int device, uint64_t pool_id, uint64_t stream) noexcept nogil
 cdef status_t pool_end(int device, uint64_t pool_id, uint64_t stream,
                        PoolHold** holds) noexcept nogil
 cdef status_t pool_release_capture(int device, uint64_t pool_id) noexcept nogil
 cdef void pool_release_holds(int device, PoolHold* holds) noexcept nogil
 cdef void pool_forget_holds(PoolHold* holds) noexcept nogil
-# Requests of the calling thread go to the pool, until any thread ends that for the one it names:
-# pool_thread() in the thread that began.
+# Requests of the calling thread go to the pool until some thread calls pool_end_thread with what
+# pool_thread() returned in the thread that began.
 cdef status_t pool_begin_thread(int device, uint64_t pool_id) noexcept nogil
 cdef status_t pool_end_thread(int device, uint64_t pool_id, uint64_t thread) noexcept nogil
 cdef uint64_t pool_thread() noexcept nogil
-# One holder more, one holder less. Without holders the free memory serves others.
+# Add or remove a holder. Without holders, the free memory serves other requests.
 cdef status_t pool_retain(int device, uint64_t pool_id) noexcept nogil
 cdef status_t pool_release(int device, uint64_t pool_id) noexcept nogil
-# Whether the pool's free blocks serve other requests before those fail; and whether its blocks are
-# neither cut nor joined, which can only be said of a pool that holds no memory yet.
+# Sets whether the pool's free blocks serve other requests before those fail; and whether its blocks
+# are neither cut nor joined, which can only change while the pool holds no memory.
 cdef status_t pool_set_kind(int device, uint64_t pool_id, bint is_for_oom,
                             bint is_unsplit) noexcept nogil
-# Where the memory of a pool that holds none yet comes from, for ever.
+# Sets the source of a pool's memory; the pool must hold none yet.
 cdef status_t pool_set_source(int device, uint64_t pool_id, MemorySource* source) noexcept nogil
-# The blocks in use of a pool, three words for each: address, requested bytes, stream; gives how
+# The blocks in use of a pool, three words for each: address, requested bytes, stream; returns how
 # many words there are, and writes no more than `capacity`.
 cdef size_t pool_live(int device, uint64_t pool_id, uint64_t* words, size_t capacity) noexcept nogil
-# A block of the pool at an address; NULL when the place is not free there, in the stream's order.
+# Takes the block of the pool at an address; NULL when that place is not free for the stream.
 cdef Block* pool_take_at(int device, uint64_t pool_id, uint64_t ptr, size_t nbytes,
                          uint64_t stream) noexcept nogil
-# Objects, blocks of `with` and graphs.
+# The number of a pool's holders: objects, `with` blocks and graphs.
 cdef int pool_use_count(int device, uint64_t pool_id) noexcept nogil
 
 

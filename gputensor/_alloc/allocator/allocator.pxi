@@ -89,9 +89,9 @@ cdef void allocator_free(Block* block) noexcept nogil:
     cdef int device = block.device
     cdef DeviceAllocator* a = allocator_find(device)
     if a == NULL:
-        return                      # the device was closed under the block: nothing is left of it
+        return                      # the device was closed, and the memory went with it
     if history_enabled(device):
-        # The driver takes a block of no pool back at once: it waits for the uses itself.
+        # A block of no pool goes back to the driver at once, which waits for the uses itself.
         block_event_free(block, stack_capture_if(HISTORY_STACK_FREE),
                          block.uses == NULL or block.pool == NULL)
     if block.home == NULL or block.uses != NULL or not cache_put(block.home, block):

@@ -38,7 +38,7 @@ cdef Block* _hand_out(DeviceAllocator* a, Block* block, size_t nbytes) noexcept 
     block.stands_alone = False
     account_give(a, block.kind, block.nbytes, nbytes)
     if block.nbytes >= a.config.max_split_size:
-        block.is_oversize = True        # the option may be another one when the block is freed
+        block.is_oversize = True        # the option may have changed when the block is freed
         stat_change(&a.oversize_allocations, 1)
     return block
 

@@ -1,12 +1,12 @@
 """The blocks in use of a private pool, and blocks at given places in it.
 
-A graph's replays write to addresses that its capture chose. Who keeps results of a replay beside a
-later capture into the same pool has their memory count as in use again meanwhile: it notes which
-blocks are in use, and takes those that are free by then again, at their places.
+A graph's replays write to addresses that its capture chose. A caller that keeps results of a replay
+during a later capture into the same pool must have their memory count as in use meanwhile: it notes
+which blocks are in use, and later takes those that have become free, at the same addresses.
 """
 
-# Writes (address, requested bytes, stream) of each block in use, as far as `capacity` words go;
-# gives the number of words that there are.
+# Writes (address, requested bytes, stream) of each block in use, at most `capacity` words; returns
+# the number of words that there are.
 cdef size_t pool_live(int device, uint64_t pool_id, uint64_t* words,
                       size_t capacity) noexcept nogil:
     cdef DeviceAllocator* a = allocator_find(device)
@@ -32,7 +32,7 @@ cdef size_t pool_live(int device, uint64_t pool_id, uint64_t* words,
     return count
 
 
-# The free tile of a pool that holds a range; NULL: there is none, or work on it is not done.
+# The free tile of a pool that contains a range; NULL: there is none, or work on it is not done.
 cdef Block* _free_tile(DeviceAllocator* a, PrivatePool* private, uint64_t ptr, size_t nbytes,
                        uint64_t stream) noexcept nogil:
     cdef Segment* segment

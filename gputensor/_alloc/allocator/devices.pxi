@@ -5,9 +5,9 @@ cdef enum:
 
 # What this room keeps for each open device (registry.pxd).
 cdef struct AllocatorSlot:
-    # Of a device that the parent of this process used, until it is used here: 1, or 2 if it cached.
+    # For a device that the parent process used, until it is used here: 1, or 2 if it cached.
     int caching_at_fork
-    bint has_own_settings       # it follows no change of the settings in force
+    bint has_own_settings       # changes of the settings in force do not reach it
     DeviceAllocator* allocator
 
 # Whether devices that are opened later cache; None: as the environment says.
@@ -40,7 +40,7 @@ cdef DeviceAllocator* allocator_open(int device) noexcept nogil:
     return allocator_find(device)
 
 
-# Which share and limit of the device may be reserved.
+# Sets how much may be reserved, by the share and the limit in the settings.
 cdef void _set_limit(DeviceAllocator* a) noexcept nogil:
     cdef double share = a.config.per_process_memory_fraction
     a.limit_nbytes = SIZE_MAX
@@ -68,8 +68,8 @@ cdef int _open(int device, object settings=None, object limit_nbytes=None) excep
     a.caching = settings is not None or _starts_caching(device)
     try:
         raise_for_status(driver.mem_info(driver.self, &free_nbytes, &a.total_nbytes), "mem_info")
-        # All this runs Python code, in which threads take turns: one of them opens the device, and
-        # no change of the settings falls between reading them and being told of changes.
+        # All this runs Python code, in which threads take turns: only one of them opens the device,
+        # and the settings do not change between being read here and the first call of `configure`.
         with _settings.unchanged():
             if allocator_find(device) != NULL:
                 free(a)
@@ -93,16 +93,16 @@ cdef int _open(int device, object settings=None, object limit_nbytes=None) excep
 
 
 def open_allocator(int device, settings=None, limit_nbytes=None):
-    """Make the allocator of a device now; the errors of opening the device come as they are.
+    """Make the allocator of a device now; errors of opening the device are raised unchanged.
 
     With `settings`, the device keeps these, and may reserve `limit_nbytes` (None: all that it has)
-    whatever they say of limits: for replays beside a program that runs on.
+    whatever limits they contain: for replays beside a running program.
     """
     _open(device, settings, limit_nbytes)
 
 
 def configure(settings=None):
-    """Give the settings in force to every open allocator. Blocks in use are not touched."""
+    """Apply the settings in force to every open allocator. Blocks in use are not touched."""
     cdef DeviceAllocator* a
     cdef AllocatorConfig config
     for device in open_devices():
@@ -139,15 +139,15 @@ def set_caching_everywhere(bint caching):
 
 
 def caching_everywhere():
-    """Return what :func:`restore_caching` takes to bring caching back to what it is now."""
+    """Return the present state of caching, for :func:`restore_caching`."""
     return (_caching, {device: is_caching(device) for device in open_devices()},
             _new_devices_cache())
 
 
 def restore_caching(state):
-    """Bring caching back; a device that was opened meanwhile is as a new one was at the time.
+    """Restore caching; a device opened meanwhile gets the state that a new device had then.
 
-    No Python runs in it: a signal handler sees all devices changed, or none.
+    It runs no Python code, so a signal handler sees all devices changed, or none.
     """
     global _caching
     cdef int index
@@ -199,8 +199,8 @@ def close_allocator(int device, bint abandon=False):
     """Give everything back to the driver and forget the allocator of a device.
 
     For host devices that tests and the simulator open. While blocks are in use this raises
-    ``RuntimeError`` and only gives back what is free; with `abandon` it forgets them, as the device
-    that closes takes its memory along.
+    ``RuntimeError`` and only gives back free memory; with `abandon` it forgets them, because the
+    closing device frees its memory.
     """
     cdef DeviceAllocator* a = allocator_find(device)
     cdef size_t held

@@ -4,7 +4,7 @@ A private pool is a pair of block pools of its own. While it has a holder, its f
 only its own requests, because the replays of a graph write to addresses that look free to the
 allocator. retired_pool.pxi handles pools without holders. Scopes form a stack: the innermost scope
 that matches the thread or the stream selects the pool. Thread caches are bypassed while any scope
-is open (`scope_count`), since they do not know pools.
+is open (`scope_count`), because they do not tell pools apart.
 
 A pool that serves both captures and eager requests has a record for each graph pool, besides the
 one for eager requests: memory that a capture used and freed looks free, but the next replay writes
@@ -52,8 +52,8 @@ cdef BlockPool* scope_pools(DeviceAllocator* a, uint64_t stream) noexcept nogil:
     return &a.pools[0] if named == NULL else &named.pools[0]
 
 
-# What a capture takes memory from in the name of a pool: a record that its graph will hold. Without
-# host memory for that the capture's own pool serves.
+# The record from which a capture takes memory of the pool `named`; its graph will hold it. Without
+# host memory for that, the capture's own pool serves.
 cdef PrivatePool* _captured(DeviceAllocator* a, PoolScope* capture,
                             PrivatePool* named) noexcept nogil:
     cdef PoolHold* hold
@@ -111,11 +111,11 @@ cdef PrivatePool* _find_or_make(DeviceAllocator* a, uint64_t pool_id,
     pool_init(&pool.pools[1], a, 1, pool_id)
     pool.pools[0].owner = pool.pools[1].owner = pool
     row_push(&a.private_pools, pool)
-    a.retired_pools += 1               # until someone holds it
+    a.retired_pools += 1               # until it has a holder
     return pool
 
 
-# Changes the number of a pool's holders.
+# Changes the numbers of a pool's holders, scopes and captures.
 cdef void _count(DeviceAllocator* a, PrivatePool* pool, int holders, int scopes,
                  int captures) noexcept nogil:
     a.retired_pools -= pool_is_retired(pool)
@@ -127,9 +127,9 @@ cdef void _count(DeviceAllocator* a, PrivatePool* pool, int holders, int scopes,
     a.retired_pools += pool_is_retired(pool)
 
 
-# A thread that saw no capture records, queries or waits for the device: its call must not become
-# part of this one, nor break it. On a host device that defers work it may need the GIL for that.
-cdef void _wait_for_askers(DeviceAllocator* a) noexcept nogil:
+# Waits for threads that saw no capture, and record, query or wait for the device: their calls must
+# neither become part of this capture nor break it. On a deferred host device they may need the GIL.
+cdef void _wait_for_driver_requests(DeviceAllocator* a) noexcept nogil:
     cdef PyThreadState* state = NULL
     while a.driver_requests > 0:
         device_unlock(a)
@@ -158,7 +158,7 @@ cdef status_t _open_scope(int device, uint64_t pool_id, bint by_thread, uint64_t
         return STATUS_OUT_OF_MEMORY
     pool.pins += 1
     if captures:
-        _wait_for_askers(a)
+        _wait_for_driver_requests(a)
     pool.pins -= 1
     scope.pool = pool
     scope.by_thread = by_thread

@@ -10,7 +10,7 @@ and ends the process at the first violation, as a failed assertion does: a threa
 tensor, or ends, cannot raise, and the next request might overwrite memory in use.
 """
 
-cdef gt_faults _found           # by the hook, which runs in one thread at a time
+cdef gt_faults _found           # of the hook, which runs in one thread at a time
 
 
 cdef void _check(DeviceAllocator* a, gt_faults* faults) noexcept nogil:
@@ -27,7 +27,7 @@ cdef void _check(DeviceAllocator* a, gt_faults* faults) noexcept nogil:
     device_unlock(a)
 
 
-# Of the memory of a device, and of its pinned host memory.
+# Checks the memory of a device, and its pinned host memory.
 cdef void _check_device(int device, gt_faults* faults) noexcept nogil:
     cdef DeviceAllocator* a = allocator_find(device)
     cdef DeviceAllocator* pinned = <DeviceAllocator*>pinned_pool_peek(device)

@@ -95,7 +95,7 @@ cdef void _check_page_pool(DeviceAllocator* a, Walk* walk) noexcept nogil:
                  a.making_nbytes)
 
 
-# What lies in caches, waits for streams, bypasses the pools or backs nothing: invariant 3.
+# Checks memory that is cached, waits for streams, bypasses the pools or backs nothing: invariant 3.
 cdef void lists_check(DeviceAllocator* a, Walk* walk) noexcept nogil:
     cdef Block* block
     _check_caches(a, walk)

@@ -13,11 +13,11 @@ cdef extern from "gputensor/_alloc/check/faults.h" nogil:
     void gt_fault(gt_faults* faults, const char* format, ...)
     void gt_faults_abort(const gt_faults* faults, int device, const char* change)
 
-# What the walk over a device's records adds up.
+# The sums of a walk over a device's records.
 cdef struct Walk:
     gt_faults* faults
     int64_t[2][9] sums          # by PoolKind and StatType: what the statistics should be
-    int64_t oversize_count      # blocks and segments that say that they count as oversize
+    int64_t oversize_count      # blocks and segments that are marked as oversize
     int64_t oversize_segments
     int64_t cached_count
     int64_t cached_nbytes
@@ -32,14 +32,14 @@ cdef void _fault(Walk* walk, Block* block, const char* what) noexcept nogil:
              what)
 
 
-# Says of two figures that should be one that they are not.
+# Reports two figures that should be equal if they differ.
 cdef void figures_check(Walk* walk, const char* what, int64_t walked,
                         int64_t counted) noexcept nogil:
     if walked != counted:
         gt_fault(walk.faults, "%s: %ld by the walk, %ld by the counters", what, walked, counted)
 
 
-# Adds a block that is not free to the sums; a part of a view's block is none.
+# Adds a block that is not free to the sums; a part of a view's block does not count as one.
 cdef void block_count(Walk* walk, Block* block) noexcept nogil:
     cdef int64_t* sums = walk.sums[block.kind]
     if block.is_oversize:
@@ -91,7 +91,7 @@ cdef void _check_tile(DeviceAllocator* a, Walk* walk, Segment* segment,
         _fault(walk, block, "two holes side by side")
 
 
-# A tile with memory: its place in the sums.
+# Checks a mapped tile and adds it to the sums.
 cdef void _check_mapped(DeviceAllocator* a, Walk* walk, Block* block) noexcept nogil:
     cdef Segment* segment = block.segment
     cdef size_t cell
@@ -231,7 +231,7 @@ cdef void _check_pool(DeviceAllocator* a, Walk* walk, BlockPool* pool) noexcept 
     figures_check(walk, "bytes of free tiles and in bins", free_nbytes, binned_nbytes)
 
 
-# The holders of a private pool are counted there; the retired pools, in the allocator.
+# Checks the counts of a private pool's scopes and holders.
 cdef void _check_holders(DeviceAllocator* a, Walk* walk, PrivatePool* private) noexcept nogil:
     cdef PoolScope* scope
     cdef int64_t scopes = 0
@@ -242,7 +242,7 @@ cdef void _check_holders(DeviceAllocator* a, Walk* walk, PrivatePool* private) n
         gt_fault(walk.faults, "pool %lu: a count of its holders is wrong", private.pool_id)
 
 
-# The sums over the records of one pool.
+# Checks the sums over the records of one pool.
 cdef void _check_account(DeviceAllocator* a, Walk* walk, PrivatePool* account) noexcept nogil:
     cdef PrivatePool* private
     cdef Segment* segment

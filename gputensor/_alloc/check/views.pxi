@@ -38,7 +38,7 @@ cdef uint64_t _covered(View* view, Block* block, uint64_t start, uint64_t end) n
     return covered
 
 
-# Whether two of the block's pages have a byte at home that is the same.
+# Whether two of the block's pages share a byte at home.
 cdef bint _is_twice(View* view, Block* block) noexcept nogil:
     cdef uint64_t va = view.va
     cdef uint64_t start, end

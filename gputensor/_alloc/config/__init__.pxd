@@ -1,4 +1,4 @@
-# What other rooms may call of _alloc/config; each section is named after its part.
+# The functions of _alloc/config for other rooms; each section is named after its part.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -35,8 +35,8 @@ cdef struct AllocatorConfig:
 
 # Fills the struct from a settings.Settings.
 cdef int settings_to_struct(object settings, AllocatorConfig* config) except -1
-# Fills it from the settings in force (GPUTENSOR_ALLOC_CONF and run-time changes) on a device. To
-# hear of changes: settings.on_change(function) calls function(settings) after each.
+# Fills it from the settings in force (GPUTENSOR_ALLOC_CONF and run-time changes) on a device.
+# settings.on_change(function) makes function(settings) run after each change.
 cdef int config_of_device(int device, AllocatorConfig* config) except -1
 
 # The division that a size falls under (0 or 1: round to 512 only).

@@ -30,7 +30,7 @@ def fraction_of(int device):
 
 
 def set_fraction(int device, double share):
-    """Set the share for one device, which is open."""
+    """Set the share of one device, which has to be open."""
     with _settings.unchanged():
         _settings.current()
         (<Fraction*>device_slot(device, config_slot))[0] = Fraction(

@@ -3,7 +3,7 @@
 ``GPUTENSOR_ALLOC_CONF`` is read once, at first use of the settings. The grammar is that of
 ``PYTORCH_CUDA_ALLOC_CONF``: ``key:value,key:value``, lists ``[a:b,c:d,>:e]``, whitespace ignored.
 A text is checked whole before anything changes, and a changed setting changes only itself (in
-PyTorch each call also resets three others). The core hears of changes through :func:`on_change`.
+PyTorch each call also resets three others). :func:`on_change` notifies the core of changes.
 """
 
 import os
@@ -98,11 +98,11 @@ def parse(text, base=None, source=VARIABLE, provenance="environment"):
     text : str
         ``key:value,key:value``; the last of equal keys holds.
     base : Settings, optional
-        What holds for the options that `text` does not name; by default their defaults.
+        The values of the options that `text` does not name; their defaults when not given.
     source : str
-        What an error message names as the origin of the text.
+        The origin of the text in error messages.
     provenance : str
-        What is noted as the source of the named options.
+        The source that is noted for the named options.
 
     Raises
     ------
@@ -171,7 +171,7 @@ def change(text):
     """Change the settings that a configuration text names; the others stay.
 
     Nothing changes when the text is bad. `backend` cannot be changed at run time. A fraction that
-    the text names holds for every device, also for one whose own was set before.
+    the text names holds for every device, including those with one of their own.
     """
     global _in_force, fraction_changes
     with _lock:
@@ -196,14 +196,14 @@ def tell():
 
 
 def unchanged():
-    """Return a context in which no other thread changes the settings, or is telling of a change.
+    """Return a context in which no other thread changes the settings or notifies listeners.
 
-    For a first reader, which is not notified of a change in between.
+    A new device reads the settings in it, so that no change is lost before it is notified of them.
     """
     return _lock
 
 
 def on_change(listener):
-    """Call ``listener(settings)`` after each change. Used by the core to take new values over."""
+    """Call ``listener(settings)`` after each change. The core takes over new values by it."""
     with _lock:
         _listeners.append(listener)

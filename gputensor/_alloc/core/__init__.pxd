@@ -1,4 +1,4 @@
-# What other rooms may call of _alloc/core; each section is named after its part.
+# The functions of _alloc/core for other rooms; each section is named after its part.
 
 from libc.stdint cimport int64_t, uint64_t
 
@@ -96,13 +96,13 @@ cdef inline void limit_settle(DeviceAllocator* a, size_t nbytes) noexcept nogil:
 # Needs the device lock.
 
 cdef enum:
-    CLIMBS = 32     # of a request at most, while other threads free memory and put it back
+    ATTEMPTS = 32   # of a request at most, while other threads free and return memory
 
-# Around work that owns memory, and gives up the lock in its course. They nest.
+# Called around work that owns memory and drops the lock on its way; calls nest.
 # `returned`: whether it returns memory that others could use, or that the limit counted.
 cdef void in_flight_begin(DeviceAllocator* a) noexcept nogil
 cdef void in_flight_end(DeviceAllocator* a, bint returned=*) noexcept nogil
-# The same, giving up the lock at the begin and taking it again at the end.
+# The same, dropping the lock at the beginning and taking it again at the end.
 cdef void in_flight_unlock(DeviceAllocator* a) noexcept nogil
 cdef void in_flight_lock(DeviceAllocator* a, bint returned=*) noexcept nogil
 # How often other threads have returned memory.
@@ -114,14 +114,15 @@ cdef bint in_flight_wait(DeviceAllocator* a, uint64_t others, uint64_t frees) no
 
 # ---- statistics
 
-# Counting what callers hold, exactly, without one counter that all threads write: see DESIGN.md.
-# All but stats_allocated need the device lock. `stop` takes all cache locks.
+# Counts the memory that callers hold, exactly and without a counter that all threads write: see
+# DESIGN.md. All but stats_allocated need the device lock. caches_stop takes all cache locks.
 cdef void caches_stop(DeviceAllocator* a) noexcept nogil
 cdef void caches_resume(DeviceAllocator* a) noexcept nogil
-# Sums the shards, moves the peaks, hands out new budgets, with the caches stopped meanwhile.
-cdef void stats_settle(DeviceAllocator* a) noexcept nogil     # ... when they are stopped
+# Sum the shards, move the peaks and hand out new budgets. For stats_settle the caches are stopped
+# already; stats_update stops them meanwhile.
+cdef void stats_settle(DeviceAllocator* a) noexcept nogil
 cdef void stats_update(DeviceAllocator* a) noexcept nogil
-# The allocator's own shard; they settle when the budget requires it.
+# Count in the allocator's own shard, and settle when its budget requires it.
 cdef void account_give(DeviceAllocator* a, int kind, size_t nbytes, size_t requested) noexcept nogil
 cdef void account_take(DeviceAllocator* a, int kind, size_t nbytes, size_t requested) noexcept nogil
 # Blocks that their caller freed while other streams still use them.
@@ -137,7 +138,7 @@ cdef void account_reserved_moved(DeviceAllocator* a, BlockPool* source, BlockPoo
                                  int64_t nbytes) noexcept nogil
 
 cdef void stat_change(Stat* stat, int64_t amount) noexcept nogil
-# One load for each shard; no lock.
+# Four loads for each shard; no lock.
 cdef int64_t stats_allocated(DeviceAllocator* a) noexcept nogil
 
 
@@ -153,11 +154,11 @@ cdef void stream_own(int device, uint64_t stream) noexcept nogil
 
 # Whether work queued before the end of `epoch` is known to be done.
 cdef bint progress_is_done(DeviceAllocator* a, StreamState* state, uint64_t epoch) noexcept nogil
-# On a miss of `stream`, giving the lock up for it: looks at the events recorded before, and ends
-# the current epochs of that stream and of those that last with new ones.
+# On a miss of `stream`: queries the events recorded before, and records new ones, which end the
+# current epochs of that stream and of the owned ones. Drops the lock meanwhile.
 cdef void progress_advance(DeviceAllocator* a, uint64_t stream) noexcept nogil
-# Waits for the whole device, with the lock given up: then every stream has caught up with what was
-# queued before the wait began. During a capture only the driver is called, and nothing is noted.
+# Waits for the whole device, with the lock dropped: then every stream has caught up with the work
+# queued before the wait began. During a capture it only calls the driver, and notes nothing.
 cdef status_t progress_synchronize(DeviceAllocator* a) noexcept nogil
 # Events to record into, kept for reuse. event_take may give the lock up.
 cdef status_t event_take(DeviceAllocator* a, uint64_t* event) noexcept nogil
@@ -191,7 +192,7 @@ cdef Block* block_split(Block* block, size_t nbytes) noexcept nogil
 # Joins `block` with the tile after it, which is in no list; the tail's record is dropped.
 cdef void block_join_next(Block* block) noexcept nogil
 # The block that starts at an address, for callers that hold only the address. Lookups need no
-# lock. insert answers False when there is no host memory for the table.
+# lock. insert returns False when there is no host memory for the table.
 cdef bint block_map_insert(Block* block) noexcept nogil
 cdef void block_map_remove(uint64_t ptr) noexcept nogil
 cdef Block* block_map_find(uint64_t ptr) noexcept nogil
@@ -206,10 +207,11 @@ cdef Block* block_map_find(uint64_t ptr) noexcept nogil
 cdef Segment* segment_new(BlockPool* pool, uint64_t va, size_t nbytes, bint is_virtual,
                           uint64_t stream, size_t granularity) noexcept nogil
 cdef void segment_drop(Segment* segment) noexcept nogil
-# Whether a plain segment is one free block, so that it can leave its pool; and the device is done.
+# Whether a plain segment is one free block, so that it can leave its pool; and whether, besides,
+# the device is done with it.
 cdef bint segment_is_free(Segment* segment) noexcept nogil
 cdef bint segment_is_done(Segment* segment) noexcept nogil
-# Such a segment goes to another pool of its kind; gives its block, HELD.
+# Moves such a segment to another pool of its kind; returns its block, HELD.
 cdef Block* segment_move(Segment* segment, BlockPool* pool) noexcept nogil
 # An UNMAPPED tile joins its UNMAPPED neighbours and the hole list.
 cdef void hole_insert(Block* block) noexcept nogil
@@ -229,8 +231,8 @@ cdef void pool_init(BlockPool* pool, DeviceAllocator* a, int kind, uint64_t pool
 cdef void pool_clear(BlockPool* pool) noexcept nogil
 # The bins of a stream, made at first use; NULL when there is no host memory.
 cdef StreamBins* pool_bins(BlockPool* pool, uint64_t stream) noexcept nogil
-# A free block goes in: it joins its free neighbours first. insert_all: tiles that were taken out of
-# their pools, by link_next. give: its use has just ended.
+# Inserts a free block, which joins its free neighbours first. insert_all: tiles that were taken out
+# of their pools, linked by link_next. give: a block whose use has just ended.
 cdef Block* pool_insert(BlockPool* pool, Block* block) noexcept nogil
 cdef void pool_insert_all(Block* tiles) noexcept nogil
 cdef void pool_give(Block* block) noexcept nogil
@@ -250,16 +252,16 @@ cdef Block* pool_cut(BlockPool* pool, Block* block, uint64_t start, uint64_t end
 
 # Physical pages: the page pool of a device, and taking free pages out of segments.
 
-# Needs the device lock: of the page pool the largest page of at most `nbytes`, else the smallest
-# page larger than it, else NULL.
+# Needs the device lock. Takes the largest page of at most `nbytes` out of the page pool, otherwise
+# the smallest larger page; NULL when the pool is empty.
 cdef Page* page_pool_take(DeviceAllocator* a, size_t nbytes) noexcept nogil
 # Needs the device lock: cuts whole pages that the device is done with out of free blocks of all
 # pools but `skipped`, or of retired pools only; largest blocks first, up to `nbytes`, `count` pages
 # (which counts down) of at most `largest` bytes. The cut tiles are HELD and linked by link_next.
 cdef Block* pages_detach(DeviceAllocator* a, BlockPool* skipped, size_t nbytes, size_t largest,
                          int64_t* count, bint of_retired) noexcept nogil
-# Unmaps detached tiles, with the lock given up: they become holes, and their pages go to the page
-# pool. Gives how many bytes came.
+# Unmaps detached tiles, with the lock dropped: they become holes, and their pages go to the page
+# pool. Returns the number of bytes moved.
 cdef size_t pages_take(DeviceAllocator* a, Block* detached) noexcept nogil
 # Without the lock: a new page of `nbytes`. NULL and a status when there is none.
 cdef Page* page_make(DeviceAllocator* a, size_t nbytes, status_t* status) noexcept nogil
@@ -279,7 +281,7 @@ cdef Block* cache_take(ThreadCache* cache, size_t nbytes, size_t requested,
 # Caches a block that its caller frees, in the cache it belongs to. False: the cache does not accept
 # it.
 cdef bint cache_put(ThreadCache* cache, Block* block) noexcept nogil
-# Needs the device lock: returns all cached blocks to their pools; returns their number.
+# Needs the device lock: moves all cached blocks to their pools; returns their number.
 cdef int caches_drain(DeviceAllocator* a) noexcept nogil
 cdef void caches_drain_large(DeviceAllocator* a) noexcept nogil
 # The allocator of a device is closed: threads forget its caches.

@@ -1,6 +1,6 @@
 # Blocks, segments, pages and pools of one device, with the locks and counts that guard them. This
-# room finds and returns free memory; it never asks the driver for more (grow) and never waits
-# (miss). The structs and their equations are in ../model.pxd.
+# room finds and returns free memory; when to get more from the driver is decided in grow, and when
+# to wait, in miss. The structs and their equations are in ../model.pxd.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc

@@ -1,7 +1,7 @@
 // The lists of the allocator: records that carry their own links, so that no list allocates.
 //
-// A row goes by `next`, and by `previous` where the record has it; a chain goes by `link_next` alone,
-// a ring of bins or holes by `link_next` and `link_previous`; a queue has a head and a tail.
+// A row is linked by `next`, and by `previous` where the record has it; a chain by `link_next`
+// alone; a list of bins or holes by `link_next` and `link_previous`. A queue has a head and a tail.
 #pragma once
 #include <type_traits>
 
@@ -23,7 +23,7 @@ template <class T> struct gt_list {
     iterator end() const { return {nullptr, next}; }
 };
 
-// A loop goes on from the record that it stands at: it may add records, and not drop that one.
+// A loop continues from its current record: its body may add records, but not drop that one.
 template <class T> gt_list<T> each(T* head) { return {head, &T::next}; }
 template <class T> gt_list<T> linked(T* head) { return {head, &T::link_next}; }
 

@@ -6,7 +6,7 @@ library's own streams are never destroyed (streams/DESIGN.md); the default strea
 """
 
 cdef enum:
-    LEGACY_STREAM = 1           # CUDA's other name of stream 0
+    LEGACY_STREAM = 1           # CUDA's other name for stream 0
 
 cdef struct OwnedStream:
     uint64_t handle
@@ -18,7 +18,7 @@ cdef struct CoreSlot:
 cdef int32_t owned_streams_lock = 0
 
 
-# Of an open device.
+# The device has to be open.
 cdef inline CoreSlot* core_of(int device) noexcept nogil:
     return <CoreSlot*>device_slot(device, core_slot)
 

@@ -1,9 +1,9 @@
 """Block pools: insert with merge, best fit with split, and blocks that change their stream.
 
 A free block belongs to a stream: work queued on that stream may still use it, so only that stream
-may take it without asking. When the device is done with the block (progress.pxi knows), any stream
-may: `pool_gather` takes all such blocks, so that neighbours of different streams join. It costs no
-driver call, since the bytes stay where they are.
+may take it without a check. Once progress.pxi shows that the device is done with the block, any
+stream may: `pool_gather` takes all such blocks, so that neighbours of different streams join. It
+costs no driver call, since the bytes stay where they are.
 
 The device lock is held throughout.
 """
@@ -129,7 +129,7 @@ cdef inline bint _may_cut(BlockPool* pool, Block* block, size_t nbytes) noexcept
 
 
 cdef void pool_trim(BlockPool* pool, Block* block, size_t nbytes) noexcept nogil:
-    # Without host memory for a record the caller gets all of it.
+    # Without host memory for a record, the caller gets the whole block.
     tail = block_split(block, nbytes) if _may_cut(pool, block, nbytes) else <Block*>NULL
     if tail != NULL:
         block.is_split = block_keeps_segment(block)
@@ -163,7 +163,8 @@ cdef bint pool_gather(BlockPool* pool, uint64_t stream) noexcept nogil:
                 continue
             block.stream = stream
             block.epoch = 0
-            # The neighbours may be free blocks of `stream`: join them. It is no use.
+            # The neighbours may be free blocks of `stream`: join them. Joining does not count as a
+            # use, so `idle_since` is kept.
             idle_since = block.segment.idle_since
             block = _insert(pool, own, block)
             block.segment.idle_since = idle_since

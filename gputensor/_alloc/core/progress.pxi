@@ -1,13 +1,13 @@
 """Progress of the device on each stream, learned on misses only.
 
-A freed block carries the epoch of that time. An epoch ends when an event is recorded on any stream;
+A freed block carries the epoch of its free. An epoch ends when an event is recorded on any stream;
 once that event is complete, every block that was freed on its stream in that epoch or before is
 done and may change its stream or lose its pages without a wait. Events are recorded when a request
 misses, so programs that hit pay nothing. A stream that a query finds idle has caught up at once, so
 idle streams strand no memory.
 
 Driver calls run without the lock: on a deferred host device any such call may run host functions,
-and one that frees memory enters this module again. `is_asked` reserves a stream's ring for one
+and one that frees memory enters this module again. `is_queried` reserves a stream's ring for one
 thread meanwhile.
 
 Passing a destroyed stream to the driver is undefined, and a foreign stream may be destroyed. So a
@@ -16,8 +16,8 @@ stream is queried and recorded on only while it is known to exist: if it is owne
 are queried; later work is done after a wait for the whole device.
 
 While a capture is active no event is recorded and no stream is queried: both would become part of
-the capture or invalidate it. So the allocator has to learn before: every wait for the whole device,
-whichever thread requests it, shows that all streams have caught up.
+the capture or invalidate it. So the allocator has to find out beforehand: every wait for the whole
+device, whichever thread requests it, shows that all streams have caught up.
 """
 
 # The state of a stream, made at first use; NULL when there is no host memory.
@@ -65,7 +65,7 @@ cdef void event_give(DeviceAllocator* a, uint64_t event) noexcept nogil:
     a.spare_event_count += 1
 
 
-# Everything queued so far on the stream is done: its caller synchronised.
+# Everything queued on the stream up to the end of `epoch` is known to be done.
 cdef void progress_caught_up(StreamState* state, uint64_t epoch) noexcept nogil:
     state.completed = max(state.completed, epoch + 1)
 
@@ -74,7 +74,7 @@ cdef void progress_caught_up(StreamState* state, uint64_t epoch) noexcept nogil:
 cdef void _advance(DeviceAllocator* a, StreamState* state, bint is_there) noexcept nogil:
     cdef bint[EVENT_RING] is_complete
     cdef bint is_idle, is_recorded
-    # Blocks freed from now on belong to the next epoch, whatever the driver says of this one.
+    # Blocks freed from now on belong to the next epoch, whatever the driver says about this one.
     cdef uint64_t ended = a.epoch
     cdef uint64_t event = 0
     cdef int i, kept = 0
@@ -82,7 +82,7 @@ cdef void _advance(DeviceAllocator* a, StreamState* state, bint is_there) noexce
         a.epoch += 1
     elif state.ring_count == 0:
         return
-    state.is_asked = True
+    state.is_queried = True
     a.driver_requests += 1
     if is_there and event_take(a, &event) != STATUS_OK:
         event = 0
@@ -96,7 +96,7 @@ cdef void _advance(DeviceAllocator* a, StreamState* state, bint is_there) noexce
         driver.self, event, state.handle) == STATUS_OK)
     device_lock(a)
     a.driver_requests -= 1
-    state.is_asked = False
+    state.is_queried = False
     if is_idle:
         progress_caught_up(state, ended)
     for i in range(state.ring_count):
@@ -119,7 +119,7 @@ cdef status_t progress_synchronize(DeviceAllocator* a) noexcept nogil:
     cdef uint64_t ended = a.epoch
     cdef bint is_noted = not a.capturing
     cdef status_t status
-    # What is queued from here on belongs to the next epoch; and no capture begins meanwhile.
+    # Work queued from here on belongs to the next epoch; and no capture begins meanwhile.
     a.epoch += is_noted
     a.driver_requests += is_noted
     device_unlock(a)
@@ -141,5 +141,5 @@ cdef void progress_advance(DeviceAllocator* a, uint64_t stream) noexcept nogil:
         if state.handle == stream and not state.is_owned:
             # A new stream of ours may have the handle of another library's old one.
             state.is_owned = stream_is_owned(a.device, stream)
-        if not state.is_asked:
+        if not state.is_queried:
             _advance(a, state, state.is_owned or state.handle == stream)

@@ -6,8 +6,8 @@ each granule: the page that begins there, so that the pages inside a tile are fo
 cells. A plain segment is the memory of one driver call; it has no holes and no pages.
 """
 
-# Whether a tile, free, keeps its segment from going back to the driver. Those of virtual segments
-# never do, since pages go one by one: as in PyTorch they are no inactive splits.
+# Whether a tile, when free, keeps its segment from going back to the driver. Tiles of virtual
+# segments never do, since pages go back one by one: as in PyTorch, they are not inactive splits.
 cdef inline bint block_keeps_segment(Block* block) noexcept nogil:
     return not block.segment.is_virtual and (block.previous != NULL or block.next != NULL)
 

@@ -5,13 +5,12 @@ Each thread cache, and the allocator itself for work under the device lock, is a
 Invariants, with the device lock held and the caches stopped:
     current(type) == sum over shards of (came - gone)
     sum over shards of budgets[f] <= peak - current   for the values that flow f feeds, of each
-                                                      pool and of both together. `active` is
-                                                      `allocated` plus what waits for streams, so
-one budget serves both; `requested` needs its own, since a block's next request may be larger than
-its last.
+                                                      pool and of both together
+`active` is `allocated` plus the blocks that wait for streams, so one budget serves both;
+`requested` needs its own, since a block's next request may be larger than its last.
 """
 
-# The statistic of each flow; and the one of the same flow and what waits for streams, if any.
+# The statistic of each flow; and the one that also counts blocks waiting for streams, if any.
 cdef int[5] TYPE_OF = [STAT_ALLOCATED_BYTES, STAT_ALLOCATION, STAT_REQUESTED_BYTES,
                        STAT_INACTIVE_SPLIT_BYTES, STAT_INACTIVE_SPLIT]
 cdef int[5] TYPE_WITH_PENDING = [STAT_ACTIVE_BYTES, STAT_ACTIVE, -1, -1, -1]
@@ -27,8 +26,8 @@ cdef inline void _go(Counters* c, int flow, size_t amount) noexcept nogil:
     c.budgets[flow] += <int64_t>amount
 
 
-# A caller receives `nbytes` for a request of `requested` bytes; a caller gives them back. What
-# comes may leave a budget (False): a peak may have been passed then, and has to be settled.
+# A caller receives `nbytes` for a request of `requested` bytes; a caller gives them back. False: a
+# budget is exceeded, so a peak may have been passed, and the statistics have to be settled.
 cdef inline bint counters_give(Counters* c, size_t nbytes, size_t requested) noexcept nogil:
     _come(c, FLOW_COUNT, 1)
     _come(c, FLOW_BYTES, nbytes)
@@ -93,7 +92,7 @@ cdef int64_t _lead(DeviceAllocator* a, int flow, int i) noexcept nogil:
     return other.peak - other.current - stat.peak + stat.current
 
 
-# Adds `amount` to one budget of every shard, which counts as 0 when it is below; gives the sum
+# Adds `amount` to one budget of every shard, which counts as 0 when it is negative; returns the sum
 # before the addition.
 cdef int64_t _hand_out(DeviceAllocator* a, int kind, int flow, int64_t amount) noexcept nogil:
     cdef ThreadCache* cache
@@ -107,8 +106,8 @@ cdef int64_t _hand_out(DeviceAllocator* a, int kind, int flow, int64_t amount) n
     return total
 
 
-# Takes from the richest shard, at least half of what it has, until all have `limit` together; gives
-# their sum. None is below 0.
+# Takes from the richest shard, at least half of what it has, until all together have at most
+# `limit`; returns their sum. No budget may be negative.
 cdef int64_t _shed(DeviceAllocator* a, int kind, int flow, int64_t held,
                    int64_t limit) noexcept nogil:
     cdef ThreadCache* cache
@@ -126,7 +125,8 @@ cdef int64_t _shed(DeviceAllocator* a, int kind, int flow, int64_t held,
 
 # Each shard keeps what it has, as far as the sum fits under the peaks, and gets an equal part of
 # half of the rest. Keeping matters: a thread that frees and allocates in turn lives on its own
-# refunds. So one that has none takes another's; taking from all would make all of them count again.
+# refunds. So a shard without room takes from one other; taking from all would make all of them
+# settle again.
 cdef void _budget(DeviceAllocator* a, int flow) noexcept nogil:
     cdef int64_t shards = gt_load(&a.cache_count) + 1
     cdef int64_t both = _room(a, flow, 0)
@@ -192,7 +192,7 @@ cdef void account_pending(DeviceAllocator* a, Block* block, int sign) noexcept n
         amount = sign * (<int64_t>block.nbytes if flow == FLOW_BYTES else 1)
         a.pending_sums[flow][block.kind] += amount
         # A block that waits leaves room below the peak of `allocated`, and one that is done below
-        # that of `active`. Budgets have what both have: the lead says which of them has more.
+        # that of `active`. Budgets hold the room that both have; the lead says which has more.
         apart = min(a.leads[flow][block.kind], 0)
         a.leads[flow][block.kind] -= amount
         a.counters[block.kind].budgets[flow] += min(a.leads[flow][block.kind], 0) - apart

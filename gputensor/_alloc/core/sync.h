@@ -3,7 +3,8 @@
 // The spin lock guards a thread cache: it is nearly always free, held for tens of nanoseconds, and
 // never while a driver call runs. The device lock is a pthread mutex. Counters that one thread
 // writes under a lock and others read without it go through gt_load and gt_store: plain moves on
-// x86, and no data race by the language's rules. A pointer that is read so shows what it points to.
+// x86, and no data race by the language's rules. For pointers they acquire and release, so the data
+// behind a pointer that was read is visible as well.
 #pragma once
 #include <pthread.h>
 #include <sched.h>
@@ -38,7 +39,7 @@ template <class T, class V> inline void gt_store(T* cell, V value) {
 template <class T, class V> inline void gt_add(T* cell, V value) {
     gt_store(cell, gt_load(cell) + static_cast<T>(value));
 }
-// Sets a byte to 0; what it was.
+// Sets a byte to 0; returns what it was.
 static inline uint8_t gt_clear_byte(uint8_t* cell) {
     return __atomic_exchange_n(cell, 0, __ATOMIC_ACQ_REL);
 }
@@ -52,7 +53,7 @@ public:
         held = mutex;
         return pthread_mutex_trylock(mutex) != 0 && pthread_mutex_lock(mutex) == 0;
     }
-    // What to call when the lock is given up.
+    // The function to call once the lock is released.
     void then(void (*function)(int, const char*), int number, const char* text) {
         after = function;
         device = number;

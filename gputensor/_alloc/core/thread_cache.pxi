@@ -30,7 +30,7 @@ cdef enum:
     LARGE_SHARE = 4             # large blocks in all caches: at most reserved / LARGE_SHARE
 
 
-# Held by a thread that ends, over its device's lock, and by one that closes a device.
+# Held by an ending thread, around its device's lock, and by a thread that closes a device.
 cdef int32_t closing_lock = 0
 
 
@@ -215,7 +215,7 @@ cdef int caches_drain(DeviceAllocator* a) noexcept nogil:
 cdef void caches_drain_large(DeviceAllocator* a) noexcept nogil:
     cdef ThreadCache* cache
     for cache in each(a.caches):
-        # Read without its lock: a block that arrives now would be as good as one that comes later.
+        # Read without its lock: a block that arrives now is treated like one that comes later.
         if gt_load(&cache.cached_nbytes[POOL_LARGE]) > 0:
             _drain(a, cache, SMALL_LIMIT + 1)
 

@@ -1,4 +1,4 @@
-// The calling thread's table of caches, one cell for each device, and what runs when a thread ends.
+// The calling thread's table of caches, one cell for each device, and its end with the thread.
 //
 // A plain thread-local pointer (no constructor, so no check on each use) to a table that a pthread
 // key frees at the end of the thread, after handing every cache in it to `retire`.

@@ -30,10 +30,10 @@ def advise(device, facts, stream):
     Parameters
     ----------
     device : int
-        Where it failed.
+        The device of the request.
     facts : dict
-        Of :func:`gputensor._alloc.observe.failure_facts`, and ``fraction``, the share of memory
-        that may be reserved.
+        The result of :func:`gputensor._alloc.observe.failure_facts`, and ``fraction``, the share of
+        memory that may be reserved.
     stream : int
         The stream of the request.
     """
@@ -51,9 +51,10 @@ def advise(device, facts, stream):
 
 
 def replay_seconds():
-    """Return how long one failure may be examined: ``GPUTENSOR_OOM_REPLAY_SECONDS``, else 0.5.
+    """Return the seconds for examining one failure: ``GPUTENSOR_OOM_REPLAY_SECONDS``, or 0.5.
 
-    0 turns replays off; what is not a number counts as the default, since an error must come out.
+    0 turns replays off. A text that is not a number counts as the default, because the error of the
+    request has to be raised in any case.
     """
     try:
         seconds = float(os.environ.get(VARIABLE, DEFAULT_SECONDS))
@@ -82,7 +83,7 @@ def proven_option(facts, settings):
 
 
 def raised_limit(facts, settings, nbytes):
-    """Return the option that allows `nbytes` to be reserved, or None when it takes two.
+    """Return the option that allows `nbytes` to be reserved, or None when two would be needed.
 
     >>> facts = {"total": 100 << 20, "fraction": 0.5}
     >>> raised_limit(facts, _settings.Settings(), 60 << 20)
@@ -132,35 +133,35 @@ def candidates(settings, facts):
 
 
 def try_options(case, facts, settings, seconds):
-    """Replay a case under one option after the other; gives ``(option, sentence)``."""
+    """Replay a case under one option after the other; return ``(option, sentence)``."""
     until = time.perf_counter() + seconds
     tried = []
-    told = f"replayed {case.recorded['events']:,} events"
+    evidence = f"replayed {case.recorded['events']:,} events"
     private, limit = facts["private"], facts["limit"]
     capacity = max(facts["reserved"] + facts["free"] - private, 1)
     limit = None if limit is None else max(limit - private, 0)
     try:
         if fits(case, capacity, settings, limit, until)[0]:
-            return None, None  # the replay does not show what happened
+            return None, None  # the replay does not reproduce the failure
         for text, changed in candidates(settings, facts):
             if fits(case, capacity, changed, limit, until)[0]:
-                return text, f"it would have fitted with {text} ({told})"
+                return text, f"it would have fitted with {text} ({evidence})"
             tried.append(text)
         if limit is not None:
             fitted, peak = fits(case, capacity, settings, None, until)
             text = raised_limit(facts, settings, peak + private) if fitted else None
             if text is not None:
-                return text, f"it would have fitted with {text} ({told})"
+                return text, f"it would have fitted with {text} ({evidence})"
     except TimeoutError:
         names = f"; tried {', '.join(tried)}" if tried else ""
-        return None, f"no option was found in {seconds:g} s that helps ({told}{names})"
+        return None, f"no option was found in {seconds:g} s that helps ({evidence}{names})"
     except (DeviceError, MemoryError):
         return None, None  # no room for a phantom device: the error itself matters more
-    return None, f"no option would have helped ({told})"
+    return None, f"no option would have helped ({evidence})"
 
 
 def fits(case, capacity, settings, limit, until):
-    """Whether a case runs through, and the most that it reserves, on a device of its own."""
+    """Return whether a case runs through on a device of its own, and the most that it reserves."""
     device = open_host(capacity=capacity, phantom=True)
     try:
         left = until - time.perf_counter()

@@ -27,8 +27,8 @@ INACTIVE = 0
 def case_of(device, nbytes, stream):
     """Return the :class:`Trace` that ends with a request that failed.
 
-    None when the history cannot tell. Its ``recorded`` says how many ``events`` of the history are
-    in it.
+    None when the history does not suffice. Its ``recorded`` says how many ``events`` of the history
+    are in it.
     """
     in_force = history_settings()
     if in_force["enabled"] != "all" or {"alloc", "free_completed"} & set(in_force["skip_actions"]):
@@ -55,7 +55,7 @@ def case_of(device, nbytes, stream):
 
 
 class Rebuild:
-    """The trace in the making: what happened in order, and the seeds that must come before it."""
+    """A trace under construction: the events in order, and the seeds that must come before them."""
 
     def __init__(self):
         self.live = {}  # address of a block -> id
@@ -69,7 +69,7 @@ class Rebuild:
         return len(self.sizes) - 1
 
     def alloc(self, ptr, nbytes, stream):
-        """Take an allocation down."""
+        """Record an allocation."""
         known = self.live.get(ptr)
         if known is not None:  # its free was not recorded
             self.steps.append((-1, known, stream))
@@ -77,7 +77,7 @@ class Rebuild:
         self.steps.append((1, self.live[ptr], stream))
 
     def free(self, ptr, nbytes, stream):
-        """Take a free down."""
+        """Record a free."""
         known = self.live.pop(ptr, None)
         if known is None:
             known = self.name(nbytes)
@@ -85,7 +85,7 @@ class Rebuild:
         self.steps.append((-1, known, stream))
 
     def settle(self, held):
-        """Agree with what is held in the end: ``{ptr: (nbytes, requested, stream)}``."""
+        """Match the blocks held in the end, ``{ptr: (nbytes, requested, stream)}``."""
         left = dict(held)
         for ptr, known in self.live.items():
             if ptr in left:
@@ -98,7 +98,7 @@ class Rebuild:
 
 
 def build_case(events, held, nbytes, stream):
-    """Return the :class:`Trace` of events, of what is held after them, and of a request.
+    """Return the :class:`Trace` of events, of the blocks held after them, and of a request.
 
     Parameters
     ----------

@@ -58,8 +58,8 @@ def reason_of(facts):
     """Return the class of a failure from its amounts.
 
     The classes are tested in the order of their cost: free memory in the cache together
-    with what could still be reserved; then what waits for streams; then the free memory of
-    private pools; then what lies beyond the limit; then what others hold.
+    with the memory that could still be reserved; then memory that waits for streams; then free
+    memory of private pools; then memory beyond the limit; then memory that others hold.
 
     >>> facts = dict(rounded=512, growth=512, reserved=1024, limit=1024, cached=0, waiting=0,
     ...              private_idle=0, free=9999, total=11023, is_rejected=False, own_context=0)
@@ -154,7 +154,7 @@ def message_of(device, facts, reason, option_sentence=None, sites=(), observer_e
 
 
 def call_observers(device, facts):
-    """Call the observers and return what they raised."""
+    """Call the observers and return the exceptions that they raised."""
     errors = []
     limit = facts["total"] if facts["limit"] is None else facts["limit"]
     for observer in list(_observers):
@@ -197,7 +197,7 @@ def raise_out_of_memory(device, nbytes, stream):
 def raise_for(device, nbytes, stream, status):
     """Raise the exception of a request that failed with `status`."""
     if status == STATUS_INVALID_DEVICE:
-        open_allocator(device)  # raises why the device cannot be opened
+        open_allocator(device)  # raises the error of opening the device
     if nbytes == 0:
         raise argument_error(ValueError, "nbytes", nbytes, "1 or more")
     if status != STATUS_OUT_OF_MEMORY:

@@ -9,13 +9,13 @@
 // cudaStream_t, NULL the default stream. No call needs the GIL and all may be made from any thread.
 // When there is no memory, gputensor_malloc gives NULL, as C programs expect, and
 // gputensor_malloc_or_throw throws std::bad_alloc, as C++ callers such as PyTorch's
-// CUDAPluggableAllocator expect, which do not look at the pointer. A size of 0 gives NULL.
+// CUDAPluggableAllocator expect, which do not check the pointer. A size of 0 gives NULL.
 // gputensor_free accepts NULL; when `stream` is not the stream of the allocation, the memory is
 // reused only after the work queued on it so far.
 //
 // The shared object can be loaded into a process that runs Python, and serves once gputensor.memory
-// is imported there. Before that there is no memory, nothing to free, and gputensor_record_stream
-// gives CUDA_ERROR_NOT_INITIALIZED.
+// is imported there. Before that, allocations fail, gputensor_free does nothing, and
+// gputensor_record_stream gives CUDA_ERROR_NOT_INITIALIZED.
 #pragma once
 #include <new>
 #include <stddef.h>

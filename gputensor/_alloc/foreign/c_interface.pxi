@@ -1,7 +1,7 @@
 """The C symbols for foreign callers; their contract is in c_interface.h.
 
-An address that was not given out as one, or was given back, is refused by doing nothing: a foreign
-program's double free must not take memory from somebody else, nor a tensor's from the tensor.
+A free of an address that was not given out as one, or was given back already, does nothing: a
+foreign program's double free must take memory neither from its next owner nor from a tensor.
 """
 
 cdef extern from "gputensor/_alloc/foreign/c_interface.h" nogil:

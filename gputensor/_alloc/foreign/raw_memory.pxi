@@ -38,7 +38,7 @@ def raw_alloc(int device, size_t nbytes, uint64_t stream):
 
 
 def raw_delete(ptr):
-    """Give back what :func:`raw_alloc` returned. Raises ``ValueError`` for any other address."""
+    """Free memory that :func:`raw_alloc` returned. Raises ``ValueError`` for any other address."""
     cdef object number = _address(ptr)
     cdef Block* block
     if number == 0:
@@ -51,7 +51,7 @@ def raw_delete(ptr):
 
 
 def raw_record_stream(ptr, uint64_t stream):
-    """Say that work queued on `stream` uses the allocation at an address."""
+    """Record that work queued on `stream` uses the allocation at an address."""
     raise_for_status(allocator_record_stream(_raw_memory_held(ptr), stream), "record_stream")
 
 
@@ -63,7 +63,7 @@ def raw_traceback(ptr):
 def uncached_block(int device, uint64_t address):
     """Return (address, requested bytes) of the uncached block that holds an address, or None.
 
-    Blocks are looked through from the newest on.
+    Blocks are searched from the newest on.
     """
     cdef DeviceAllocator* a = allocator_find(device)
     cdef Block* block
@@ -83,7 +83,7 @@ def uncached_block(int device, uint64_t address):
 
 
 def device_memory(int device):
-    """Return (free, total) bytes of a device, as its driver says. Opens the device."""
+    """Return (free, total) bytes of a device, as its driver reports them. Opens the device."""
     cdef Driver* driver = driver_open(device)
     cdef size_t free_nbytes = 0
     cdef size_t total_nbytes = 0
@@ -105,23 +105,23 @@ def retain_pool(int device, uint64_t pool_id):
 
 
 def set_pool_kind(int device, uint64_t pool_id, bint use_on_oom, bint no_split):
-    """Say of a pool that its free blocks serve others before those fail, and that none is cut."""
+    """Set whether a pool's free blocks serve others before those fail, and are never cut."""
     raise_for_status(pool_set_kind(device, pool_id, use_on_oom, no_split), "pool_set_kind")
 
 
 def release_pool(int device, uint64_t pool_id):
-    """Give a hold back. Nothing happens on a device that was closed meanwhile."""
+    """Release a hold. Nothing happens on a device that was closed meanwhile."""
     pool_release(device, pool_id)
 
 
 def begin_pool(int device, uint64_t pool_id):
-    """Serve this thread's requests from a pool. Returns what names the thread to end_pool."""
+    """Serve this thread's requests from a pool. Returns the thread's number, for end_pool."""
     raise_for_status(pool_begin_thread(device, pool_id), "pool_begin_thread")
     return pool_thread()
 
 
 def end_pool(int device, uint64_t pool_id, thread=None):
-    """End what :func:`begin_pool` began in this thread, or in the one that it named."""
+    """End the effect of :func:`begin_pool` on this thread, or on the one whose number is given."""
     cdef uint64_t owner = pool_thread() if thread is None else thread
     raise_for_status(pool_end_thread(device, pool_id, owner), "pool_end_thread")
 
@@ -142,7 +142,7 @@ def live_blocks(int device, uint64_t pool_id):
 
 
 def take_at(int device, uint64_t pool_id, uint64_t ptr, size_t nbytes, uint64_t stream):
-    """Have the block at an address of a private pool in use again; say whether that can be."""
+    """Take the block at an address of a private pool into use again; return whether it was free."""
     cdef Block* block = pool_take_at(device, pool_id, ptr, nbytes, stream)
     if block == NULL:
         return False

@@ -1,7 +1,7 @@
 """SharedPages: memory of one page that other processes can map as well.
 
-The memory lives as long as any process maps it, so no process waits for another to be done with it,
-and the allocator never reuses it. It is not part of the allocator's statistics.
+The memory lives as long as any process maps it, so no process has to wait until another has
+finished with it, and the allocator never reuses it. The allocator's statistics do not include it.
 """
 
 cdef extern from "unistd.h" nogil:
@@ -18,7 +18,7 @@ cdef class SharedPages:
     nbytes : int
         Above 0; rounded up to the device's page size.
     descriptor : int, optional
-        What stands for the memory of another process: taken over. Default: new memory.
+        The file descriptor of another process's memory; the object closes it. Default: new memory.
 
     Raises
     ------

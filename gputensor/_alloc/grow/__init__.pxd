@@ -1,4 +1,4 @@
-# What other rooms may call of _alloc/grow; each section is named after its part.
+# The functions of _alloc/grow for other rooms; each section is named after its part.
 
 from libc.stdint cimport uint64_t
 
@@ -7,8 +7,8 @@ from gputensor._driver.table cimport status_t
 
 # ---- cost
 
-# What a page costs, in microseconds measured on an H200. The rules of views and of moves between
-# pools weigh the driver's time against memory by these.
+# The cost of a page in microseconds, measured on an H200. The rules for views and for moves between
+# pools use it to weigh driver time against memory.
 
 cdef extern from *:
     """
@@ -27,9 +27,9 @@ cdef struct Request:
     uint64_t stream
     size_t nbytes               # a multiple of UNIT
     bint alone                  # its block joins no neighbour
-    status_t status             # of the last step that asked for memory
-    # Where the pool grows for it, once that was looked for: steps that drop the lock or take tiles
-    # of the pool forget it. `lead` is the free block before the hole, or NULL.
+    status_t status             # of the last step that requested memory
+    # The place where the pool grows for it, once it was found; steps that drop the lock or take
+    # tiles of the pool forget it. `lead` is the free block before the hole, or NULL.
     bint is_placed
     Block* hole
     Block* lead
@@ -37,21 +37,21 @@ cdef struct Request:
 
 cdef Request request_for(BlockPool* pool, uint64_t stream, size_t nbytes) noexcept nogil
 
-# Making a pool larger. Each function is called with the device lock held, gives it up for the
-# driver calls, and has it again when it returns.
+# Making a pool larger. Each function is called with the device lock held, drops it for the driver
+# calls, and has it again when it returns.
 
 # A HELD block of exactly the request's size (or a little more in plain segments) out of new memory,
 # or NULL and a status. The page pool serves first, then the driver.
 cdef Block* pool_grow(DeviceAllocator* a, Request* request) noexcept nogil
-# Moves whole free pages that the device is done with into the page pool, at least `nbytes` when
-# there are as many, out of all pools or of the retired ones; gives how many bytes came.
+# Moves whole free pages that the device is done with into the page pool, at least `nbytes` if there
+# are that many, out of all pools or of the retired ones; returns the number of bytes moved.
 cdef size_t pages_collect(DeviceAllocator* a, size_t nbytes, bint of_retired=*) noexcept nogil
-# What a request would add to the reserved bytes at least, without moving pages.
+# The least that a request would add to the reserved bytes if no pages moved.
 cdef size_t growth_need(DeviceAllocator* a, Request* request) noexcept nogil
 
-# What gives a pool its plain segments in place of the driver; NULL: the driver does.
+# The source of a pool's plain segments in place of the driver; NULL: the driver.
 cdef MemorySource* pool_source(BlockPool* pool) noexcept nogil
-# Gives the memory of a plain segment back to the driver, or to what gave it. Without the lock.
+# Gives the memory of a plain segment back to the driver, or to its source. Without the lock.
 cdef status_t plain_give_back(DeviceAllocator* a, MemorySource* source, uint64_t ptr,
                               size_t nbytes, uint64_t stream) noexcept nogil
 
@@ -60,8 +60,8 @@ cdef status_t plain_give_back(DeviceAllocator* a, MemorySource* source, uint64_t
 
 # Moving free pages from pool to pool before a pool grows.
 
-# Puts whole free pages of other pools into the page pool, as many as the request needs and as the
-# bound on driver time allows. Needs the device lock, gives it up; not for use during a capture.
+# Moves whole free pages of other pools into the page pool, as many as the request needs and as the
+# bound on driver time allows. Needs the device lock, and drops it; not for use during a capture.
 cdef void pages_bring(DeviceAllocator* a, Request* request) noexcept nogil
 
 
@@ -79,7 +79,7 @@ cdef enum:                      # what a request may do to get a view
 cdef Block* view_open(DeviceAllocator* a, Request* request, int effort) noexcept nogil
 # A view's block is free again: its home tiles return to their pools, its mappings are kept.
 cdef void view_close(DeviceAllocator* a, Block* block) noexcept nogil
-# Gives the home tiles of a view's block its state.
+# Sets the state of the home tiles of a view's block.
 cdef void view_show(Block* block, int state) noexcept nogil
-# Unmaps and forgets all views that nobody uses and the device is done with.
+# Unmaps and forgets all unused views that the device is done with.
 cdef void views_drop_idle(DeviceAllocator* a) noexcept nogil

@@ -1,4 +1,4 @@
-"""Growth: address space and pages, with the driver calls outside the lock; plain_growth.pxi else.
+"""Growth: address space and pages, with the driver calls outside the lock.
 
 A pool of virtual memory has one home segment that all its streams share, as long as its address
 space lasts. Growth takes the hole that needs the fewest new bytes: the free block before a hole
@@ -8,21 +8,23 @@ driver call fails, what was mapped so far stays as free memory, pages that were 
 page pool, and the claimed tiles go back.
 
 Page sizes: creating and mapping a page costs much the same whatever its size, and a page that is
-larger than the need is memory that no request needs. So a page is as large as the reserved bytes so
+larger than the need holds memory without use. So a page is as large as the reserved bytes so
 far, from FIRST_PAGE up to `page_size`: a small program stays small, and a large one pays for few
 pages. A need of up to ONE_PAGE times `page_size` is one page, which costs less than several and is
-free as a whole when its block is. A small device, or a low limit, is still many pages: a page that
-is partly in use can neither move nor serve others, so one that is much of the device ends in
-requests that fail though there is memory. For a view, a capture and a device that has no whole page
-left, exactly what is needed is made.
+free as a whole when its block is. A small device, or a low limit, is still divided into many pages:
+a page that is partly in use can neither move nor serve others, so pages that are a large part of
+the device make requests fail although there is memory. For a view, for a capture, and on a device
+that has no whole page left, exactly the bytes that are needed are made.
+
+Plain segments grow in plain_growth.pxi.
 """
 
 cdef enum:
     FIRST_PAGE = 8 << 20
-    PAGES_ABOUT = 64            # in a device, or a limit: pages of more than its share are rare
+    PAGES_ABOUT = 64            # in a device or a limit: pages larger than this share are rare
 
-cdef enum:                      # how what is needed is cut into new pages
-    BY_PAGES = 0                # whole pages: what the last one has too much is free memory
+cdef enum:                      # how a need is divided into new pages
+    BY_PAGES = 0                # whole pages: the excess of the last one is free memory
     AS_NEEDED = 1               # not a byte more
 
 cdef double ONE_PAGE = 2.4
@@ -31,7 +33,7 @@ cdef double ONE_PAGE = 2.4
 cdef double MAKE_US = 41.5
 cdef double MAKE_MIB_US = 0.24
 
-# What becomes of one growth: the bytes taken from the page pool, created, and mapped.
+# The progress of one growth: the bytes taken from the page pool, created, and mapped.
 cdef struct Growth:
     int cut
     Page* pages                 # not mapped yet
@@ -81,7 +83,7 @@ cdef bint _find_place(DeviceAllocator* a, Request* request) noexcept nogil:
     return request.is_placed
 
 
-# Reserves address space for a new home segment. Gives the lock up for the driver call.
+# Reserves address space for a new home segment. Drops the lock for the driver call.
 cdef status_t _reserve(DeviceAllocator* a, Request* request) noexcept nogil:
     cdef Driver* driver = a.driver
     cdef size_t nbytes = _round_up(a.total_nbytes + a.total_nbytes // 8, a.granularity)
@@ -144,9 +146,9 @@ cdef bint _growth_claim(Request* request, size_t nbytes) noexcept nogil:
     return True
 
 
-# Takes pages for a place out of the page pool: whole pages that fit, and one larger page at the end
-# when that spares asking the driver for one of its size. If not BY_PAGES, of any size. Gives how
-# much to map, with what is new.
+# Takes pages for a place out of the page pool: pages that fit, and one larger page at the end if it
+# is at most a fifth larger than the page that the driver would make (BY_PAGES; otherwise of any
+# size). Returns the bytes to map, new pages included.
 cdef size_t _pick(DeviceAllocator* a, Request* request, Growth* growth) noexcept nogil:
     cdef size_t left, next_nbytes
     cdef Page* page
@@ -194,7 +196,7 @@ cdef status_t _make_and_map(DeviceAllocator* a, Request* request, Growth* growth
     return status
 
 
-# Books the mapped bytes: the first part of the hole becomes a HELD tile.
+# Accounts for the mapped bytes: the first part of the hole becomes a HELD tile.
 cdef Block* _commit(DeviceAllocator* a, Request* request, Growth* growth) noexcept nogil:
     cdef Block* tile = request.hole
     cdef uint64_t va = tile.ptr + growth.done
@@ -249,7 +251,7 @@ cdef Block* _grow_virtual(DeviceAllocator* a, Request* request, int cut) noexcep
     a.making_us += growth.made_us
     a.page_pool_nbytes += growth.created
     a.mapping_us += 10.0 + 0.24 * (growth.created >> 20)
-    # What was created counts for the pool at once; the page pool gives the rest, or gets it.
+    # Created bytes count for the pool at once; the page pool gives the rest, or gets it.
     account_pool_reserved(a, pool, <int64_t>growth.created)
     account_reserved_moved(a, NULL, pool, <int64_t>growth.done - <int64_t>growth.created)
     _return_pages(a, growth.pages)
@@ -286,12 +288,13 @@ cdef Block* pool_grow(DeviceAllocator* a, Request* request) noexcept nogil:
     cdef PrivatePool* owner = request.pool.owner
     if grows_plainly(a, request.pool):
         return plain_grow(a, request)
-    # What a capture maps its graph keeps, and where blocks are not cut what is mapped is the block.
+    # A graph keeps what its capture maps, and where blocks are not cut, the block is all that is
+    # mapped.
     if owner == NULL or not (owner.is_unsplit or owner.capturing):
         block = _grow_virtual(a, request, BY_PAGES)
         if block != NULL or request.status != STATUS_OUT_OF_MEMORY:
             return block
-        # Not a whole page is left: what is needed may still be there.
+        # There is no whole page left, but there may be as much as is needed.
     return _grow_virtual(a, request, AS_NEEDED)
 
 

@@ -1,10 +1,10 @@
 """Moving free pages from pool to pool before a pool grows.
 
-Memory that is free in the small pool, in the default pool or in a private pool without holder
+Memory that is free in the small pool, in the default pool or in a private pool without a holder
 serves any other pool: whole pages that the device is done with are unmapped there and mapped where
-they are wanted. (In the pool itself views do that, without unmapping.) It costs a little more than
-making a page and spares memory that never comes back. Less than LEAST is moved only if it is all
-that is missing: pools in their stride have so much free for their own next request.
+they are needed. (Within one pool, views do that without unmapping.) Moving a page costs a little
+more than making one, and saves memory that would never come back. Less than LEAST is moved only if
+it is all that is missing: a pool in steady use has that much free for its own next request.
 
 Two pools that take turns would move the same pages for ever. So the time that moving may cost is
 bounded: by SPARE_US, and SPEND times what making and mapping all pages has cost. Each page is moved
@@ -55,7 +55,7 @@ cdef void pages_bring(DeviceAllocator* a, Request* request) noexcept nogil:
     if nbytes < LEAST and nbytes < need - pooled:
         pool_insert_all(detached)
     elif nbytes > 0:
-        # Mapping them again is booked as growth: it has its own bound here.
+        # Mapping them again counts as growth; its cost has a bound of its own here.
         a.moving_us += (UNMAP_US + MAP_US) * (count - left)
         a.mapping_us = max(a.mapping_us - MAP_US * (count - left), 0.0)
         pages_take(a, detached)

@@ -1,7 +1,7 @@
 """Growth by plain segments: the memory of one driver call each.
 
-A free segment of the default pool that fits goes to another pool first: that costs no driver call,
-and pools that are made in a loop use the same memory.
+Before another pool grows, it takes over a free segment of the default pool that fits: that costs no
+driver call, and pools that are made in a loop use the same memory.
 """
 
 cdef MemorySource* pool_source(BlockPool* pool) noexcept nogil:
@@ -42,7 +42,7 @@ cdef status_t _plain_take(DeviceAllocator* a, MemorySource* source, uint64_t* pt
     return STATUS_OUT_OF_MEMORY if status == STATUS_OK and call.ptr == NULL else status
 
 
-# To the driver, which waits for the device, or to what gave it. Without the lock.
+# Gives memory back to the driver, which waits for the device, or to its source. Without the lock.
 cdef status_t plain_give_back(DeviceAllocator* a, MemorySource* source, uint64_t ptr,
                               size_t nbytes, uint64_t stream) noexcept nogil:
     cdef SourceCall call
@@ -79,7 +79,7 @@ cdef Segment* _adopt(DeviceAllocator* a, Request* request, size_t nbytes) noexce
     return best
 
 
-# A HELD block, or a little more than requested, in a segment that the pool did not have, or NULL.
+# A HELD block of the requested size or a little more, in a segment new to the pool, or NULL.
 cdef Block* plain_grow(DeviceAllocator* a, Request* request) noexcept nogil:
     cdef BlockPool* pool = request.pool
     cdef uint64_t stream = request.stream

@@ -1,15 +1,15 @@
 """Views: free memory of several places as one block.
 
 Best fit leaves free tiles that are too small for the next large request, though together they would
-do. A view reserves address space and maps the pages under such tiles a second time, side by side:
-the request is served from memory that is held already. The pages stay mapped at home, nothing is
-unmapped, so there is no wait for the device. While a block of a view is in use its home tiles are
-ALLOCATED (`block.parts`); when it is freed they go back to their pool, and the mappings stay for
-the next request of that size, which then costs no driver call. When the table of views is full, the
-idle one that was used the longest ago makes room for a new one.
+be enough. A view reserves address space and maps the pages under such tiles a second time, side by
+side: the request is served from memory that is held already. The pages stay mapped at home, and
+nothing is unmapped, so there is no wait for the device. While a block of a view is in use, its home
+tiles are ALLOCATED (`block.parts`); when it is freed they go back to their pool, and the mappings
+stay for the next request of that size, which then costs no driver call. When the table of views is
+full, the least recently used idle view makes room for a new one.
 
-CUDA allows several mappings of one handle. What is written through one is seen through another once
-the writing operation has completed, which stream order gives: a tile changes its owner only in
+CUDA allows several mappings of one handle. Data written through one is visible through another once
+the writing operation has completed, which stream order ensures: a tile changes its owner only in
 stream order, or when its work is known to be done.
 
 Claiming happens under the device lock, mapping without it. A view that a thread extends has
@@ -17,11 +17,11 @@ Claiming happens under the device lock, mapping without it. A view that a thread
 """
 
 cdef enum:
-    RANGE_TIMES = 16            # address space of a view, in times its first request
+    RANGE_TIMES = 16            # address space of a view, as a multiple of its first request
 
 
-# Claims the pieces of a plan. From the highest address down: what is cut off a tile lies above what
-# is still to be cut. Gives the claimed tiles, or NULL with nothing claimed.
+# Claims the pieces of a plan, from the highest address down, so that each cut of a tile lies above
+# the cuts that are still to come. Returns the claimed tiles, or NULL with nothing claimed.
 cdef Block* _view_claim(BlockPool* pool, Plan* plan) noexcept nogil:
     cdef Block* parts = NULL
     cdef uint64_t below = <uint64_t>-1
@@ -42,7 +42,7 @@ cdef Block* _view_claim(BlockPool* pool, Plan* plan) noexcept nogil:
     return parts
 
 
-# The block that a plan finds, or has mapped, becomes its caller's.
+# Makes the block of a plan whose bytes are all mapped; `parts` are its home tiles.
 cdef Block* _block_of(DeviceAllocator* a, Request* request, Plan* plan,
                       Block* parts) noexcept nogil:
     cdef Block* tile
@@ -71,7 +71,7 @@ cdef Block* _block_of(DeviceAllocator* a, Request* request, Plan* plan,
     return block
 
 
-# Reserves a view for at least `nbytes`, for a thread that extends it. Gives the lock up.
+# Reserves a view for at least `nbytes`, for a thread that extends it. Drops the lock.
 cdef View* _new_view(DeviceAllocator* a, size_t nbytes) noexcept nogil:
     cdef Driver* driver = a.driver
     cdef View* view = <View*>calloc(1, sizeof(View))
@@ -82,7 +82,7 @@ cdef View* _new_view(DeviceAllocator* a, size_t nbytes) noexcept nogil:
     view.range_nbytes = _round_up(nbytes * RANGE_TIMES, a.granularity)
     view.use_count = 1
     view.is_growing = True
-    a.view_count += 1               # before the lock is given up: others count it, too
+    a.view_count += 1               # before the lock is dropped: other threads count it, too
     in_flight_unlock(a)
     status = driver.va_reserve(driver.self, &view.va, view.range_nbytes, a.granularity)
     in_flight_lock(a)
@@ -94,8 +94,8 @@ cdef View* _new_view(DeviceAllocator* a, size_t nbytes) noexcept nogil:
     return view
 
 
-# Maps the plan's pieces, and the pages of the `fresh` tile, behind the view's end. Gives the lock
-# up. What was mapped stays mapped, whatever fails afterwards.
+# Maps the plan's pieces, and the pages of the `fresh` tile, behind the view's end. Drops the lock.
+# Pages that were mapped stay mapped, whatever fails afterwards.
 cdef status_t _view_map(DeviceAllocator* a, View* view, Plan* plan, Block* fresh) noexcept nogil:
     cdef Driver* driver = a.driver
     cdef size_t nbytes = view.nbytes
@@ -141,7 +141,7 @@ cdef status_t _view_map(DeviceAllocator* a, View* view, Plan* plan, Block* fresh
     return status
 
 
-# Maps what a plan adds to its view, or to a new one. New pages join `parts`. Gives the lock up.
+# Maps what a plan adds to its view, or to a new one. New pages join `parts`. Drops the lock.
 cdef bint _extend(DeviceAllocator* a, Request* request, Plan* plan, Block** parts) noexcept nogil:
     cdef Request more = request_for(request.pool, request.stream, plan.missing)
     cdef Block* fresh = NULL
@@ -182,7 +182,7 @@ cdef Block* _serve(DeviceAllocator* a, Request* request, Plan* plan) noexcept no
     return block
 
 
-# Of the views without use and with completed work, the one whose last use is the longest ago.
+# The least recently used of the views without use whose work is done.
 cdef View* _least_useful(DeviceAllocator* a) noexcept nogil:
     cdef View* view
     cdef View* least = NULL
@@ -192,8 +192,8 @@ cdef View* _least_useful(DeviceAllocator* a) noexcept nogil:
     return least
 
 
-# Makes room in a full table. Only mappings go: the pages stay at home, with what lies in them.
-# Gives the lock up.
+# Makes room in a full table. Only mappings go: the pages stay at home, with their contents.
+# Drops the lock.
 cdef bint _evict(DeviceAllocator* a) noexcept nogil:
     cdef View* view = _least_useful(a)
     if view == NULL:
@@ -222,7 +222,7 @@ cdef Block* view_open(DeviceAllocator* a, Request* request, int effort) noexcept
     return block
 
 
-# Whether the device may touch the view's addresses no more.
+# Whether the device can no longer touch the view's addresses.
 cdef bint _is_done(DeviceAllocator* a, View* view) noexcept nogil:
     cdef StreamState* state
     for state in each(a.streams):
@@ -255,8 +255,8 @@ cdef void view_close(DeviceAllocator* a, Block* block) noexcept nogil:
     block_drop(block)
 
 
-# Takes a view without use off the list and unmaps it. Drops the lock. False: the driver refused;
-# what is left of the view is back in the list.
+# Takes an unused view off the list and unmaps it. Drops the lock. False: the driver refused, and
+# the rest of the view is back in the list.
 cdef bint _drop(DeviceAllocator* a, View* view) noexcept nogil:
     cdef status_t status = STATUS_OK
     cdef bint is_unmapped

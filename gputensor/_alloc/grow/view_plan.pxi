@@ -1,20 +1,20 @@
 """Planning views: where free bytes are, and what stitching them together would cost.
 
 A plan begins with a walk over the stream's free tiles of at least MIN_TILE bytes: it lists their
-pages, and notes on each how much of its head and tail is free. Then a run of free bytes is looked
-for in the views that exist; such a run costs nothing. If there is none, pages are chosen to extend
+pages, and notes on each how much of its head and tail is free. Then the existing views are searched
+for a run of free bytes, which costs nothing. If there is none, pages are chosen to extend
 a view or to begin one: the free tail of a page, whole pages, new pages for what is missing, and the
 free head of a page. Whole pages in tiles that are hardly larger come first, so that a tile of
 several pages is left to a request of its size; among them those of the largest tiles, so that small
 holes are left to small requests.
 
 Mapping a page costs MAP_US whatever its size (measured: cuMemMap and cuMemSetAccess on an H200),
-and growing costs memory that never comes back. So a view is made when it spares a granule
+and growing costs memory that never comes back. So a view is made when it saves at least a granule
 and the mapping time so far stays within SPARE_US and SPEND times what filling the reserved bytes
 with 20 MiB pages would have cost. With smaller pages, which a user chooses to
 reserve less at the price of more driver calls, the yardstick is filling with those pages, SPEND is
 SPEND_SMALL, and a MiB of new memory counts for more. So the driver time of a program is bounded
-whatever its pattern, and a pool that has spent its time finds out before anything is planned.
+whatever its pattern, and a miss plans nothing once that time is spent.
 """
 
 cdef enum:
@@ -34,20 +34,20 @@ cdef struct PageList:
     Page* tail
 
 cdef struct Plan:
-    Page* noted                 # the pages under free tiles; they know what of them is free
+    Page* noted                 # the pages under free tiles, each with its free head and tail
     View* view                  # the view to use or to extend; NULL: a new one
     int first                   # pieces before this one are mapped in the view already
     int count
     size_t offset               # of the first byte in the view
     size_t missing              # bytes for which new pages are needed
-    int behind                  # pieces that come behind these: 0 or 1
+    int behind                  # pieces that come after the new pages: 0 or 1
     Piece pieces[512]
 
 cdef double STEP_US = 40.5      # creating and mapping one page of STEP bytes
 cdef double VIEW_PLAN_SPEND = 5.0
 cdef double VIEW_PLAN_SPEND_SMALL = 14.0  # for pages up to STEP
 cdef double VIEW_PLAN_SPARE_US = 1000.0   # ... and this: a small program may map a few pages, too
-cdef double MIB_US = 25.0       # in choosing a plan: what a MiB of new memory counts for
+cdef double MIB_US = 25.0       # the cost of a MiB of new memory when plans are compared
 cdef double SHORT_MIB_US = 1e6
 
 
@@ -108,8 +108,8 @@ cdef inline void _add(Plan* plan, Page* page, Block* tile, uint64_t start,
     plan.count += 1
 
 
-# The free run that contains page `first` of a view as its first page: its bytes, and the page after
-# it. A run may begin in the free tail of a page and end in the free head of one.
+# The free run that begins in page `first` of a view: its bytes, and the page after it. A run may
+# begin in the free tail of a page and end in the free head of one.
 cdef size_t _run(DeviceAllocator* a, View* view, int first, int* after) noexcept nogil:
     cdef Page* page = view.pages[first]
     cdef size_t total
@@ -174,8 +174,8 @@ cdef bint _plan_reuse(DeviceAllocator* a, size_t nbytes, Plan* plan) noexcept no
 
 
 # Adds whole free pages that the plan does not have yet, and as the last piece a page with a free
-# head, behind new pages if it is not enough. (It would not fit behind a larger page of the page
-# pool.) What is missing then are bytes of new pages.
+# head, after new pages if it is not enough. (Not while the page pool has pages: a larger page from
+# there would leave a gap before that piece.) `plan.missing` is then the size of the new pages.
 cdef void _add_pages(DeviceAllocator* a, Plan* plan) noexcept nogil:
     cdef Page* page
     cdef Page* partial = NULL
@@ -239,7 +239,7 @@ cdef void _plan_pages(DeviceAllocator* a, View* view, size_t nbytes, Plan* plan)
     _add_pages(a, plan)
 
 
-# What a plan costs. When memory is short, it is all that counts.
+# The cost of a plan. When memory is short, new memory is all that counts.
 cdef inline double _cost(DeviceAllocator* a, const Plan* plan, bint is_short) noexcept nogil:
     cdef double us = MAP_US * (plan.count - plan.first)
     cdef double mib_us = MIB_US * STEP / <double>min(a.config.page_size, <size_t>STEP)
@@ -249,7 +249,7 @@ cdef inline double _cost(DeviceAllocator* a, const Plan* plan, bint is_short) no
     return us
 
 
-# Whether a view has the addresses for what a plan adds to it.
+# Whether a view has enough addresses for what a plan adds to it.
 cdef bint _has_room(View* view, Plan* plan) noexcept nogil:
     cdef size_t nbytes = view.nbytes + plan.missing
     cdef int i
@@ -258,7 +258,7 @@ cdef bint _has_room(View* view, Plan* plan) noexcept nogil:
     return nbytes <= view.range_nbytes
 
 
-# Whether `us` more of driver time, in place of `grow_us`, are within bounds.
+# Whether another `us` of driver time, in place of `grow_us`, is within bounds.
 cdef bint _view_plan_affordable(DeviceAllocator* a, double us, double grow_us) noexcept nogil:
     cdef double step = <double>min(a.config.page_size, <size_t>STEP)
     cdef double times = VIEW_PLAN_SPEND_SMALL if a.config.page_size <= STEP else VIEW_PLAN_SPEND
@@ -266,8 +266,8 @@ cdef bint _view_plan_affordable(DeviceAllocator* a, double us, double grow_us) n
     return a.mapping_us + us - grow_us <= VIEW_PLAN_SPARE_US + spend_us
 
 
-# Plans a view for a request: a free run in one that exists, else pages to map behind a view's end,
-# or into a new view if one `may_begin`. False: growing is the better choice, or no view can be.
+# Plans a view for a request: a free run in an existing view, otherwise pages to map behind a view's
+# end, or into a new view if one `may_begin`. False: growing is better, or no view is possible.
 cdef bint plan_view(DeviceAllocator* a, Request* request, int effort, bint may_begin,
                     Plan* plan) noexcept nogil:
     cdef StreamBins* sb = pool_bins(request.pool, request.stream)
@@ -285,7 +285,7 @@ cdef bint plan_view(DeviceAllocator* a, Request* request, int effort, bint may_b
             return True
     grow_need = growth_need(a, request)
     grow_us = STEP_US * (1 + grow_need // (64 << 20))
-    # Seen without a plan: a view is too expensive.
+    # Without a plan it is clear already that a view is too expensive.
     if not forced and not _view_plan_affordable(a, MAP_US, grow_us):
         return False
     if plan.noted == NULL:

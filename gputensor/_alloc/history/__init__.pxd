@@ -1,4 +1,4 @@
-# What other rooms may call of _alloc/history; each section is named after its part.
+# The functions of _alloc/history for other rooms; each section is named after its part.
 
 from libc.stdint cimport uint32_t, uint64_t
 
@@ -15,8 +15,9 @@ cdef class StackFormatter:
     cdef list _empty            # what id 0 gets
     cdef list frames_of(self, uint32_t stack)
 
-# For the tests' extension: whether the interpreter's frame records are read directly (frames.h says
-# when), and to walk through CPython's public functions only, or directly again where that works.
+# For the tests' extension. stacks_walk_directly: whether the interpreter's frame records are read
+# directly (frames.h says when). stacks_choose_walk: use only CPython's public functions, or read
+# the records directly again where that works.
 cdef bint stacks_walk_directly() noexcept
 cdef void stacks_choose_walk(bint is_public) noexcept
 
@@ -65,12 +66,12 @@ cdef list history_entries(int device, object formatter, bint is_pinned)
 
 # ---- block_events
 
-# What the history says of blocks. Quick paths test history_enabled() first. No lock is needed, as
+# The history events of blocks. Fast paths test history_enabled() first. No lock is needed, because
 # the caller holds the block.
 
 # A caller received the block; `stack` is kept with it for snapshots.
 cdef void block_event_alloc(Block* block, uint32_t stack) noexcept nogil
-# The caller gave it back; `is_completed`: no stream has to be waited for.
+# The caller gave it back; `is_completed`: there is no stream to wait for.
 cdef void block_event_free(Block* block, uint32_t stack, bint is_completed) noexcept nogil
 # The streams that a freed block waited for are done.
 cdef void block_event_completed(Block* block) noexcept nogil

@@ -1,5 +1,5 @@
-# What happened to memory: a ring of events with the stacks of the requests behind them. Recording
-# is off by default and costs one branch then.
+# The history of memory: a ring of events with the stacks of the requests behind them. Recording is
+# off by default and then costs one branch.
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t

@@ -81,7 +81,7 @@ static int gt_walk_direct(gt_frame* out, int limit) {
         if (frame->owner == GT_OWNED_BY_C_STACK) continue;
         PyCodeObject* code = frame->code;
         int64_t offset = frame->instruction - code->co_code_adaptive;
-        // A frame that has not reached its first instruction is not shown to anyone.
+        // A frame that has not reached its first instruction is not visible.
         if (frame->owner != GT_OWNED_BY_GENERATOR &&
             offset < code->_co_firsttraceable * (int64_t)GT_CODE_UNIT)
             continue;

@@ -47,7 +47,7 @@ cdef extern from *:
     uint32_t gt_metadata
     gt_ring* gt_ring_of(gt_ring** cell, uint64_t limit) nogil
 
-# What is recorded, by gt_load and gt_store.
+# The settings of the recording, read and written by gt_load and gt_store.
 cdef int bits_in_force = 0      # HISTORY_* bits
 cdef uint32_t kept_actions = 0  # bit of each action that goes to the ring
 cdef bint is_traced_with_stacks = False
@@ -235,7 +235,7 @@ def raw_records(int device, uint64_t most, int which=DEVICE_RING):
     return made[:filled]
 
 
-# Has a ring show at most `limit` events from now on.
+# Limits a ring to showing at most `limit` events from now on.
 cdef void ring_limit(gt_ring** cell, uint64_t limit, bint is_cleared) noexcept:
     cdef gt_ring* ring = gt_load(cell)
     if ring == NULL:
@@ -293,7 +293,7 @@ def record_memory_history(enabled="all", context="all", stacks="python", max_ent
     _check("enabled", enabled, ("all", "state", None))
     _check("context", context, ("all", "alloc", "state", None))
     _check("stacks", stacks, ("python", "all"))
-    skip_actions = tuple(skip_actions)      # it may give them only once
+    skip_actions = tuple(skip_actions)      # it may be an iterator
     for action in skip_actions:
         _check("skip_actions", action, ACTIONS)
     if max_entries is None:
@@ -329,7 +329,7 @@ _in_force = {"enabled": None, "context": None, "stacks": "python", "max_entries"
 
 
 def history_settings():
-    """Return a dict of what :func:`record_memory_history` was last given."""
+    """Return the last arguments of :func:`record_memory_history` as a dict."""
     return dict(_in_force)
 
 
@@ -397,7 +397,7 @@ cdef int _close(int device) except -1:
     return 0
 
 
-# In the child of a fork the events are of its parent's memory.
+# In the child of a fork, the events concern the parent's memory: they are cleared.
 cdef int _reopen(int device) except -1:
     cdef int which
     for which in range(RINGS):

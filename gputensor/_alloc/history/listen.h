@@ -21,24 +21,24 @@ public:
     void turn(bool value) { on = value; }
     void add(int device, const gt_record& record) {
         std::lock_guard<std::mutex> guard(mutex);
-        untold.push_back({device, record});
+        undelivered.push_back({device, record});
     }
     std::vector<Tracked> take() {
         std::lock_guard<std::mutex> guard(mutex);
         std::vector<Tracked> taken;
-        taken.swap(untold);
+        taken.swap(undelivered);
         return taken;
     }
     // In the child of a fork: another thread may have held the mutex, in the middle of a change.
     void renew() {
         new (&mutex) std::mutex;
-        new (&untold) std::vector<Tracked>;
+        new (&undelivered) std::vector<Tracked>;
     }
 
 private:
     std::atomic<bool> on{false};
     std::mutex mutex;
-    std::vector<Tracked> untold;
+    std::vector<Tracked> undelivered;
 };
 
 }  // namespace gputensor

@@ -3,17 +3,17 @@
 cdef list tracker_functions = []
 
 
-def _tell_trackers():
-    cdef vector[Tracked] untold = trackers.take()
+def _notify_trackers():
+    cdef vector[Tracked] undelivered = trackers.take()
     cdef StackFormatter formatter = StackFormatter()
     cdef dict patterns = {}
     cdef size_t i
-    for i in range(untold.size()):
-        entry = entry_of(&untold[i].record, patterns, formatter)
-        tell(tracker_functions, untold[i].device, entry)
+    for i in range(undelivered.size()):
+        entry = entry_of(&undelivered[i].record, patterns, formatter)
+        tell(tracker_functions, undelivered[i].device, entry)
 
 
-on_delivery(_tell_trackers)
+on_delivery(_notify_trackers)
 
 
 def attach_tracker(function):

@@ -1,4 +1,4 @@
-"""How a private pool's number is shown: as the pair that PyTorch's ids are.
+"""The form in which a private pool's number is shown: a pair, like PyTorch's ids.
 
 The core numbers all private pools in one sequence. In PyTorch's schema a pool made by a user is
 ``(0, n)``, one made by a capture ``(n, 0)``, and the default pool ``(0, 0)``.

@@ -6,8 +6,8 @@
 // left out rather than read torn. All fields go through relaxed atomics: plain moves, no data race.
 //
 // The memory is address space that the system backs when it is first written, so a large ring costs
-// nothing until it is used and there is never a moment of growing. While its device is open a ring is
-// not unmapped, as a writer may hold it: clearing gives its memory back and keeps the range.
+// nothing until it is used, and there is never a pause for growing. While its device is open a ring
+// is not unmapped, because a writer may hold it: clearing returns its memory and keeps the range.
 #pragma once
 #include <stdint.h>
 #include <stdlib.h>
@@ -99,7 +99,7 @@ static inline int gt_ring_get(gt_ring* ring, uint64_t number, gt_record* out) {
     return words[0] == number + 1;
 }
 
-// A larger ring with the same records. What other threads write meanwhile may be left behind.
+// A larger ring with the same records. Records that other threads write meanwhile may be lost.
 static inline gt_ring* gt_ring_enlarged(gt_ring* ring, uint64_t limit) {
     gt_ring* larger = gt_ring_new(limit);
     uint64_t number, first, end;

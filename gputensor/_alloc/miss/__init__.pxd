@@ -1,4 +1,4 @@
-# What other rooms may call of _alloc/miss; each section is named after its part.
+# The functions of _alloc/miss for other rooms; each section is named after its part.
 
 from libc.stdint cimport uint64_t
 
@@ -10,9 +10,9 @@ from gputensor._driver.table cimport status_t
 
 # Giving memory back to the driver. Called with the device lock held; given up for driver calls.
 
-# Everything that is free and done: pages, plain segments, address space that holds nothing.
+# Releases everything that is free and done: pages, plain segments, empty address space.
 cdef size_t release_all(DeviceAllocator* a) noexcept nogil
-# Before a capture, when the device was waited for and none is under way.
+# Called before a capture, after a wait for the device, while no other capture is under way.
 cdef void collect_for_capture(DeviceAllocator* a) noexcept nogil
 # Waits for all streams of the device, so that every free block is done.
 cdef void synchronize_all(DeviceAllocator* a) noexcept nogil
@@ -51,5 +51,5 @@ cdef void retired_pools_settle(DeviceAllocator* a) noexcept nogil
 # A HELD block for `nbytes` (rounded), or NULL and the status of the last step.
 cdef Block* miss_serve(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
                        status_t* status) noexcept nogil
-# throw_on_cudamalloc_oom: whether serving the request by growth would pass what may be reserved.
+# throw_on_cudamalloc_oom: whether growth for the request would exceed the limit of reserved bytes.
 cdef bint miss_refuses(DeviceAllocator* a, Request* request) noexcept nogil

@@ -6,7 +6,7 @@ from libc.stdlib cimport free
 
 from gputensor._alloc.config cimport BACKEND_ASYNC
 from gputensor._alloc.core cimport (
-    CLIMBS, account_give, account_pool_reserved, account_reserved, account_segment, account_take,
+    ATTEMPTS, account_give, account_pool_reserved, account_reserved, account_segment, account_take,
     block_drop, block_map_insert, block_map_remove, block_new, caches_drain, device_lock,
     device_unlock, in_flight_lock, in_flight_others, in_flight_unlock, in_flight_wait, limit_claim,
     limit_settle, page_unmake, pool_clear, pool_gather, pool_insert, pool_remove, pool_take,

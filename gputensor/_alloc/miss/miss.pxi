@@ -27,7 +27,7 @@ fit is chosen among whole free runs, and fewer of them are split (multistream tr
 reserved bytes in use instead of 0.88).
 """
 
-# Whether pages serve more than the place they were made for.
+# Whether pages may serve other places than the one they were made for.
 cdef inline bint _may_move(DeviceAllocator* a) noexcept nogil:
     return a.config.page_reuse and a.config.expandable_segments
 
@@ -41,7 +41,7 @@ cdef Block* _search(BlockPool* pool, Request* request) noexcept nogil:
     return block
 
 
-# Step 5: for requests of the default pool only; a private pool's requests fail alone.
+# Step 5: for requests of the default pool only; those of private pools do not borrow.
 cdef Block* _borrow(DeviceAllocator* a, Request* request) noexcept nogil:
     cdef PrivatePool* private = a.private_pools
     cdef Block* block = NULL
@@ -71,8 +71,8 @@ cdef bint miss_refuses(DeviceAllocator* a, Request* request) noexcept nogil:
             > a.limit_nbytes)
 
 
-# Step 6: a view of free bytes; growth by pages that moved, as far as the limit goes; a view with
-# new pages, which comes last: it has what could not move, and what did.
+# Step 6: a view of free bytes; growth by pages that moved, as far as the limit goes; and last, a
+# view with new pages, which uses the pages that could not move as well as those that did.
 cdef Block* _rearrange(DeviceAllocator* a, Request* request, size_t nbytes) noexcept nogil:
     cdef Block* block = view_open(a, request, VIEW_OF_FREE)
     if block == NULL:
@@ -110,7 +110,7 @@ cdef Block* _squeeze(DeviceAllocator* a, Request* request, size_t pooled) noexce
         if block != NULL:
             return block
     if a.capturing:
-        page_pool_release(a, pooled)    # pages that came in vain
+        page_pool_release(a, pooled)    # pages collected in vain
         return NULL
     driver_pool_trim(a)         # its frees are done by now
     a.num_alloc_retries += 1            # as in PyTorch: return the cache, then retry
@@ -132,7 +132,7 @@ cdef Block* _squeeze(DeviceAllocator* a, Request* request, size_t pooled) noexce
     return block
 
 
-cdef Block* _climb(DeviceAllocator* a, Request* request, bint* is_refused) noexcept nogil:
+cdef Block* _attempt(DeviceAllocator* a, Request* request, bint* is_refused) noexcept nogil:
     cdef Block* block = NULL
     cdef size_t pooled = a.page_pool_nbytes
     request.status = STATUS_OK
@@ -162,7 +162,7 @@ cdef Block* _climb(DeviceAllocator* a, Request* request, bint* is_refused) noexc
         is_refused[0] = block == NULL
         return block
     block = pool_grow(a, request)
-    # It may be addresses that the driver lacks, or what its own pool keeps.
+    # The driver may lack addresses, or its own pool may keep the memory.
     if block == NULL and (ranges_release_all(a) | driver_pool_trim(a)):
         request.is_placed = False
         block = pool_grow(a, request)
@@ -178,10 +178,10 @@ cdef Block* miss_serve(DeviceAllocator* a, BlockPool* pool, uint64_t stream, siz
     cdef uint64_t others, frees
     cdef bint is_refused = False
     cdef int _turn
-    for _turn in range(CLIMBS):
+    for _turn in range(ATTEMPTS):
         others = in_flight_others(a)
         frees = a.frees
-        block = _climb(a, &request, &is_refused)
+        block = _attempt(a, &request, &is_refused)
         status[0] = request.status
         if block != NULL:
             return block
@@ -189,7 +189,7 @@ cdef Block* miss_serve(DeviceAllocator* a, BlockPool* pool, uint64_t stream, siz
             a.num_oom_rejections += 1
             status[0] = STATUS_OUT_OF_MEMORY
             return NULL
-        # It failed for good when all that there is was in the lists.
+        # The failure is final if all memory was in the lists.
         if caches_drain(a) == 0 and not in_flight_wait(a, others, frees):
             break
     a.num_ooms += 1

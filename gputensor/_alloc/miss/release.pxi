@@ -1,8 +1,8 @@
 """Returns memory to the driver: pages, plain segments, address space.
 
 A plain segment can go exactly when it is one free block, a test of two pointers. cuMemFree waits
-for the device itself, so a plain segment needs no proof that its work is done; a page does,
-and pages_detach takes only such.
+for the device itself, so a plain segment needs no proof that its work is done. A page does,
+and pages_detach takes only pages that have it.
 """
 
 cdef void synchronize_all(DeviceAllocator* a) noexcept nogil:
@@ -14,8 +14,8 @@ cdef void synchronize_all(DeviceAllocator* a) noexcept nogil:
 
 # Memory that is free when a capture begins has to serve it: its requests can neither wait nor give
 # segments back. Whole free pages go to the page pool, which backs the capture's pool, too, and
-# plain segments to the driver. Pages that views show stay. The pages are mapped again on behalf of
-# the capture: that is no time that views have to answer for.
+# plain segments to the driver. Pages that are mapped in views stay. The pages are mapped again on
+# behalf of the capture: that time does not count against views.
 cdef void collect_for_capture(DeviceAllocator* a) noexcept nogil:
     cdef Page* page
     cdef size_t before = a.page_pool_nbytes
@@ -64,7 +64,7 @@ cdef size_t page_pool_release(DeviceAllocator* a, size_t keep) noexcept nogil:
     return released
 
 
-# Takes a releasable segment's memory back to the driver; False when the driver refuses.
+# Returns a releasable segment's memory to the driver or its source; False when that refuses.
 cdef bint _release(DeviceAllocator* a, Segment* segment) noexcept nogil:
     cdef status_t status
     block = segment.first
@@ -73,7 +73,7 @@ cdef bint _release(DeviceAllocator* a, Segment* segment) noexcept nogil:
     block.state = BLOCK_HELD
     in_flight_unlock(a)
     if segment.source != NULL:
-        # The driver's own call waits for the work of the whole device; another may not.
+        # The driver's own call waits for the work of the whole device; another source may not.
         a.driver.synchronize(a.driver.self)
     status = plain_give_back(a, segment.source, segment.va, segment.nbytes, segment.stream)
     in_flight_lock(a)
@@ -91,9 +91,9 @@ cdef bint _release(DeviceAllocator* a, Segment* segment) noexcept nogil:
     return True
 
 
-# The next segment of a pool to release: the one that was used the longest time ago, as the pools'
-# requests tell time (a hit in a thread's cache does not count); or the one that serves `nbytes`
-# best, the smallest that is large enough, else the largest.
+# The next segment of a pool to release: the least recently used, on the clock of the pools'
+# requests (a hit in a thread's cache does not count); or the one that serves `nbytes` best, the
+# smallest that is large enough, otherwise the largest.
 cdef Segment* _choose(BlockPool* pool, size_t nbytes, bint oldest_first) noexcept nogil:
     cdef Segment* segment
     cdef Segment* best = NULL
@@ -114,7 +114,7 @@ cdef Segment* _choose(BlockPool* pool, size_t nbytes, bint oldest_first) noexcep
     return best
 
 
-# From the large pool of a pair, then from the small one.
+# Releases segments of the large pool of a pair, then of the small one.
 cdef size_t release_from(DeviceAllocator* a, BlockPool* pools, size_t nbytes,
                          bint oldest_first=False) noexcept nogil:
     cdef size_t size, released = 0
@@ -147,7 +147,7 @@ cdef size_t segments_release(DeviceAllocator* a, size_t nbytes) noexcept nogil:
     return released
 
 
-# Address space of a pair of pools that nothing backs; says whether there was any.
+# Releases the address ranges of a pair of pools that no memory backs; says whether there were any.
 cdef bint ranges_release(DeviceAllocator* a, BlockPool* pools) noexcept nogil:
     cdef Driver* driver = a.driver
     cdef Segment* segment
@@ -177,7 +177,7 @@ cdef bint ranges_release(DeviceAllocator* a, BlockPool* pools) noexcept nogil:
     return found
 
 
-# The same of all pools.
+# The same for all pools.
 cdef bint ranges_release_all(DeviceAllocator* a) noexcept nogil:
     cdef PrivatePool* private
     cdef bint found = ranges_release(a, a.pools)
@@ -209,9 +209,9 @@ cdef size_t release_all(DeviceAllocator* a) noexcept nogil:
     return released
 
 
-# garbage_collection_threshold: the page pool and cached plain segments go, those that were not used
-# for the longest time first, as few as bring the reserved bytes with the request below the
-# threshold. Not in a capture.
+# garbage_collection_threshold: releases the page pool and cached plain segments, the least recently
+# used first, as few as bring the reserved bytes with the request below the threshold. Not in a
+# capture.
 cdef void collect_garbage(DeviceAllocator* a, size_t nbytes) noexcept nogil:
     cdef size_t reserved = <size_t>a.stats[STAT_RESERVED_BYTES][0].current
     cdef size_t target

@@ -68,6 +68,6 @@ cdef void retired_pools_settle(DeviceAllocator* a) noexcept nogil:
             _hand_over(a, pool)
             ranges_release(a, pool.pools)
         pool.pins -= 1
-        following = pool.next           # pinned pools stay in the list, and what follows this one
+        following = pool.next           # only now: the calls above may drop the lock
         retired_pool_drop(a, pool)
         pool = following

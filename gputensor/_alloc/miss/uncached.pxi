@@ -10,7 +10,7 @@ During a capture no memory returns to the driver's pool, since the free would be
 graph: such frees are kept (`unreleased`) and made when the capture ends.
 """
 
-cdef status_t _ask(DeviceAllocator* a, Block* block, uint64_t stream) noexcept nogil:
+cdef status_t _driver_alloc(DeviceAllocator* a, Block* block, uint64_t stream) noexcept nogil:
     cdef Driver* driver = a.driver
     if a.config.backend == BACKEND_ASYNC:
         block.is_split = 2                      # came from the driver's pool
@@ -32,8 +32,8 @@ cdef status_t _give_back(DeviceAllocator* a, Block* block) noexcept nogil:
     return driver.mem_free(driver.self, block.ptr)
 
 
-# Memory cached in the pools, from before or for other threads, may be missing. The driver's pool
-# takes a block back when its stream gets there: waiting may make room.
+# The memory that is missing may be cached in the pools, from before or for other threads. The
+# driver's pool takes a block back when its stream gets there: waiting may make room.
 cdef void _make_room(DeviceAllocator* a) noexcept nogil:
     a.num_alloc_retries += 1
     caches_drain(a)
@@ -44,13 +44,13 @@ cdef void _make_room(DeviceAllocator* a) noexcept nogil:
     release_all(a)
 
 
-# Asks the driver within the limit. Gives the lock up.
+# Requests the memory from the driver, within the limit. Drops the lock.
 cdef status_t _try(DeviceAllocator* a, Block* block) noexcept nogil:
     cdef status_t status
     if not limit_claim(a, block.nbytes):
         return STATUS_OUT_OF_MEMORY
     in_flight_unlock(a)
-    status = _ask(a, block, block.stream)
+    status = _driver_alloc(a, block, block.stream)
     if status == STATUS_OK and not block_map_insert(block):
         _give_back(a, block)
         status = STATUS_OUT_OF_MEMORY
@@ -76,14 +76,14 @@ cdef Block* uncached_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, u
     block.state = BLOCK_ALLOCATED
     held.take(&a.lock)
     status[0] = _try(a, block)
-    for _turn in range(CLIMBS):
+    for _turn in range(ATTEMPTS):
         if status[0] != STATUS_OUT_OF_MEMORY or a.capturing:
             break
         others = in_flight_others(a)
         frees = a.frees
         _make_room(a)
         status[0] = _try(a, block)
-        # As a miss does: it fails not while other threads have memory in flight, or free some.
+        # Like a miss, it does not fail while other threads have memory in flight, or free some.
         if status[0] == STATUS_OUT_OF_MEMORY and not in_flight_wait(a, others, frees):
             break
     if status[0] != STATUS_OK:
@@ -110,7 +110,7 @@ cdef void _settle(DeviceAllocator* a, Block* block) noexcept nogil:
     block_drop(block)
 
 
-# Gives the lock up, unless a capture forbids the call.
+# Drops the lock, unless a capture forbids the call.
 cdef bint _try_back(DeviceAllocator* a, Block* block) noexcept nogil:
     cdef bint names_streams = block.is_split == 2
     cdef status_t status

@@ -1,5 +1,5 @@
-# What users read of the allocator: statistics, snapshots and summaries. Nothing here changes
-# memory.
+# The allocator as users see it: statistics, snapshots and summaries. Apart from empty_cache,
+# nothing here changes memory.
 
 from libc.stdint cimport SIZE_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset

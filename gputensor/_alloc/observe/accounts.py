@@ -1,7 +1,7 @@
 """The statistics of a device, and of pinned memory, under their names.
 
-The core's counters only grow. A reset of what has accumulated is a baseline, subtracted here,
-so that it costs the core nothing.
+The core's accumulated counters only grow. Resetting them stores a baseline, which is subtracted
+here, so that it costs the core nothing.
 """
 
 from operator import itemgetter
@@ -27,8 +27,8 @@ _in_order = itemgetter(*SORTED_INDICES)
 _private_names = tuple(f"{pool}.{field}" for pool in POOLS for field in FIELDS)
 
 
-# By device and its generation: what was reset there, a dict from a pool's number, "device" and
-# "pinned" to the values to subtract, in sorted order; for a private pool in the order of the names.
+# By device and its generation: a dict from a pool's number, "device" and "pinned" to the values to
+# subtract since the last reset, in sorted order; for a private pool in the order of the names.
 _resets: dict[tuple[int, int], dict] = {}
 
 
@@ -74,7 +74,7 @@ def flat_statistics(device):
 
 
 def reset_accumulated(device):
-    """Count from zero again what only grows: allocated, freed, and the numbers of events."""
+    """Restart the counters that only grow: allocated, freed, and the numbers of events."""
     counters, private = report.all_values(device)
     baselines = {
         pool_id: tuple(value if i % 4 >= 2 else 0 for i, value in enumerate(values))
@@ -113,7 +113,7 @@ def pinned_statistics(device=None):
 
 
 def reset_accumulated_pinned():
-    """Set what only grows to zero, for the pinned memory of all devices."""
+    """Restart the counters that only grow, for the pinned memory of all devices."""
     for number in pinned_devices():
         counters, _ = report.pinned_values(number, reset_times=True)
         grown = _grown(_in_order(counters))

@@ -1,8 +1,8 @@
-"""Which lines of the program hold most memory, from the stacks that the history keeps with blocks.
+"""Finds the lines of the program that hold most memory, from the stacks of blocks in the history.
 
 Blocks are grouped by their interned stack first, so that a million of them cost one pass over an
-array; only stacks are formatted. The library's own frames are passed over: a place is where the
-program called it.
+array; only stacks are formatted. The library's own frames are skipped: a place is the line at which
+the program called the library.
 """
 
 import os
@@ -31,8 +31,8 @@ class CallSite(NamedTuple):
 def top_call_sites(device, count=5):
     """Return the :class:`CallSite` that hold most memory of a device, largest first.
 
-    Only what was allocated while the history captured stacks is known. A freed block that waits for
-    a stream counts; a block in a view counts once, like any other.
+    Only memory that was allocated while the history captured stacks is known. A freed block that
+    waits for a stream counts; a block in a view counts once, like any other.
     """
     _, blocks = collect_segments(device)
     return rank_call_sites(blocks, count)

@@ -11,8 +11,8 @@ cdef struct Free:
     size_t busy                 # free for its own stream only
     size_t largest
 
-# Sizes in bytes; `growth` is the least that the pool could grow by for the request, `private` what
-# private pools reserve, `largest_free_block` that of the pools that could serve it.
+# Sizes in bytes; `growth` is the least by which the pool could grow for the request, `private` the
+# reserved bytes of private pools, `largest_free_block` that of the request's own pools.
 cdef struct Facts:
     size_t requested, rounded, growth, allocated, reserved, page_pool, free, total, limit
     size_t largest_free_block, cached, waiting, private_idle, private, granularity
@@ -41,7 +41,8 @@ cdef Free _free_in(DeviceAllocator* a, BlockPool* pools, bint serves,
     return sums
 
 
-# Fills what is free, by the reason why it cannot serve, and the reserved bytes of private pools.
+# Fills in the free bytes by the reason why they cannot serve, and the bytes that private pools
+# reserve.
 cdef void _survey(DeviceAllocator* a, BlockPool* own, uint64_t stream, Facts* facts) noexcept nogil:
     cdef PrivatePool* private
     cdef Segment* segment

@@ -6,7 +6,7 @@ the code under the lock formats nothing and allocates no host memory.
 
 cdef enum:
     COUNTED = 122               # from DeviceAllocator.stats on; what follows is a setting
-    PRIVATE_VALUES = 13         # of a private pool: its number, and three times four of its fields
+    PRIVATE_VALUES = 13         # of a private pool: its number, and four fields of three statistics
 
 assert COUNTED + 1 == len(STATISTICS_KEYS)
 
@@ -17,7 +17,7 @@ cdef void _copy_values(DeviceAllocator* a, int64_t* values,
                        vector[int64_t]* cells) noexcept nogil:
     cdef PrivatePool* private
     cdef Held held
-    device_hold(a, &held, "statistics")         # which settle budgets and peaks
+    device_hold(a, &held, "statistics")         # reading them settles budgets and peaks
     stats_update(a)
     memcpy(values, a.stats, COUNTED * sizeof(int64_t))
     for private in each(a.private_pools):
@@ -53,7 +53,7 @@ def all_values(int device):
 
 
 def allocated_nbytes(int device):
-    """Return the bytes that callers hold now: one load for each thread that allocates."""
+    """Return the bytes that callers hold now: four loads for each thread cache, and no lock."""
     cdef DeviceAllocator* a = allocator_find(device)
     return 0 if a == NULL else stats_allocated(a)
 
@@ -67,7 +67,7 @@ def reserved_nbytes(int device):
 def peak_nbytes(int device, str stat):
     """Return the most bytes at one time since the last reset.
 
-    Of a statistic of statistics_names.py: ``"allocated_bytes"``, which callers held, for example.
+    `stat` is a key of ``TYPES`` in statistics_names.py, such as ``"allocated_bytes"``.
     """
     cdef DeviceAllocator* a = allocator_find(device)
     cdef int row = TYPE_NAMES.index(stat)
@@ -142,7 +142,7 @@ def empty_cache(int device):
     return released
 
 
-# What a snapshot copies under a lock.
+# The records that a snapshot copies under the lock.
 cdef struct Records:
     vector[SegmentRecord] segments
     vector[BlockRecord] blocks
@@ -167,7 +167,7 @@ cdef void _add_block(Records* records, Block* block) noexcept nogil:
         record.state = RECORD_ALLOCATED
     elif block.state == BLOCK_PENDING:
         record.state = RECORD_PENDING_FREE
-    if record.state != RECORD_INACTIVE:         # a free block has the stack of who had it before
+    if record.state != RECORD_INACTIVE:         # a free block keeps the stack of its last owner
         record.stack = gt_load(&block.stack)
     segment.nbytes += block.nbytes
     segment.n_blocks += 1
@@ -251,7 +251,7 @@ def collect_segments(int device, bint with_page_pool=False):
 
 
 def collect_pinned(int device):
-    """Return what :func:`collect_segments` does, of a device's pinned memory."""
+    """Return the same as :func:`collect_segments`, for a device's pinned memory."""
     return _collected(<DeviceAllocator*>pinned_pool_peek(device), False)
 
 

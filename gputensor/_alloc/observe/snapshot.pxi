@@ -75,7 +75,7 @@ def format_segments(segments, blocks, int number=0, StackFormatter stacks=None):
     segments, blocks : numpy.ndarray
         Of ``SEGMENT_DTYPE`` and ``BLOCK_DTYPE``.
     number : int
-        What the entries call the device.
+        The device's number in the entries.
     stacks : StackFormatter, optional
         Shared between the parts of one snapshot.
     """
@@ -95,7 +95,7 @@ def format_segments(segments, blocks, int number=0, StackFormatter stacks=None):
             "state": STATES[state],
             "frames": stacks.frames_of(stack),
         }
-        PyObject_GC_UnTrack(tile)       # part of no cycle, as the entries of the history
+        PyObject_GC_UnTrack(tile)       # part of no cycle, like the entries of the history
         tiles.append(tile)
     ends = np.cumsum(segments["n_blocks"])
     active = np.where(blocks["state"] != RECORD_INACTIVE, blocks["nbytes"], 0)
@@ -124,7 +124,7 @@ def format_segments(segments, blocks, int number=0, StackFormatter stacks=None):
 
 
 def device_name(int device):
-    """Return what a snapshot calls a device.
+    """Return the name of a device in a snapshot.
 
     >>> device_name(1), device_name(-1), device_name(-2)
     ('cuda:1', 'host', 'host:1')
@@ -164,7 +164,7 @@ def allocator_settings():
     }
 
 
-# The segments and the events of devices, which have places in the lists of a snapshot.
+# The segments and the events of devices, each with its place in the lists of a snapshot.
 cdef tuple _formatted(list places, list collected, StackFormatter stacks, bint is_pinned,
                       bint include_traces):
     cdef list segments = [], traces = [[] for _ in range(max(places, default=(-1,))[0] + 1)]
@@ -196,7 +196,7 @@ def format_snapshot(devices, collect, include_traces=True):
     collected = [collect(device) for _, device in places]
     pinned = [collect_pinned(device) for _, device in places]
     stacks = StackFormatter()
-    # Hundreds of thousands of new dicts would set off collections that can find nothing.
+    # Hundreds of thousands of new dicts would start garbage collections that can find nothing.
     collecting = gc.isenabled()
     gc.disable()
     try:

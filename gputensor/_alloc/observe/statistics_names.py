@@ -2,8 +2,8 @@
 
 The names are PyTorch's (``torch.cuda.memory_stats``). The core keeps one run of 64-bit counters in
 the order of :data:`STATISTICS_KEYS`, from ``DeviceAllocator.stats`` on (model.pxd), for device
-memory and for pinned memory alike. A label names the row of a statistic in the summary; None: it
-has none.
+memory and for pinned memory alike. A label names the row of a statistic in the summary; None: no
+row.
 """
 
 TYPES = {
@@ -32,7 +32,7 @@ SCALARS = {
     "num_oom_rejections": None,
     "max_split_size": None,
 }
-# What statistics of pinned memory count: PyTorch has other names for them.
+# The sources of the statistics of pinned memory: PyTorch has other names for them.
 PINNED = {
     "allocations": "segment.all",
     "allocated_bytes": "reserved_bytes.all",

@@ -57,7 +57,7 @@ def format_summary(name, stats, free=None, total=None, abbreviated=False):
     name : str
         The device, for the title.
     stats : dict
-        What ``memory_stats`` returns.
+        The result of ``memory_stats``.
     free, total : int, optional
         Bytes of the device, for the title.
     abbreviated : bool

@@ -1,4 +1,4 @@
-# What other rooms may call of _alloc/order; each section is named after its part.
+# The functions of _alloc/order for other rooms; each section is named after its part.
 
 from libc.stdint cimport uint64_t
 
@@ -9,8 +9,8 @@ from gputensor._driver.table cimport status_t
 
 # Blocks freed during a capture that the graph itself gives back. Needs the device lock.
 
-# Gives the blocks of the pool back that the next work of `stream` comes after all uses of; whether
-# there were any.
+# Returns to the pool those of its blocks whose uses all come before the next work of `stream`; says
+# whether there were any.
 cdef bint capture_reuse_collect(DeviceAllocator* a, BlockPool* pool,
                                 uint64_t stream) noexcept nogil
 

@@ -21,7 +21,7 @@ cdef uint64_t _capture_of(DeviceAllocator* a, uint64_t stream) noexcept nogil:
     return capture_id
 
 
-# Adds the nodes that a stream of the capture stands at. False: they cannot be had.
+# Adds the nodes that a stream of the capture stands at. False: they are not available.
 cdef bint _add_nodes(DeviceAllocator* a, CaptureReuse* record, uint64_t stream) noexcept nogil:
     cdef Driver* driver = a.driver
     cdef uint64_t none = 0
@@ -95,15 +95,16 @@ cdef void _give_back(DeviceAllocator* a, Block* block, uint64_t stream) noexcept
     pool_give(block)
 
 
-# Whether the next work of the stream comes after all nodes of each record; `follows` has a byte for
-# each node, in the order of the records that _belongs.
+# Whether a record is of this capture, and its block of the pool's pair.
 cdef inline bint _belongs(CaptureReuse* record, BlockPool* pool,
                           uint64_t capture_id) noexcept nogil:
     return record.capture_id == capture_id and record.block.pool.owner == pool.owner
 
 
-cdef bint _capture_reuse_ask(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
-                             uint64_t capture_id, int count, uint8_t* follows) noexcept nogil:
+# Sets a byte of `follows` for each node of the records that belong here, in their order: whether
+# the next work of the stream comes after it.
+cdef bint _capture_reuse_query(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
+                               uint64_t capture_id, int count, uint8_t* follows) noexcept nogil:
     cdef CaptureReuse* record
     cdef Driver* driver = a.driver
     cdef uint64_t* nodes = <uint64_t*>malloc((count + 1) * sizeof(uint64_t))
@@ -136,7 +137,7 @@ cdef bint capture_reuse_collect(DeviceAllocator* a, BlockPool* pool,
         count += record.count if _belongs(record, pool, capture_id) else 0
     follows = <uint8_t*>calloc(count + 1, 1)
     if (capture_id == 0 or follows == NULL
-            or not _capture_reuse_ask(a, pool, stream, capture_id, count, follows)):
+            or not _capture_reuse_query(a, pool, stream, capture_id, count, follows)):
         free(follows)
         return False
     while cell[0] != NULL:
@@ -157,7 +158,7 @@ cdef bint capture_reuse_collect(DeviceAllocator* a, BlockPool* pool,
     return found
 
 
-# The captures are over: events tell from now on.
+# The captures are over: events decide from now on.
 cdef void capture_reuse_forget(DeviceAllocator* a) noexcept nogil:
     while a.capture_reuses != NULL:
         _drop(row_pop(&a.capture_reuses))

@@ -53,7 +53,7 @@ cdef void _complete(DeviceAllocator* a, Block* block) noexcept nogil:
         pool_insert(block.pool, block)
 
 
-# A block waits for one thing less.
+# One of the waits of a block is over.
 cdef void _waits_less(DeviceAllocator* a, Block* block) noexcept nogil:
     block.waits -= 1
     if block.waits == 0:
@@ -101,7 +101,7 @@ cdef void pending_begin(DeviceAllocator* a, Block* block) noexcept nogil:
             use.event = 0
     device_lock(a)
     a.driver_requests -= 1
-    block.waits = 1                     # this function: the block must not complete under it
+    block.waits = 1                     # for this function: the block must not complete before
     while block.uses != NULL:
         use = row_pop(&block.uses)
         use.wait = a.epoch

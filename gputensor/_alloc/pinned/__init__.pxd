@@ -1,4 +1,4 @@
-# What other rooms may call of _alloc/pinned; each section is named after its part.
+# The functions of _alloc/pinned for other rooms; each section is named after its part.
 
 from libc.stdint cimport int64_t, uint64_t
 
@@ -21,7 +21,7 @@ cdef struct CallTimes:
 # 0, and plain segments from the system. Its `deferred` blocks are those that a graph keeps.
 cdef struct PinnedPool:
     DeviceAllocator a           # first, so that a block leads to it
-    bint is_closed              # the device was closed: what comes back is only forgotten
+    bint is_closed              # the device was closed: blocks that are freed are only forgotten
     bint is_reserved            # the segment of pinned_reserve_segment_size_mb has been made
     PinnedCapture* captures
     CallTimes[2] times          # of making and of returning segments
@@ -36,7 +36,8 @@ cdef PinnedPool* pinned_pool_peek(int device) noexcept nogil
 # is in allocator.pxi.
 
 # At least `nbytes` (> 0) of host memory that `device` copies to and from at full speed; block.ptr
-# is a host address, aligned to 512 bytes. NULL and a status when there is none. The device is open.
+# is a host address, aligned to 512 bytes. NULL and a status when there is none. Needs an open
+# device.
 cdef Block* pinned_malloc(int device, size_t nbytes, status_t* status) noexcept nogil
 # Never waits. The memory is reused once the work queued so far on streams that used it is done.
 cdef void pinned_free(Block* block) noexcept nogil

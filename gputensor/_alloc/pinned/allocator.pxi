@@ -64,8 +64,8 @@ cdef Block* _malloc(int device, size_t nbytes, status_t* status) noexcept nogil:
     return block
 
 
-# A HELD block of `nbytes`: from the pool, else from the system, else from the pool after a wait,
-# and last from the system once it has the free segments back.
+# A HELD block of `nbytes`: from the pool, otherwise from the system, otherwise from the pool after
+# a wait, and at last from the system once all free segments were returned to it.
 cdef Block* _take(PinnedPool* pool, size_t nbytes, status_t* status) noexcept nogil:
     cdef DeviceAllocator* a = &pool.a
     block = pool_take(a.pools, 0, nbytes)
@@ -95,12 +95,12 @@ cdef status_t pinned_use(Block* block, uint64_t stream) noexcept nogil:
     if active:
         return _use_in_capture(block, capture_id)
     if use_add(block, stream) != STATUS_OK:
-        # Without a record of the use its work must be over before anyone can free the block.
+        # Without a record of the use, its work must end before the block can be freed.
         return driver.stream_synchronize(driver.self, stream)
     return STATUS_OK
 
 
-# The record of a capture in a state; of the first in it, when `capture_id` is 0.
+# The record of a capture, if it is in `state`; with `capture_id` 0, the first record in that state.
 cdef PinnedCapture* _capture(PinnedPool* pool, uint64_t capture_id, int state) noexcept nogil:
     cdef PinnedCapture* record
     for record in each(pool.captures):
@@ -119,7 +119,7 @@ cdef status_t _use_in_capture(Block* block, uint64_t capture_id) noexcept nogil:
             return STATUS_OUT_OF_MEMORY
         record.capture_id = capture_id
         row_push(&pool.captures, record)
-    # Used by two graphs: it is not known which goes last, so it never comes back.
+    # Used by two graphs: it is not known which is deleted last, so the block is never reused.
     block.epoch = capture_id if block.epoch in (0, capture_id) else UINT64_MAX
     return STATUS_OK
 
@@ -135,7 +135,7 @@ cdef bint _is_capturing(Driver* driver, Block* block) noexcept nogil:
     return active != 0
 
 
-# Has a PENDING block wait for its streams; defers that while a graph or a capture keeps the block.
+# Makes a PENDING block wait for its streams, but not while a graph or a capture keeps the block.
 cdef void _await(PinnedPool* pool, Block* block, bint is_capturing) noexcept nogil:
     cdef PinnedCapture* record
     cdef bint is_kept = is_capturing or block.epoch == UINT64_MAX
@@ -224,7 +224,7 @@ cdef void pinned_capture_done(int device, uint64_t capture_id) noexcept nogil:
         _collect(pool)
 
 
-# Free blocks whose work is done come back, and free segments go back to the system.
+# Freed blocks whose work is done return to the pool, and free segments go back to the system.
 cdef void pinned_empty_cache(int device) noexcept nogil:
     cdef PendingQueue* queue
     cdef PinnedPool* pool = pinned_pool_peek(device)
@@ -234,12 +234,12 @@ cdef void pinned_empty_cache(int device) noexcept nogil:
     device_hold(&pool.a, &held, "the return of free pinned memory")
     for queue in each(pool.a.pending):
         if queue.head != NULL and queue.head.event == 0:
-            _synchronize(pool)      # no event could be had
+            _synchronize(pool)      # no event could be created or recorded
     _collect(pool)
     pinned_trim(pool, 0)
 
 
-# Gives everything back that is not in use and forgets the device: before the device is closed.
+# Gives back everything that is not in use and forgets the device; called before the device closes.
 cdef void pinned_close(int device) noexcept nogil:
     cdef PinnedPool* pool = pinned_pool_peek(device)
     cdef uint64_t event = 0
@@ -267,7 +267,7 @@ cdef int _close(int device) except -1:
     return 0
 
 
-# In the child of a fork the pools are its parent's: blocks that come back are only forgotten.
+# In the child of a fork the pools are its parent's: blocks that are freed are only forgotten.
 cdef void _fork() noexcept nogil:
     cdef int device
     for device in range(-HOST_DEVICES, MAX_DEVICES - HOST_DEVICES):

@@ -187,7 +187,7 @@ def empty_cache(device=None):
 def pinned_devices(device=None):
     """Return the numbers of the open devices that have a pool of pinned memory.
 
-    With `device`, that one alone, if it has.
+    With `device`, only that one, if it has a pool.
     """
     return [number for number in range(-HOST_DEVICES, MAX_DEVICES - HOST_DEVICES)
             if (device is None or number == device) and pinned_pool_peek(number) != NULL]

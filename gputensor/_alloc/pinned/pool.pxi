@@ -65,7 +65,7 @@ def _take_over(settings):
 _settings.on_change(_take_over)
 
 
-# A call that began at `started_ns` is done.
+# Adds a completed call that began at `started_ns` to the times.
 cdef void _count_call(CallTimes* times, int64_t started_ns) noexcept nogil:
     cdef int64_t spent = max((<int64_t>gt_now_ns() - started_ns) // 1000, 0)
     times.total += spent
@@ -74,7 +74,7 @@ cdef void _count_call(CallTimes* times, int64_t started_ns) noexcept nogil:
     times.count += 1
 
 
-# Memory of the driver's, or pages that this many threads touch and the driver registers.
+# Memory from the driver, or, with `threads`, pages that these touch and the driver registers.
 cdef status_t _from_system(Driver* driver, uint64_t* ptr, size_t nbytes,
                            int threads) noexcept nogil:
     cdef status_t status
@@ -100,7 +100,7 @@ cdef status_t _to_system(Driver* driver, uint64_t ptr, size_t nbytes,
     return status
 
 
-# A segment comes (sign 1) or goes (-1), by a call that began at `started_ns`.
+# Counts a segment that was made (sign 1) or returned (-1) by a call that began at `started_ns`.
 cdef void _count_segment(PinnedPool* pool, Segment* segment, int sign,
                          int64_t started_ns) noexcept nogil:
     _count_call(&pool.times[sign < 0], started_ns)

@@ -1,5 +1,5 @@
-// Ordinary pages for pinned_use_cuda_host_register: mapped, and touched by several threads, since
-// making pages is most of the time that registering them takes and one thread makes about 4 GB/s.
+// Ordinary pages for pinned_use_cuda_host_register: mapped, and touched by several threads, because
+// making the pages takes most of the time of registering them, and one thread makes about 4 GB/s.
 #pragma once
 #include <sys/mman.h>
 

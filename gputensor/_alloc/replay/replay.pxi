@@ -10,8 +10,8 @@ cdef enum:
     CHUNK = 2048                # events between two looks at the clock
 
 
-# The first of `count` elements. Typed memoryviews would do the same, for 15,000 lines of C++ a
-# module.
+# The first of `count` elements. Typed memoryviews would do the same, but would add 15,000 lines of
+# C++ to the module.
 cdef uintptr_t _elements(object array, type scalar, Py_ssize_t count) except? 1:
     if array.dtype != scalar or array.shape != (count,) or not array.flags.c_contiguous:
         raise ValueError(f"trace: got {array.dtype} of shape {array.shape}; "
@@ -28,7 +28,7 @@ cdef struct Events:
     Block** blocks              # by id
     uint64_t* handles           # by stream
     int64_t done                # events that ran
-    status_t status             # of the event that did not
+    status_t status             # of the event that failed
 
 
 # Runs the events up to number `end`; false when one failed.
@@ -182,17 +182,17 @@ def replay_settings(trace, int device, settings, limit_nbytes, double seconds):
     device : int
         A host device below -1. Its allocator is closed again.
     settings : Settings
-        What holds on this device; nothing else changes.
+        The settings of this device; those of others do not change.
     limit_nbytes : int or None
-        How much may be reserved, whatever the settings say of limits.
+        How much may be reserved, whatever limits the settings contain.
     seconds : float
-        When to give up.
+        The time after which to give up.
 
     Returns
     -------
     tuple of (int, int)
-        How many events ran before one failed, or before the time was up (all of them: the trace
-        fits), and the most bytes that were reserved at one time.
+        How many events ran before one failed (all of them: the trace fits), and the most bytes that
+        were reserved at one time.
 
     Raises
     ------

@@ -1,11 +1,11 @@
 """Reads recorded allocation traces, ``.npz`` files, and trusts nothing in them.
 
-A trace may come from anywhere, so all is checked before the replay engine gets it: the archive
-(size limits before anything is unpacked, no pickled objects), the four arrays (names, dtypes,
-lengths) and their meaning (a free names a live allocation, no id is allocated twice at once, sizes
-add up to something an address can hold). Every fault is a :class:`TraceFileError` whose message is
-one line that names the file, the place and what is allowed. Ids and streams of the result are
-dense, so that the engine can index arrays by them. The format is described in
+A trace may come from anywhere, so everything is checked before the replay engine gets it: the
+archive (size limits before anything is unpacked, no pickled objects), the four arrays (names,
+dtypes, lengths) and their meaning (a free names a live allocation, no id is allocated twice at
+once, sizes add up to something an address can hold). Every fault is a :class:`TraceFileError` whose
+message is one line that names the file, the place and what is allowed. Ids and streams of the
+result are dense, so that the engine can index arrays by them. The format is described in
 benchmarks/traces/README.md.
 """
 
