@@ -207,6 +207,7 @@ ALPHABET = ["2x", "3x", "x", "i32", "f32", "f16", "bf16", "i1", "cf64", "f8E5M2"
             ".txt", "j", "\0", "\n", "é", "..."]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_random_texts_are_read_or_refused_in_one_line(rng, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     read_count = 0

@@ -30,6 +30,7 @@ def results(found):
     return [one.tobytes() for one in outputs], {name: a.tobytes() for name, a in states.items()}
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_any_order_that_the_waits_allow_gives_the_same(rng):

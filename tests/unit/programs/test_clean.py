@@ -39,6 +39,7 @@ def weights_of(arrays):
     return {name: Weight(name, str(a.dtype), a.shape, a) for name, a in arrays.items()}
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_random_functions_compute_the_same(rng):

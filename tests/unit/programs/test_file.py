@@ -312,6 +312,7 @@ def nested(levels):
     return b'{"functions": ' + b"[" * levels + b"]" * levels + b"}"
 
 
+@pytest.mark.slow
 def test_program_with_a_fault_is_refused(tmp_path, whole):
     plain, _ = take_apart(whole)
     for path, value, wanted in [

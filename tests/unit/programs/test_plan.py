@@ -20,6 +20,7 @@ from tests.support.programs.random_functions import random_function, random_inpu
 from tests.support.programs.traced_models import traced_models
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_a_function_computes_the_same_in_a_poisoned_arena(rng):
@@ -146,7 +147,13 @@ def unaligned(rng, function, found):
     found.offsets[rng.choice(list(found.offsets))] += 64
 
 
-FAULTS = (overlapping, short_lifetime, lost_place, outside, unaligned)
+FAULTS = (
+    overlapping,
+    pytest.param(short_lifetime, marks=pytest.mark.slow),
+    lost_place,
+    outside,
+    unaligned,
+)
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -18,6 +18,7 @@ from tests.support.programs.random_functions import random_function, random_size
 N = ("dim", "n")
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_random_functions_keep_every_rule(rng):
