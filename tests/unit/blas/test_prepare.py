@@ -120,7 +120,7 @@ def test_the_described_product_is_matmul_for_any_views(seed):
 
 
 def is_library_layout(view, name, shape_a, shape_b):
-    """Whether the last two axes are row- or column-major, and the batch axes not negative."""
+    """Whether the last two axes are row- or column-major; a vector needs positive strides."""
     if view.ndim < 2 or (name == "out" and (len(shape_a) == 1 or len(shape_b) == 1)):
         return all(s >= ITEM for s, n in zip(view.strides, view.shape, strict=True) if n > 1)
     (rows, columns), (down, right) = view.shape[-2:], view.strides[-2:]

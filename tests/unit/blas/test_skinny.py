@@ -1,7 +1,7 @@
 """Skinny products by our own kernel, without a GPU: the program and its blocks.
 
-NVRTC compiles every variant. tests/simulated_gpu/test_skinny.py holds the results against float64;
-what only a GPU shows (its arithmetic, its speed) is in tests/gpu and benchmarks/skinny.py.
+NVRTC compiles variants of each form. tests/simulated_gpu/test_skinny.py compares results with
+float64; tests/gpu and benchmarks/skinny.py show the arithmetic and the speed of a GPU.
 """
 
 import re
@@ -141,7 +141,7 @@ def test_one_wave_of_blocks_fills_an_h200():
                 assert 120 <= -(-n // rows) * shape["splits"] <= 132
 
 
-def test_blocks_that_do_not_fit_are_refused():
+def test_products_that_the_kernel_does_not_support_are_refused():
     fits = (1 << 20, 1 << 21, 1 << 22, 0, 0, 0)
     for sizes, addresses, pitches in [
         ((17, 64, 64), fits, (64, 64, 64, 0)),

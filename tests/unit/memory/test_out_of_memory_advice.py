@@ -76,7 +76,7 @@ def test_the_advice_of_many_programs_holds(open_device, conf, rng, given, found)
 
 
 def random_steps(rng):
-    """Sizes to allocate, and positions of live blocks to free (negative)."""
+    """Steps: (size, name) allocates a block, (-1, name) frees it."""
     steps, live = [], []
     for name in range(300):
         while live and sum(size for _, size in live) > 48 * MIB:

@@ -3,8 +3,8 @@
     python -m tests.unit.programs.file_fuzz --count 100000
     python -m tests.unit.programs.file_fuzz --count 1 --seed 7     # the case that a failure names
 
-Half of the cases change bytes; the others change the header or the JSON of the program and correct
-its hash, so that they reach the checks behind the hash. An accepted program is printed, written,
+One case in six changes bytes anywhere; the others change the header, the JSON of the program or its
+launches and correct the hash, to get past its check. An accepted program is printed, written,
 read again, loaded into a device of 64 MiB and run there. If the process crashes, the file of the
 case remains in the newest folder of /dev/shm.
 """
