@@ -3,7 +3,7 @@
 cdef enum:
     MAX_VIEWS = 64              # a plan looks at the pages of all of them
 
-# What this room keeps for each open device (registry.pxd).
+# The state of this room for each open device (registry.pxd).
 cdef struct AllocatorSlot:
     # For a device that the parent process used, until it is used here: 1, or 2 if it cached.
     int caching_at_fork

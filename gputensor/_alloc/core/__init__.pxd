@@ -41,8 +41,8 @@ cdef inline void check_after(int device, const char* change) noexcept nogil:
 # ---- mutex
 
 # The device lock. Held for hundreds of nanoseconds; never over a call that maps, allocates or
-# waits. A function that holds it to its end has a guard (Held, in sync.h); the others give it up
-# and take it again around a driver call.
+# waits. A function that holds it to its end has a guard (Held, in sync.h); the others drop it
+# around a driver call.
 
 cdef extern from "pthread.h" nogil:
     int pthread_mutex_init(pthread_mutex_t* mutex, const void* attributes)
@@ -55,7 +55,7 @@ cdef inline void device_lock(DeviceAllocator* a) noexcept nogil:
 cdef inline void device_unlock(DeviceAllocator* a) noexcept nogil:
     pthread_mutex_unlock(&a.lock)
 
-# For a function that changes the allocator: a debug build checks it when the lock is given up.
+# For a function that changes the allocator: a debug build checks it once the lock is released.
 cdef inline void device_hold(DeviceAllocator* a, Held* held, const char* change) noexcept nogil:
     held.take(&a.lock)
     if GT_IS_CHECKED:
@@ -160,7 +160,7 @@ cdef void progress_advance(DeviceAllocator* a, uint64_t stream) noexcept nogil
 # Waits for the whole device, with the lock dropped: then every stream has caught up with the work
 # queued before the wait began. During a capture it only calls the driver, and notes nothing.
 cdef status_t progress_synchronize(DeviceAllocator* a) noexcept nogil
-# Events to record into, kept for reuse. event_take may give the lock up.
+# Events to record into, kept for reuse. event_take may drop the lock.
 cdef status_t event_take(DeviceAllocator* a, uint64_t* event) noexcept nogil
 cdef void event_give(DeviceAllocator* a, uint64_t event) noexcept nogil
 

@@ -1,7 +1,7 @@
 """The hook that a debug build calls after each change of an allocator's records.
 
-A build with GPUTENSOR_BUILD_DEBUG=1 defines GPUTENSOR_CHECK. The rooms that change the records know
-only this file; the checker, which knows them all, registers itself here when it is imported. Its
+A build with GPUTENSOR_BUILD_DEBUG=1 defines GPUTENSOR_CHECK. The rooms that change the records use
+only this file; the checker, which imports them all, registers itself here when it is imported. Its
 own lock lets one check run at a time; it is taken with no other lock held but that of an ending
 thread (thread_cache.pxi), and the device lock is taken under it.
 """

@@ -208,7 +208,7 @@ cdef Block* _commit(DeviceAllocator* a, Request* request, Growth* growth) noexce
         a.num_device_alloc += 1
         a.mapping_us += MAP_US
     if growth.done < tile.nbytes:
-        rest = block_split(tile, growth.done)   # cannot fail twice: see _growth_claim
+        rest = block_split(tile, growth.done)   # NULL only without host memory
         if rest != NULL:
             hole_insert(rest)
     a.page_pool_nbytes -= growth.done

@@ -6,7 +6,7 @@ they are needed. (Within one pool, views do that without unmapping.) Moving a pa
 more than making one, and saves memory that would never come back. Less than LEAST is moved only if
 it is all that is missing: a pool in steady use has that much free for its own next request.
 
-Two pools that take turns would move the same pages for ever. So the time that moving may cost is
+Two pools that take turns would keep moving the same pages. So the time that moving may cost is
 bounded: by SPARE_US, and SPEND times what making and mapping all pages has cost. Each page is moved
 once or twice on average, whatever the program does; then the pools simply grow.
 """

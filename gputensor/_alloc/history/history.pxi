@@ -6,7 +6,7 @@ stores, always affordable, and nothing is formatted before `history_entries` is 
 
 There is one ring for each open device, and one for its pinned host memory, made by its first record
 and kept until the device closes, so a writer needs no protection against a reader or against
-switching off. What is recorded is one word of bits, read without a lock on every allocation.
+switching off. One word of bits, read without a lock on every allocation, says what is recorded.
 """
 
 cdef extern from "gputensor/_alloc/history/ring.h" nogil:

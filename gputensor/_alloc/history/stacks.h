@@ -58,7 +58,7 @@ private:
             frames.resize(starts.back());
             return 0;
         }
-        // Kept alive, so that an address in the table means the same code for ever.
+        // Kept alive, so that an address in the table always means the same code.
         for (uint32_t i = 0; i < depth; i++) { Py_XINCREF(walked[i].code); }
         return stack;
     }

@@ -2,8 +2,8 @@
 
 A stack is a sequence of (code object, instruction offset). Capturing one walks the frames into a
 buffer on the C stack while hashing, and looks the sequence up; only a stack never seen before is
-stored, and its code objects are kept alive from then on, so an address in the table means the same
-code for ever. Names and line numbers are made for a snapshot.
+stored, and its code objects are kept alive from then on, so an address in the table always means
+the same code. Names and line numbers are made for a snapshot.
 
 The table is guarded by the GIL and never shrinks: blocks and history records hold ids. It stops
 growing at 8 million frames (128 MiB); a stack that is new after that gets id 0, "not known".
@@ -44,7 +44,7 @@ cdef enum:
     MAX_DEPTH = 192             # deeper stacks lose their outermost frames
     MAX_NATIVE = 64
 
-cdef StackTable* table = new StackTable()   # kept for ever: threads may outlive the interpreter
+cdef StackTable* table = new StackTable()   # never freed: threads may outlive the interpreter
 cdef bint use_direct = False
 
 
@@ -93,7 +93,7 @@ cdef dict _format(const gt_frame* frame):
 cdef class StackFormatter:
     """Turns stack ids into lists of frame dicts; equal stacks share one list.
 
-    Make one for each snapshot: its lists belong to the caller, who may change them.
+    Make one for each snapshot: its lists belong to the caller, which may change them.
     """
 
     def __cinit__(self):

@@ -8,7 +8,7 @@ from gputensor._driver.table cimport status_t
 
 # ---- release
 
-# Giving memory back to the driver. Called with the device lock held; given up for driver calls.
+# Giving memory back to the driver. Called with the device lock held; dropped for driver calls.
 
 # Releases everything that is free and done: pages, plain segments, empty address space.
 cdef size_t release_all(DeviceAllocator* a) noexcept nogil
@@ -40,7 +40,7 @@ cdef bint pool_is_retired(PrivatePool* pool) noexcept nogil
 # Frees the record of a retired pool that has no memory and no address space left. No driver call.
 cdef void retired_pool_drop(DeviceAllocator* a, PrivatePool* pool) noexcept nogil
 # Completed memory goes from all retired pools to the page pool, plain segments to the
-# default pool, and address space to the driver. Gives the lock up. Not for use during a capture.
+# default pool, and address space to the driver. Drops the lock. Not for use during a capture.
 cdef void retired_pools_settle(DeviceAllocator* a) noexcept nogil
 
 

@@ -245,7 +245,7 @@ def collect_segments(int device, bint with_page_pool=False):
 
     Both come by rising address, so that the blocks of a segment follow those of the segments
     before. The pages of the page pool have no address; `with_page_pool` shows them as one free
-    segment at address 0, so that the sizes add up to what is reserved.
+    segment at address 0, so that the sizes add up to the reserved bytes.
     """
     return _collected(allocator_find(device), with_page_pool)
 

@@ -57,8 +57,8 @@ cdef bint _is_filled(DeviceAllocator* a, PrivatePool* pool) noexcept nogil:
     return False
 
 
-# A block with uses was freed during a capture and is in a.deferred: notes what has to come before
-# its next use, when the option is on and the capture can tell.
+# A block with uses was freed during a capture and is in a.deferred: notes the nodes that have to
+# come before its next use, if the option is on and the capture names them.
 cdef void capture_reuse_note(DeviceAllocator* a, Block* block) noexcept nogil:
     cdef StreamUse* use
     cdef bint is_known

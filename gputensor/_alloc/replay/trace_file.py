@@ -149,7 +149,7 @@ def read_archive(file):
 def read_array(archive, name, dtype, ndim):
     """Return one array of the archive.
 
-    The size in the archive's directory bounds what is unpacked, whatever the compressed stream
+    The size in the archive's directory bounds the bytes unpacked, whatever the compressed stream
     holds or its header promises.
     """
     dtype = np.dtype(dtype)
