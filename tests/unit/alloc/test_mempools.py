@@ -194,7 +194,7 @@ def test_the_kinds_of_a_pool_are_booleans(probe, name):
         memory.MemPool(probe.device, **{name: 1})
 
 
-def test_a_block_of_a_pool_may_be_freed_in_another_thread(probe):
+def test_a_scope_of_a_pool_may_end_in_another_thread(probe):
     pool = memory.MemPool(probe.device)
     scope = memory.use_mem_pool(pool, probe.device)
     scope.__enter__()

@@ -57,7 +57,7 @@ def faults(found, of, *options):
 @needs_nvrtc
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernel_compiles_for_each_architecture(name):
-    # Each of the few compiles for two architectures, so together they cover all.
+    # A single variant compiles for all architectures, each of several for four in turn.
     turn = iter(range(1000))
 
     def some(program):

@@ -168,7 +168,7 @@ def test_masks_of_bool(rng, fill, is_seen):
     assert call.reads[3].dtype == ("bool" if fill == -np.inf else "float32")
 
 
-def test_a_mask_that_is_transposed_twice_is_read_as_it_was(rng):
+def test_a_mask_that_is_negated_twice_is_read_as_it_was(rng):
     q, k, v = operands(rng, B, H)
     seen = rng.random((1, 1, N, M)) < 0.6
     seen[..., 0] = True
