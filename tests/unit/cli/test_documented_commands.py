@@ -1,4 +1,4 @@
-"""Command lines of docs/programs.md and docs/onnx.md run on the host device, and print the same."""
+"""Command lines in docs run on the host device and print what their page shows."""
 
 import os
 import re

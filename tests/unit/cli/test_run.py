@@ -193,7 +193,7 @@ def test_a_file_is_rebuilt_on_request(programs, run, is_asked, monkeypatch):
     assert run(*words, *["--rebuild"] * is_asked)[0] == 0 and found == [is_asked]
 
 
-def test_statistics_go_to_the_other_stream(programs, run):
+def test_statistics_go_to_standard_error(programs, run):
     code, output, errors = run(
         "run", "--module=counter.gtp", "--input=8xf32=1", "--output=", "--output=",
         "--print-statistics",

@@ -129,7 +129,7 @@ def test_reading_copies_no_weights(tmp_path):
 # ---- weights apart
 
 
-def test_separate_weights_are_beside_the_program_with_their_names(tmp_path, rng):
+def test_separate_weights_keep_their_names_in_a_file_of_their_own(tmp_path, rng):
     data = weights_program(
         a__q=random_array(rng, (4, 4), "float32"), constant__0=np.zeros(3, np.int8)
     )
@@ -158,7 +158,7 @@ def test_weights_of_a_file_of_the_user_stay_there(tmp_path, rng):
     found = file.read(tmp_path / "p.gtp")
     assert_weights(found.weights, data.weights)
     assert mapping_of(found.weights["k"].source).path == str(path)
-    # A part of an entry, or a file with another inode, is written again.
+    # A part of an entry is written again.
     data.weights["k"].source = tree["model"]["k"][:1]
     data.weights["k"].shape, data.weights["k"].sha256 = (1, 5), ""
     data.functions["f"].values[1].nbytes = 20

@@ -33,7 +33,7 @@ def names(function):
 # ---- Python values, loops, shapes
 
 
-def test_python_code_runs_at_the_trace_and_only_its_calls_remain():
+def test_python_code_runs_while_tracing_and_only_its_calls_remain():
     def model(x, times):
         for _turn in range(times):
             x = x + x.shape[0]
