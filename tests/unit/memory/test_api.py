@@ -226,7 +226,7 @@ def test_caching_is_switched_on_all_devices_if_none_is_named(device):
         memory.caching_allocator_enable(False, other)
         assert caches(device) and not caches(other)
         with memory.caching_allocator_disabled():
-            opened.append(registry.open_host(capacity=64 * MIB))  # in use from here on
+            opened.append(registry.open_host(capacity=64 * MIB))  # in use from its first allocation
             assert not any(caches(number) for number in (device, *opened))
         assert [caches(number) for number in (device, *opened)] == [True, False, True]
         memory.caching_allocator_enable(False)
