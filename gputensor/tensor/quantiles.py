@@ -24,30 +24,41 @@ def _quantile(x, q, axis, method, keepdims, name):
     """Return quantiles for `name`, where "percentile" means that `q` is in percent."""
     tensor_argument(x, name)
     q = _shares(q, name)
-    if method not in METHODS:
-        raise argument_error(ValueError, f"{name}: method", method, f"one of {', '.join(METHODS)}")
+    _check_method(method, name)
     if x.dtype.kind in "cb":
         rule = "a real dtype other than bool"
         raise argument_error(TypeError, f"{name}: x", Described(x.dtype.name), rule)
-    axes = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
-    axes = [axis_argument(one, x.ndim, name) for one in axes]
-    kept = [i for i in range(x.ndim) if i not in axes]
-    lines = reshape(
-        moveaxis(x, axes, list(range(-len(axes), 0))) if axes else expand_dims(x, -1),
-        [*(x.shape[i] for i in kept), math.prod(x.shape[i] for i in axes)],
-    )
-    if lines.shape[-1] == 0:
-        raise argument_error(ValueError, f"{name}: x", Described("no elements"), "at least one")
+    lines, kept_shape = _lines(x, axis, name)
     dtype = float64 if x.dtype.kind in "iu" else x.dtype
     ordered = astype(sort(lines), dtype, copy=False)
     result = _between(ordered, q, method)
     # NaN is sorted to the end; if there is one, it is the result.
     last = ordered[..., -1]
     result = fn.where(fn.isnan(last), last, result)
-    if keepdims:
-        shape = [1 if i in axes else n for i, n in enumerate(x.shape)]
-        result = reshape(result, [*result.shape[: result.ndim - len(kept)], *shape])
+    result = _with_axes(result, lines, kept_shape) if keepdims else result
     return astype(result, float32 if x.dtype.kind in "iu" else dtype, copy=False)
+
+
+def _check_method(method, name):
+    if method not in METHODS:
+        raise argument_error(ValueError, f"{name}: method", method, f"one of {', '.join(METHODS)}")
+
+
+def _lines(x, axis, name):
+    """Return `x` with the reduced axes joined into the last one, and its shape with them as 1."""
+    axes = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = [axis_argument(one, x.ndim, name) for one in axes]
+    kept = [n for i, n in enumerate(x.shape) if i not in axes]
+    lines = moveaxis(x, axes, list(range(-len(axes), 0))) if axes else expand_dims(x, -1)
+    lines = reshape(lines, [*kept, math.prod(x.shape[i] for i in axes)])
+    if lines.shape[-1] == 0:
+        raise argument_error(ValueError, f"{name}: x", Described("no elements"), "at least one")
+    return lines, [1 if i in axes else n for i, n in enumerate(x.shape)]
+
+
+def _with_axes(result, lines, shape):
+    """Return quantiles of `lines` with the reduced axes kept; fractions stay in front."""
+    return reshape(result, [*result.shape[: result.ndim - lines.ndim + 1], *shape])
 
 
 def _shares(q, name):
@@ -150,11 +161,6 @@ def nanmedian(x, /, axis=None, out=None, *, keepdims=False):
     return nanquantile(x, 0.5, axis, out, keepdims=keepdims)
 
 
-def _axes(x, axis, name):
-    axes = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
-    return [axis_argument(one, x.ndim, name) for one in axes]
-
-
 def _weight(place, method):
     """Return how far the quantile lies between the elements below and above `place`: 0 to 1."""
     low = fn.floor(place)
@@ -177,18 +183,10 @@ def nanquantile(x, /, q, axis=None, out=None, *, method="linear", keepdims=False
     """
     if tensor_argument(x, "nanquantile").dtype.kind in "iucb":
         return quantile(x, q, axis, out, method=method, keepdims=keepdims)
-    if method not in METHODS:
-        rule = f"one of {', '.join(METHODS)}"
-        raise argument_error(ValueError, "nanquantile: method", method, rule)
+    _check_method(method, "nanquantile")
     if isinstance(q, Tensor):
         q = q.tolist()
-    axes = _axes(x, axis, "nanquantile")
-    kept = [n for i, n in enumerate(x.shape) if i not in axes]
-    lines = moveaxis(x, axes, list(range(-len(axes), 0))) if axes else expand_dims(x, -1)
-    lines = reshape(lines, [*kept, math.prod(x.shape[i] for i in axes)])
-    if lines.shape[-1] == 0:
-        got = Described("no elements")
-        raise argument_error(ValueError, "nanquantile: x", got, "at least one")
+    lines, kept_shape = _lines(x, axis, "nanquantile")
     ordered = sort(lines)
     last = fn.sum(fn.logical_not(fn.isnan(lines)), -1, keepdims=True) - 1
     last = astype(fn.maximum(last, 0), float64)
@@ -200,16 +198,11 @@ def nanquantile(x, /, q, axis=None, out=None, *, method="linear", keepdims=False
         ends = (astype(one(place), int64) for one in (fn.floor, fn.ceil))
         low, high = (take_along_axis(ordered, one, -1) for one in ends)
         weight = astype(_weight(place, method), float64 if x.dtype == float64 else float32)
-        between = fn.add(low, fn.multiply(fn.subtract(high, low), weight))
-        # With an infinity, the interpolated difference would be NaN; the sum is right.
-        is_infinite = fn.logical_or(fn.isinf(low), fn.isinf(high))
-        between = fn.where(is_infinite, fn.add(low, high), between)
-        between = fn.where(fn.equal(weight, 0), low, between)
-        results.append(reshape(fn.where(fn.equal(weight, 1), high, between), kept))
+        between = fn.where(fn.equal(weight, 0), low, _cut(low, high, weight))
+        between = fn.where(fn.equal(weight, 1), high, between)
+        results.append(reshape(between, lines.shape[:-1]))
     result = stack(results) if hasattr(q, "__iter__") else results[0]
-    if keepdims:
-        shape = [1 if i in axes else n for i, n in enumerate(x.shape)]
-        result = reshape(result, [*result.shape[: result.ndim - len(kept)], *shape])
+    result = _with_axes(result, lines, kept_shape) if keepdims else result
     return _into(out, astype(result, x.dtype, copy=False), "nanquantile")
 
 

@@ -10,11 +10,8 @@ NaNs count as equal.
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
-import time
-import warnings
 
 import numpy as np
 
@@ -28,6 +25,7 @@ from gputensor.programs.program import Program
 from gputensor.programs.sizes import at_sizes, key_of
 from gputensor.programs.tracing import is_spec
 from tests.support.programs.call_by_call import Interpreter
+from tests.support.programs.campaigns import options_of, report, run_many
 from tests.support.programs.random_steps import (
     DTYPES,
     MOST,
@@ -258,50 +256,19 @@ def campaign(count, seed, seconds=None, show=print, home="host"):
     if home == "host":
         opened = [open_host(capacity=1 << 30), open_host(capacity=1 << 30, seed=seed)]
     devices = [gt.Device(home).number, *opened]
-    ran, refused, failures = 0, {}, []
-    stop = None if seconds is None else time.monotonic() + seconds
+
+    def run(one, index):
+        return run_one(one, devices, index % 8 == 0, home)
+
     try:
-        for index in range(count):
-            one = seed * 1_000_003 + index
-            try:
-                result = run_one(one, devices, index % 8 == 0, home)
-            except Exception as error:
-                result = f"{type(error).__name__}: {error}"
-            if result == "ran":
-                ran += 1
-            elif result.startswith("refused: "):
-                reason = result.split("; ")[-1]
-                refused[reason] = refused.get(reason, 0) + 1
-            else:
-                failures.append((one, result))
-                show(f"program {one}: {result}")
-            if stop is not None and time.monotonic() > stop:
-                break
+        return run_many(run, count, seed, seconds, show)
     finally:
         for device in opened:
             close_host(device)
-    return ran, refused, failures
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--count", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(20))
-    parser.add_argument("--seconds", type=float)
-    parser.add_argument("--device", default="host", choices=["host", "cuda"])
-    options = parser.parse_args(arguments)
-    warnings.simplefilter("ignore")
-    began = time.monotonic()
-    ran, refused, failures = campaign(
-        options.count, options.seed, options.seconds, home=options.device
-    )
-    seconds = time.monotonic() - began
-    total = ran + sum(refused.values()) + len(failures)
-    print(f"seed {options.seed}: {ran} of {total} programs ran, in {seconds:.0f} s")
-    for reason, number in sorted(refused.items(), key=lambda item: -item[1])[:8]:
-        print(f"  refused {number}: {reason}")
-    print(f"failures: {len(failures)}")
-    return 1 if failures else 0
+    return report(campaign, options_of(__doc__, 1000).parse_args(arguments))
 
 
 if __name__ == "__main__":

@@ -12,14 +12,11 @@ roundings (`spreads_of`).
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import subprocess
 import sys
 import tempfile
-import time
-import warnings
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -36,6 +33,7 @@ from tests.conformance.programs.random_programs import Case, canonical, differ
 from tests.support import kernel_compiler, simulated_gpu
 from tests.support.programs import random_steps as steps
 from tests.support.programs.c_caller import CProgram, poisoned
+from tests.support.programs.campaigns import options_of, report, run_many
 
 SIZES = (1, 2, 4, 8, 16, 32, 40)  # bound ahead of time
 SHARED = str(228 << 10)  # of a simulated GPU with the properties of an H200
@@ -279,34 +277,12 @@ def compare(case, opened, turns, seed, rounding):
 
 def campaign(count, seed, seconds=None, show=print, home="host"):
     """Run `count` programs; returns (ran, refused, failures)."""
-    ran, refused, failures = 0, {}, []
-    stop = None if seconds is None else time.monotonic() + seconds
     with tempfile.TemporaryDirectory() as folder:
-        for index in range(count):
-            one = seed * 1_000_003 + index
-            try:
-                result = run_one(one, home, folder)
-            except Exception as error:
-                result = f"{type(error).__name__}: {error}"
-            if result == "ran":
-                ran += 1
-            elif result.startswith("refused: "):
-                reason = result.split("; ")[-1]
-                refused[reason] = refused.get(reason, 0) + 1
-            else:
-                failures.append((one, result))
-                show(f"program {one}: {result}")
-            if stop is not None and time.monotonic() > stop:
-                break
-    return ran, refused, failures
+        return run_many(lambda one, _index: run_one(one, home, folder), count, seed, seconds, show)
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--count", type=int, default=1_000_000)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(20))
-    parser.add_argument("--seconds", type=float, default=None)
-    parser.add_argument("--device", default="host", choices=["host", "cuda"])
+    parser = options_of(__doc__, 1_000_000)
     parser.add_argument("--simulated", action="store_true")
     options = parser.parse_args(arguments)
     if options.simulated and kernel_compiler.PRECOMPILED not in os.environ:
@@ -316,18 +292,7 @@ def main(arguments=None):
         return subprocess.call([*command, *(arguments or sys.argv[1:])], env=environment)
     if options.simulated:
         kernel_compiler.install()
-    warnings.simplefilter("ignore")
-    began = time.monotonic()
-    ran, refused, failures = campaign(
-        options.count, options.seed, options.seconds, home=options.device
-    )
-    seconds = time.monotonic() - began
-    total = ran + sum(refused.values()) + len(failures)
-    print(f"seed {options.seed}: {ran} of {total} programs ran, in {seconds:.0f} s")
-    for reason, number in sorted(refused.items(), key=lambda item: -item[1])[:8]:
-        print(f"  refused {number}: {reason}")
-    print(f"failures: {len(failures)}")
-    return 1 if failures else 0
+    return report(campaign, options)
 
 
 if __name__ == "__main__":
