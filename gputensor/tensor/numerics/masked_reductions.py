@@ -3,6 +3,8 @@
 The reductions in `functions` call these for their ``where=`` and ``initial=``.
 """
 
+import math
+
 from gputensor._arrays.dtypes import float32, float64
 from gputensor.errors import Described, argument_error
 from gputensor.tensor import functions as fn
@@ -101,20 +103,19 @@ def truth(name, x, axis, out, keepdims, *, where=None):
     return reduce(x, axis, out, keepdims)
 
 
-def _count(x, axis, mask):
+def _count(x, axis, mask, name):
     """Return how many elements are selected, with the axes kept; an int without a mask."""
+    axes = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = [axis_argument(one, x.ndim, name) for one in axes]
     if mask is not None:
         return fn.sum(mask, axis, keepdims=True)
-    axes = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
-    count = 1
-    for one in axes:
-        count *= x.shape[axis_argument(one, x.ndim, "mean")]
-    return count
+    return math.prod(x.shape[one] for one in axes)
 
 
-def _mean(x, axis, mask, wide):
+def _mean(x, axis, mask, wide, name):
+    count = _count(x, axis, mask, name)
     chosen = x if mask is None else fn.where(mask, x, 0)
-    return fn.divide(fn.sum(chosen, axis, wide, keepdims=True), _count(x, axis, mask))
+    return fn.divide(fn.sum(chosen, axis, wide, keepdims=True), count)
 
 
 def _dtypes(x, dtype):
@@ -143,7 +144,7 @@ def mean(name, x, axis, dtype, out, keepdims, *, where=None):
     """
     mask = _mask(x, where, name)
     wide, dtype = _dtypes(x, dtype)
-    result = astype(_mean(x, axis, mask, wide), dtype, copy=False)
+    result = astype(_mean(x, axis, mask, wide, name), dtype, copy=False)
     return _into(out, _without_axes(result, x, axis, keepdims), name)
 
 
@@ -157,10 +158,11 @@ def variance(name, x, axis, dtype, out, keepdims, *, ddof=0, where=None):
     """
     mask = _mask(x, where, name)
     wide, dtype = _dtypes(x, dtype)
-    distance = fn.abs(fn.subtract(astype(x, wide, copy=False), _mean(x, axis, mask, wide)))
+    middle = _mean(x, axis, mask, wide, name)
+    distance = fn.abs(fn.subtract(astype(x, wide, copy=False), middle))
     square = fn.square(distance)
     square = square if mask is None else fn.where(mask, square, 0)
-    count = _count(x, axis, mask)
+    count = _count(x, axis, mask, name)
     count = max(count - ddof, 0) if isinstance(count, int) else fn.maximum(count - ddof, 0)
     result = fn.divide(fn.sum(square, axis, keepdims=True), count)
     result = fn.sqrt(result) if name == "std" else result

@@ -208,3 +208,10 @@ def test_reduction_of_selected_elements(place, case, name, dtype, keepdims, seed
     found = getattr(gt, name)(x, axis=axis, keepdims=keepdims, out=out, **options)
     assert out is None or found is out
     np.testing.assert_allclose(found.numpy(), expected, 2e-6)
+
+
+@pytest.mark.parametrize("name", ["mean", "var", "std"])
+def test_wrong_axis_names_the_masked_reduction(name):
+    x = gt.ones((2, 3), device="host")
+    with pytest.raises(IndexError, match=f"^{name}: axis: got 5; expected"):
+        getattr(gt, name)(x, axis=5, where=x > 0)
