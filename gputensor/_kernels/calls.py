@@ -28,6 +28,7 @@ from gputensor._kernels.call_rules import (
     updates_product,
 )  # fmt: skip
 from gputensor._kernels.engine_rules import ENGINE_RULES
+from gputensor._kernels.fused_rules import FUSED_RULES
 from gputensor._kernels.order_rules import ORDER_RULES
 from gputensor.errors import Described
 
@@ -82,7 +83,7 @@ class Row:
         self.names = tuple(self.attributes)
         count = len(self.names)
         self.counts = count, None if self.writes == ("*results",) else count + len(self.writes)
-        self.rule = (RULES | ORDER_RULES | ENGINE_RULES)[name]
+        self.rule = (RULES | ORDER_RULES | ENGINE_RULES | FUSED_RULES)[name]
         self.updates = updates
         self.waits = waits
         self.run = self.door = None
@@ -257,6 +258,16 @@ _ROWS = (
     # x @ (weight * scales).T + bias
     Row("quantized_product", "blas.product", attributes="precision:precision",
         writes="out", reads="x weight scales bias?"),
+    # r @ (weight * scales).T + bias + addend, where r is x, or with a gain
+    # x * rsqrt(mean(x * x) + epsilon) * gain. If gated: activation(first half) * second half.
+    Row("fused_product", "blas.product",
+        attributes="epsilon:number activation:activation is_gated:flag precision:precision",
+        writes="out", reads="x weight scales? gain? bias? addend?"),
+    # The same product; its columns are heads of queries, keys and values. Cosines and sines rotate
+    # elements i and i + size / 2 of queries and keys. Keys and values are written to `places`.
+    Row("rotary_product", "blas.product", attributes="epsilon:number precision:precision",
+        writes="out keys values",
+        reads="x weight scales? gain? bias? cosines sines places", updates=("keys", "values")),
 )
 # fmt: on
 

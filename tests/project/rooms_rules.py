@@ -26,7 +26,8 @@ ROOMS = {
     "streams": ("order", "queue", "capture", "__init__"),
     "_kernels": (
         "operations", "program", "programs", "formula", "row_program",
-        "call_rules", "order_rules", "order_programs", "engine_rules", "calls",
+        "call_rules", "order_rules", "order_programs", "engine_rules", "fused_rules",
+        "calls",
         "draw_facts", "launch", "host", "faces", "formulas", "orders",
         "__init__",
     ),

@@ -31,6 +31,7 @@ _REPLACEMENTS = (
     ("fma.rn.f16x2", "%0 = cpu_fma_pair<0>(%1, %2, %3);"),
     ("add.rn.f16x2", "%0 = cpu_fma_pair<0>(%1, 0x3c003c00u, %2);"),
     ("st.shared.f32", "memcpy(cpu_shared + %0, &%1, 4);"),
+    ("st.shared.v4", "memcpy(cpu_shared + to, &x, 16);"),
     ("st.shared.v2", "cpu_store_pair(cpu_shared + %0, %1, %2);"),
     ("st.shared::cluster.f32", "memcpy(cpu_cluster[owner].shared + %0, &%1, 4);"),
     ("mapa", "%0 = %1;"),
@@ -48,6 +49,7 @@ static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned s) {
     return out;
 }
 #define CPU_SHARED_NBYTES 240000
+static inline float rsqrtf(float x) { return 1 / sqrtf(x); }
 #define __align__(n)
 #undef __launch_bounds__
 #define __launch_bounds__(...)
@@ -240,6 +242,6 @@ def compile_source(source, target, options=()):
     del target, options
     if "dequantize" in source:
         source = without_ptx(source)
-    is_ours = "cp.async" in source
+    is_ours = "Skinny" in source
     text = cpu_source(source) if is_ours else kernel_compiler.cpu_source(source)
     return kernel_compiler.image_of(text, kernel_compiler.FAST)

@@ -167,6 +167,33 @@ cdef enum Form:                 # how the weights lie, as in skinny_mma.cuh
     FORM_INT8 = 1               # [n, k], with scales
     FORM_INT4 = 2               # tiles of 16 x 64 (int4_layout.py), with scales
 
+cdef enum Pairs:                # how two features belong together, as in pairs.cuh
+    PAIRS_NONE = 0
+    PAIRS_GATED = 1
+    PAIRS_ROTATED = 2
+
+# The steps before and after a product; all zeros: none.
+cdef struct SkinnyFusion:
+    uint64_t gain               # [k] of type_x, if x is normalized first; else 0
+    float epsilon
+    int pairs
+    int gate                    # ACT_* applied to the first feature of a pair
+    int64_t pair_count
+    uint64_t second_w           # the second features begin here
+    uint64_t second_scales
+    uint64_t second_bias
+    int64_t scales_pitch        # features in a row of scales
+    int64_t last                # last row of the weights, counted from w or second_w
+    int64_t half                # half the size of a head
+    uint64_t cosines            # [m, half] of float32
+    uint64_t sines
+    uint64_t places             # [m], int32 or int64: rows of keys and values to write to
+    uint64_t keys               # [kept, length, 2 half] of type_y, with pitches in elements
+    uint64_t values
+    int64_t key_head, key_row, value_head, value_row
+    int64_t length
+    int heads, kept, long_places
+
 cdef struct SkinnyProduct:
     int device
     int form
@@ -183,9 +210,14 @@ cdef struct SkinnyProduct:
     uint64_t bias               # [n], or 0
     uint64_t addend             # [m, n]; read when beta is not 0
     float alpha, beta
+    SkinnyFusion fused
 
 # Whether a kernel can do the product: types, sizes and alignments.
 cdef bint skinny_product_fits(const SkinnyProduct* product) noexcept nogil
+# Whether a kernel can do the product together with its fusion.
+cdef bint skinny_fusion_fits(const SkinnyProduct* product) noexcept nogil
+# Whether our kernel is faster than a library for plain 16-bit weights.
+cpdef bint skinny_half_wins(int64_t m, int64_t n, int64_t k) noexcept nogil
 # Queues it on the stream; raises DriverError when the launch is refused.
 cdef int skinny_product_run(const SkinnyProduct* product, uint64_t stream) except -1 nogil
 

@@ -359,8 +359,9 @@ def skinny(tokens, *, tiles, warps, stages, splits):
 
 
 def skinny_mma(
-    form, x_name, y_name, tokens, *, tiles, step, row_warps, k_warps, stages, splits, group=0
-):
+    form, x_name, y_name, tokens, *, tiles, step, row_warps, k_warps, stages, splits, group=0,
+    norm=0, pairs=0, gate=0,
+):  # fmt: skip
     """Return the program of skinny products on tensor cores for one shape of block.
 
     Parameters
@@ -382,6 +383,10 @@ def skinny_mma(
         Steps in the ring of copies, at least 2.
     group : int
         k that share a scale: 32, 64 or 128; 0 for all of K.
+    norm : int
+        Chunks of 8 elements of a row that each thread normalizes; 0 without a norm.
+    pairs, gate : int
+        Kind of pairs of features: 0 none, 1 gated by the activation `gate`, 2 elements of heads.
     """
     defines = {
         "FORM": form,
@@ -396,6 +401,9 @@ def skinny_mma(
         "STAGES": stages,
         "SPLITS": splits,
         "GROUP": group,
+        "NORM": norm,
+        "PAIRS": pairs,
+        "GATE": gate,
     }
     return program_of("skinny/skinny_mma.cuh", defines, minimum=_skinny_minimum(splits))
 

@@ -1,5 +1,6 @@
 # The products that tensors call: one matrix product, groups, scaled fp8 products.
 
+cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free, qsort
@@ -7,7 +8,7 @@ from libc.string cimport memset
 
 from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
 from gputensor._arrays cimport (
-    DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32, DT_FLOAT64, DT_INT32, DT_INT8, DT_UINT8,
+    DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32, DT_FLOAT64, DT_INT32, DT_INT64, DT_INT8, DT_UINT8,
     MAX_NDIM, Operand, dtype_is_complex, dtype_is_half, dtype_itemsize,
     has_no_elements,
 )
@@ -19,12 +20,12 @@ from gputensor._kernels.launch cimport (
     launch_init, launch_kernel,
 )
 from gputensor.blas.backends cimport (
-    DOES_ACTIVATION, DOES_ADDEND, DOES_BIAS, FORM_INT4, FORM_INT8, PLAN_PLAIN, SKINNY_MAX_ROWS,
-    STAGE_DONE, STAGE_LIBRARY, Outcome, Wanted, Work, backend_of, grouped_plan,
-    grouped_table_nbytes, is_integer, is_own, load_for_planning, plan_drop, plan_known, plan_of,
-    pointer_batch_ready, pointer_batch_wins, pointers_are_aligned, raise_for_outcome,
-    raise_for_plan, scratch_nbytes, skinny_product_fits, skinny_product_run, wanted_init,
-    work_init, work_queue,
+    DOES_ACTIVATION, DOES_ADDEND, DOES_BIAS, FORM_INT4, FORM_INT8, FORM_PLAIN, PAIRS_GATED,
+    PAIRS_ROTATED, PLAN_PLAIN, SKINNY_MAX_ROWS, STAGE_DONE, STAGE_LIBRARY, Outcome, SkinnyFusion,
+    Wanted, Work, backend_of, grouped_plan, grouped_table_nbytes, is_integer, is_own,
+    load_for_planning, plan_drop, plan_known, plan_of, pointer_batch_ready, pointer_batch_wins,
+    pointers_are_aligned, raise_for_outcome, raise_for_plan, scratch_nbytes, skinny_fusion_fits,
+    skinny_half_wins, skinny_product_fits, skinny_product_run, wanted_init, work_init, work_queue,
 )
 from gputensor.blas.kernels cimport (
     PAD_A, PAD_B, PAD_D, Epilogue, along_last_axis, epilogue_init, epilogue_run, pad_bind,
@@ -47,8 +48,10 @@ from gputensor.blas.plan cimport (
 
 from gputensor._arrays.element_types import DTYPES
 from gputensor._arrays.overlap import may_overlap
-from gputensor._kernels.calls import ACTIVATIONS as ACTIVATION_NAMES, bind
-from gputensor.blas.host import gemm as gemm_host, quantized as quantized_host
+from gputensor._kernels.calls import ACTIVATIONS as ACTIVATION_NAMES, bind, bound_row
+from gputensor.blas.host import (
+    fused as fused_host, gemm as gemm_host, quantized as quantized_host,
+)
 from gputensor.blas.host.grouped import offset_products
 from gputensor.blas.kernels import programs
 from gputensor.errors import Described, DeviceError, argument_error
@@ -63,3 +66,4 @@ include "fp8_copies.pxi"
 include "scaled.pxi"
 include "scaled_library.pxi"
 include "doors.pxi"
+include "fused.pxi"

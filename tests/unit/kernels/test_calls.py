@@ -90,6 +90,17 @@ GOOD = {
         [(F32, (2, 20))],
         [(F32, (2, 70)), ("uint8", (2, 2, 512)), (F32, (1, 20)), (F32, (20,))],
     ),
+    "fused_product": (
+        [1e-5, "silu", True, 0],
+        [(F32, (2, 10))],
+        [(F32, (2, 70)), ("uint8", (2, 2, 512)), (F32, (1, 20)), (F32, (70,)), (F32, (20,)), None],
+    ),
+    "rotary_product": (
+        [1e-5, 0],
+        [(F32, (3, 2, 4)), (F32, (2, 9, 4)), (F32, (2, 9, 4))],
+        [(F32, (2, 6)), (F32, (28, 6)), None, (F32, (6,)), (F32, (28,)), (F32, (2, 2))]
+        + [(F32, (2, 2)), ("int32", (2,))],
+    ),
 }
 # Values that a file may hold in place of any argument.
 JUNK = [None, True, -1, 17, 10**5000, 1e400, float("nan"), "", "add", "x" * 10**6, [], {}, [[]]]
@@ -250,7 +261,7 @@ def test_calls_that_update_what_they_write_say_so():
         name for name, (attributes, _writes, reads) in GOOD.items()
         if not CALLS[name].writes_all(attributes, reads)
     }  # fmt: skip
-    assert updates == {"scatter", "random", "count", "histogram", "add_at"}
+    assert updates == {"scatter", "random", "count", "histogram", "add_at", "rotary_product"}
     names = CALLS["random"].writes
     assert [CALLS["random"].writes_all([], [], name) for name in names] == [True, False]
     attributes, _writes, reads = GOOD["product"]

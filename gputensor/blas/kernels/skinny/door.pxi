@@ -39,6 +39,8 @@ cdef struct SkinnyMmaBlockShape:
     int span
     int x_offset
     int received_offset
+    int norm_offset
+    int norm                    # chunks of a row of x that each thread holds; 0: no norm
     int shared_nbytes
     double cost
 

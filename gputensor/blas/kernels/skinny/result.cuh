@@ -22,6 +22,17 @@ __device__ __forceinline__ float wide(uint16 bits, int kind) {
     asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(bits));
     return y;
 }
+__device__ __forceinline__ uint16 narrow(float x, int kind) {
+    uint16 bits;
+    if (kind == 1)
+        asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+    else
+        asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+    return bits;
+}
+__device__ __forceinline__ void store_4(uint32 to, float x) {
+    asm volatile("st.shared.f32 [%0], %1;" :: "r"(to), "f"(x) : "memory");
+}
 __device__ __forceinline__ float load_y(const char* from, int64 index) {
 #if Y_KIND == 2
     return reinterpret_cast<const float*>(from)[index];
@@ -33,12 +44,6 @@ __device__ __forceinline__ void store_y(char* to, int64 index, float x) {
 #if Y_KIND == 2
     reinterpret_cast<float*>(to)[index] = x;
 #else
-    uint16 bits;
-#if Y_KIND == 1
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
-#else
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
-#endif
-    reinterpret_cast<uint16*>(to)[index] = bits;
+    reinterpret_cast<uint16*>(to)[index] = narrow(x, Y_KIND);
 #endif
 }

@@ -277,6 +277,18 @@ cdef bint skinny_can(const Product* product) except -1 nogil:
     return skinny_product_fits(&small)
 
 
+cdef bint is_worthwhile(int64_t n, int64_t row_nbytes) noexcept nogil:
+    """Return False where the launch costs the most or outputs keep few multiprocessors busy."""
+    return n >= WORTHWHILE_FEATURES and n * row_nbytes >= WORTHWHILE_NBYTES
+
+
+cpdef bint skinny_half_wins(int64_t m, int64_t n, int64_t k) noexcept nogil:
+    """Return whether ours is faster for m rows by plain weights [n, k], both in 16-bit floats."""
+    if m > 1 or n > HALF_FEATURES or k < LEAST_HALF_TERMS or k > MOST_HALF_TERMS:
+        return False
+    return is_worthwhile(n, 2 * k)
+
+
 cdef bint skinny_wins(const Product* product) except -1 nogil:
     # Measured on an H200 at 1 to 16 x 8192 x 8192: exact fp32 takes 75 to 130 us, the libraries 87
     # to 198. In 16-bit floats the libraries are as fast or faster (33 us, ours 33 to 39), except
@@ -285,13 +297,9 @@ cdef bint skinny_wins(const Product* product) except -1 nogil:
     # fast either way.
     if product.compute != COMPUTE_32F:
         return False
-    if product.type_a != DT_FLOAT32 and (
-            product.n > 1 or product.m > HALF_FEATURES or product.k < LEAST_HALF_TERMS
-            or product.k > MOST_HALF_TERMS):
-        return False
-    # Below, the launch costs the most, and few outputs keep few multiprocessors busy.
-    return (product.m >= WORTHWHILE_FEATURES
-            and product.m * product.k * dtype_itemsize(product.type_a) >= WORTHWHILE_NBYTES)
+    if product.type_a != DT_FLOAT32:
+        return skinny_half_wins(product.n, product.m, product.k)
+    return is_worthwhile(product.m, product.k * 4)
 
 
 cdef int skinny_build(const Product* product, const Choice* choice, Plan* plan) except -1 nogil:

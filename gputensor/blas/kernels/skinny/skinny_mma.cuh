@@ -17,7 +17,8 @@
 //
 // Defined before this text: FORM, 0 for plain weights, 1 for int8, 2 for int4; X_KIND, X_TYPE and
 // Y_KIND; TOKENS, 8 or 16; TILES, STEP, ROW_WARPS, K_WARPS, STAGES, SPLITS; GROUP, the number of k
-// that share a scale, 0 for all.
+// that share a scale, 0 for all; NORM, the chunks of a row per thread if x is normalized first
+// (norm.cuh), else 0; PAIRS and GATE (pairs.cuh), 0 if features are independent.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -26,7 +27,11 @@
 #include "gputensor/blas/kernels/skinny/expand.cuh"
 #include "gputensor/blas/kernels/skinny/skinny_mma.h"
 
+#if NORM || PAIRS
+typedef SkinnyFusedParameters Parameters;
+#else
 typedef SkinnyMmaParameters Parameters;
+#endif
 
 // A column is 64 k; tile: 16 features of a column. A step is STEP columns of a warp's TILES tiles.
 #define THREADS (32 * ROW_WARPS * K_WARPS)
@@ -47,6 +52,14 @@ typedef SkinnyMmaParameters Parameters;
 #define X_NBYTES (WIDE ? 144 : 128)
 // Floats from token to token of the sums, which keeps the stores of a warp's tokens apart.
 #define SUM_PITCH (BLOCK_ROWS + 8)
+#if PAIRS
+#define LAST p.last
+#define SCALES_PITCH p.scales_pitch
+#include "gputensor/blas/kernels/skinny/pairs.cuh"
+#else
+#define LAST ((int)p.n - 1)
+#define SCALES_PITCH p.n
+#endif
 
 // The place of a lane. `source` and `scales` move on from step to step.
 struct Place {
@@ -67,24 +80,34 @@ __device__ __forceinline__ int part_begin(const Parameters& p, int part) {
 }
 
 __device__ __forceinline__ void find_sources(const Parameters& p, Place& at) {
-    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, last = (int)p.n - 1;
+    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, last = LAST;
 #pragma unroll
     for (int tile = 0; tile < TILES; ++tile) {
+#if PAIRS
+        const bool is_second = (at.row / 16 + tile) % 2;
+        const int row = tile_begin(p, at.row + 16 * tile);
+        const char* const weights = is_second ? p.second_w : p.w;
+        const char* const scales = is_second ? p.second_scales : p.scales;
+#else
         const int row = at.row + 16 * tile;
+        const char* const weights = p.w;
+        const char* const scales = p.scales;
+#endif
         // Features beyond the last are read from it, and their sums are not stored.
 #if FORM == 2
         const int tile_row = (row < last ? row : last) / 16;
-        at.source[tile] = p.w + tile_row * p.w_pitch + lane * 16;
+        at.source[tile] = weights + tile_row * p.w_pitch + lane * 16;
 #else
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
             const int feature = row + 2 * g + r < last ? row + 2 * g + r : last;
-            at.source[2 * tile + r] = p.w + feature * p.w_pitch + t * (FORM == 1 && !WIDE ? 8 : 16);
+            at.source[2 * tile + r] =
+                weights + feature * p.w_pitch + t * (FORM == 1 && !WIDE ? 8 : 16);
         }
 #endif
 #if GROUP
         const int pair = row + 2 * g < last ? row + 2 * g : last - 1;
-        at.scales[tile] = p.scales + ((int64)at.begin * 64 / GROUP * p.n + pair) * 2;
+        at.scales[tile] = scales + ((int64)at.begin * 64 / GROUP * SCALES_PITCH + pair) * 2;
 #endif
     }
 #pragma unroll
@@ -132,10 +155,11 @@ __device__ __forceinline__ void copy_step(const Parameters& p, Place& at) {
                 const uint32 slot = at.target - 12 * lane + WEIGHTS_NBYTES
                                   + (s * TILES + tile) * 128;
                 const bool is_valid = (int64)at.ahead * 64 + s * GROUP < p.k;
-                copy_4(slot, is_valid ? at.scales[tile] + s * p.n * 2 : p.scales, is_valid);
+                copy_4(slot, is_valid ? at.scales[tile] + s * SCALES_PITCH * 2 : p.scales,
+                       is_valid);
             }
 #pragma unroll
-        for (int tile = 0; tile < TILES; ++tile) at.scales[tile] += GROUPS * p.n * 2;
+        for (int tile = 0; tile < TILES; ++tile) at.scales[tile] += GROUPS * SCALES_PITCH * 2;
 #endif
     }
     copies_commit();
@@ -172,6 +196,10 @@ __device__ __forceinline__ void copy_x(const Parameters& p, uint32 shared, int s
         }
     }
 }
+
+#if NORM
+#include "gputensor/blas/kernels/skinny/norm.cuh"
+#endif
 
 // sums += part * scales of the features, and part = 0.
 __device__ __forceinline__ void fold(uint32 scales, float sums[TILES][TOKEN_TILES][4],
@@ -256,6 +284,18 @@ __device__ __forceinline__ float own_sum(const Parameters& p, uint32 shared, int
     return sum;
 }
 
+// Returns the sum over all parts of K for feature `own` of those that the block owns.
+__device__ __forceinline__ float whole_sum(const Parameters& p, uint32 shared, int split, int token,
+                                           int own) {
+    const float mine = own_sum(p, shared, token, split * OWN_ROWS + own);
+    float sum = 0;
+#pragma unroll
+    for (int s = 0; s < SPLITS; ++s)
+        sum += s == split ? mine : __uint_as_float(shared_4(
+            shared + p.received_offset + ((s * p.m + token) * OWN_ROWS + own) * 4));
+    return sum;
+}
+
 // Sends the block's sums for features of other blocks to their owners, each to a separate place.
 __device__ __forceinline__ void send_sums(const Parameters& p, uint32 shared, int split) {
 #if SPLITS > 1
@@ -299,14 +339,20 @@ kernel(const Parameters p) {
     // One step goes before x, so that the memory is busy while the cache delivers x, unless x is
     // small.
     const bool is_x_first = FORM == 1 || p.m == 1;
+#if NORM
+    const Row row = load_row(p, p.x), gain = load_row(p, p.gain);
+#endif
 #pragma unroll
     for (int s = 0; s < STAGES; ++s) {
-        if (is_x_first ? s == 0 : s == 1) {
+        if (!NORM && (is_x_first ? s == 0 : s == 1)) {
             copy_x(p, shared, split, 0);
             copies_commit();
         }
         if (s < STAGES - 1) copy_step(p, at);
     }
+#if NORM
+    normed_x(p, shared, split, row, gain);
+#endif
     float sums[TILES][TOKEN_TILES][4] = {};
     int longest = 0;
 #pragma unroll
@@ -322,7 +368,7 @@ kernel(const Parameters p) {
             copy_x(p, shared, split, from);
             copies_commit();
             copies_wait<0>();
-        } else if (is_x_first) {
+        } else if (!NORM && is_x_first) {
             copies_wait<STAGES - 1>();
         } else {
             copies_wait<STAGES - 2>();
@@ -351,30 +397,43 @@ kernel(const Parameters p) {
     __syncthreads();
 #pragma unroll
     for (int tile = 0; tile < TILES; ++tile) {
+#if PAIRS       // the sums of a pair are adjacent
+        const int place = row_warp * TILES + tile;
+        const int feature = place / 2 * 32 + place % 2 + lane / 4 * 4;
+#else
         const int feature = row_warp * WARP_ROWS + 16 * tile + lane / 4 * 2;
+#endif
 #pragma unroll
         for (int i = 0; i < TOKEN_TILES; ++i)
 #pragma unroll
             for (int e = 0; e < 2; ++e) {
                 const int token = 8 * i + lane % 4 * 2 + e;
                 const uint32 to = shared + ((k_warp * p.m + token) * SUM_PITCH + feature) * 4;
-                if (token < p.m)
+                if (token >= p.m) continue;
+                if (PAIRS) {
+                    store_4(to, sums[tile][i][e]);
+                    store_4(to + 8, sums[tile][i][e + 2]);
+                } else {
                     asm volatile("st.shared.v2.f32 [%0], {%1, %2};"
                                  :: "r"(to), "f"(sums[tile][i][e]), "f"(sums[tile][i][e + 2])
                                  : "memory");
+                }
             }
     }
     __syncthreads();
     send_sums(p, shared, split);
+#if PAIRS
+    for (int i = threadIdx.x; i < p.m * (OWN_ROWS / 2); i += THREADS) {
+        const int token = i / (OWN_ROWS / 2), own = i % (OWN_ROWS / 2) * 2;
+        finish_pair(p, token, (block_row + split * OWN_ROWS + own) / 2,
+                    p.alpha * whole_sum(p, shared, split, token, own),
+                    p.alpha * whole_sum(p, shared, split, token, own + 1));
+    }
+#else
     for (int i = threadIdx.x; i < p.m * OWN_ROWS; i += THREADS) {
-        const int token = i / OWN_ROWS, feature = split * OWN_ROWS + i % OWN_ROWS;
-        const int row = block_row + feature;
-        const float own = own_sum(p, shared, token, feature);
-        float sum = 0;
-#pragma unroll
-        for (int s = 0; s < SPLITS; ++s)
-            sum += s == split ? own : __uint_as_float(shared_4(
-                shared + p.received_offset + (s * p.m * OWN_ROWS + i) * 4));
+        const int token = i / OWN_ROWS, own = i % OWN_ROWS;
+        const int row = block_row + split * OWN_ROWS + own;
+        float sum = whole_sum(p, shared, split, token, own);
         if (row < p.n) {
 #if FORM && !GROUP
             sum *= wide(reinterpret_cast<const uint16*>(p.scales)[row], X_KIND);
@@ -386,4 +445,5 @@ kernel(const Parameters p) {
             store_y(p.y, token * p.y_pitch + row, sum);
         }
     }
+#endif
 }

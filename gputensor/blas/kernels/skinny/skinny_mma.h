@@ -26,4 +26,29 @@ struct SkinnyMmaParameters {
 static_assert(sizeof(SkinnyMmaParameters) == 120,
               "both sides of a launch lay the parameters out alike");
 
+// For kernels with a norm before the product or with pairs of features, which `n` then counts.
+struct SkinnyFusedParameters : SkinnyMmaParameters {
+    GPUTENSOR_POINTER(const char) gain;             // [k] in the type of x
+    GPUTENSOR_POINTER(const char) second_w;         // the second features begin here
+    GPUTENSOR_POINTER(const char) second_scales;
+    GPUTENSOR_POINTER(const char) second_bias;      // or null
+    GPUTENSOR_POINTER(const float) cosines;         // [m, half]
+    GPUTENSOR_POINTER(const float) sines;
+    GPUTENSOR_POINTER(const char) places;           // [m]: int64 if `long_places`, else int32
+    GPUTENSOR_POINTER(char) keys;                   // [kept, length, 2 half], pitches in elements
+    GPUTENSOR_POINTER(char) values;
+    int64 key_head, key_row, value_head, value_row;
+    int64 length;
+    int64 scales_pitch;     // features in a row of `scales`
+    float epsilon;
+    int norm_offset;        // bytes in shared memory
+    int last;               // last row of the weights, counted from w or second_w
+    int group_tiles;        // tiles of first features before as many of second features
+    int heads, kept;        // query heads; key heads, as many as value heads
+    int long_places;
+    int unused;
+};
+static_assert(sizeof(SkinnyFusedParameters) == 272,
+              "both sides of a launch lay the parameters out alike");
+
 }  // namespace gputensor

@@ -17,6 +17,8 @@ cdef enum:
     KNOWN = 256                 # places of products whose shape is remembered, a power of two
     SUM_PAD = 8                 # floats between the sums of two tokens
     SKINNY_MMA_RESERVED_NBYTES = 1024      # of shared memory, for each block
+    NORM_NBYTES = 2 * MAX_WARPS * 4        # sums that the warps of a block exchange
+    MOST_NORM_CHUNKS = 4                   # chunks of 8 elements of x that a thread holds
 
 # The model of time, in nanoseconds and bytes per nanosecond; measured on an H200, and only
 # compared.
@@ -28,6 +30,9 @@ cdef double MEETING = 700           # synchronizing a cluster
 
 cdef extern from "gputensor/blas/kernels/skinny/skinny_mma.h" namespace "gputensor" nogil:
     cdef struct SkinnyMmaParameters:
+        pass
+
+    cdef struct SkinnyFusedParameters:      # begins with SkinnyMmaParameters
         uint64_t x
         uint64_t w
         uint64_t scales
@@ -46,6 +51,28 @@ cdef extern from "gputensor/blas/kernels/skinny/skinny_mma.h" namespace "gputens
         int received_offset
         float alpha
         float beta
+        uint64_t gain
+        uint64_t second_w
+        uint64_t second_scales
+        uint64_t second_bias
+        uint64_t cosines
+        uint64_t sines
+        uint64_t places
+        uint64_t keys
+        uint64_t values
+        int64_t key_head
+        int64_t key_row
+        int64_t value_head
+        int64_t value_row
+        int64_t length
+        int64_t scales_pitch
+        float epsilon
+        int norm_offset
+        int last
+        int group_tiles
+        int heads
+        int kept
+        int long_places
 
 cdef struct Known:              # the shape and kernel found for a product
     int device
@@ -53,6 +80,7 @@ cdef struct Known:              # the shape and kernel found for a product
     int type_x
     int type_y
     int group
+    int fused                   # fused_key
     int epoch
     int64_t m
     int64_t n
@@ -80,6 +108,13 @@ cdef KernelTable skinny_mma_kernels
 
 cdef inline int64_t skinny_mma_columns_of(const SkinnyProduct* product) noexcept nogil:
     return ceil_divide(product.k, COLUMN)
+
+
+cdef inline int64_t features_of(const SkinnyProduct* product) noexcept nogil:
+    """Return the features of all tiles; pairs have separate tiles for first and second features."""
+    if product.fused.pairs:
+        return 2 * TILE_ROWS * ceil_divide(product.fused.pair_count, TILE_ROWS)
+    return product.n
 
 
 cdef inline int64_t part_columns(const SkinnyProduct* product,
@@ -117,7 +152,9 @@ cdef bint fill_memory(const SkinnyProduct* product, const SkinnyDevice* device,
     cdef int column = shape.k_warps * m * (WIDE_X_NBYTES if is_wide else X_NBYTES)
     cdef int room = device.shared_nbytes - SKINNY_MMA_RESERVED_NBYTES - received
     cdef int64_t wanted = part_columns(product, shape)
-    cdef int64_t span
+    cdef int64_t span, steps
+    if product.fused.gain:
+        room -= NORM_NBYTES
     shape.stages = skinny_mma_forced.stages
     if not shape.stages:
         shape.stages = <int>ceil_divide(IN_FLIGHT_NBYTES, stage) + 1
@@ -134,14 +171,20 @@ cdef bint fill_memory(const SkinnyProduct* product, const SkinnyDevice* device,
         span = wanted
     shape.span = <int>span
     shape.received_offset = shape.x_offset + shape.span * column
-    shape.shared_nbytes = shape.received_offset + received
-    return shape.span > 0
+    shape.norm_offset = shape.received_offset + received
+    shape.shared_nbytes = shape.norm_offset
+    if not product.fused.gain:
+        return shape.span > 0
+    shape.shared_nbytes += NORM_NBYTES
+    steps = ceil_divide(skinny_mma_columns_of(product), shape.step)
+    shape.norm = <int>ceil_divide(steps * shape.step * 8, 32 * warps)
+    return shape.span == wanted and shape.norm <= MOST_NORM_CHUNKS
 
 
 cdef double cost_of(const SkinnyProduct* product, const SkinnyDevice* device,
                     const SkinnyMmaBlockShape* shape) noexcept nogil:
     cdef int rows = TILE_ROWS * shape.tiles * shape.row_warps
-    cdef int64_t blocks = ceil_divide(product.n, rows) * shape.splits
+    cdef int64_t blocks = ceil_divide(features_of(product), rows) * shape.splits
     cdef int64_t waves = blocks // device.multiprocessors
     cdef int64_t left = blocks % device.multiprocessors
     # As if all parts were as long as the longest.
@@ -183,6 +226,8 @@ cdef bint skinny_mma_choose_shape(const SkinnyProduct* product, const SkinnyDevi
                         or (skinny_mma_forced.warps and row_warps != skinny_mma_forced.warps)
                         or (skinny_mma_forced.splits and splits != skinny_mma_forced.splits)):
                     continue
+                if product.fused.pairs and tiles * row_warps % 2:
+                    continue            # the two tiles of pairs belong to one block
                 shape.tiles, shape.row_warps, shape.splits = tiles, row_warps, splits
                 shape.k_warps = skinny_mma_forced.k_warps
                 if not shape.k_warps:
@@ -204,13 +249,18 @@ cdef inline int most_nbytes(const SkinnyDevice* device) noexcept nogil:
     return device.shared_nbytes - SKINNY_MMA_RESERVED_NBYTES
 
 
+cdef inline int fused_key(const SkinnyProduct* product) noexcept nogil:
+    return (product.fused.pairs << 4 | product.fused.gate << 1) | (product.fused.gain != 0)
+
+
 cdef uint64_t variant_key(const Known* known) noexcept nogil:
     cdef const SkinnyMmaBlockShape* shape = &known.shape
     cdef uint64_t key = known.form << 10 | known.type_x << 5 | known.type_y
     key = (key << 5 | <uint64_t>shape.tokens) << 5 | <uint64_t>shape.tiles
     key = (key << 5 | <uint64_t>shape.row_warps) << 5 | <uint64_t>shape.k_warps
     key = (key << 5 | <uint64_t>shape.stages) << 5 | <uint64_t>shape.splits
-    return key << 8 | <uint64_t>known.group
+    key = key << 8 | <uint64_t>known.group
+    return (key << 6 | <uint64_t>known.fused) << 3 | <uint64_t>shape.norm
 
 
 cdef object skinny_mma_program(const void* variant):
@@ -219,7 +269,8 @@ cdef object skinny_mma_program(const void* variant):
     return programs.skinny_mma(
         known.form, DTYPES[known.type_x].name, DTYPES[known.type_y].name, shape.tokens,
         tiles=shape.tiles, step=shape.step, row_warps=shape.row_warps, k_warps=shape.k_warps,
-        stages=shape.stages, splits=shape.splits, group=known.group)
+        stages=shape.stages, splits=shape.splits, group=known.group, norm=shape.norm,
+        pairs=known.fused >> 4, gate=known.fused >> 1 & 7)
 
 
 cdef const Known* skinny_mma_known(const SkinnyProduct* product,
@@ -229,17 +280,18 @@ cdef const Known* skinny_mma_known(const SkinnyProduct* product,
     cdef Known* found
     cdef Known made
     mixed = ((mixed * 31 + product.group) * 31 + product.form) * 31
-    mixed += product.type_x + product.device
+    mixed += product.type_x + product.device + 7 * fused_key(product)
     found = <Known*>gt_skinny_places(KNOWN * sizeof(Known)) + ((mixed ^ mixed >> 9) & (KNOWN - 1))
     if (found.kernel and found.n == product.n and found.k == product.k and found.m == product.m
             and found.group == product.group and found.form == product.form
             and found.type_x == product.type_x and found.type_y == product.type_y
-            and found.device == product.device and found.epoch == known_epoch):
+            and found.fused == fused_key(product) and found.device == product.device
+            and found.epoch == known_epoch):
         return found
     skinny_mma_shape(product, device, &made.shape)
     made.n, made.k, made.m, made.group = product.n, product.k, product.m, product.group
     made.form, made.device, made.epoch = product.form, product.device, known_epoch
-    made.type_x, made.type_y = product.type_x, product.type_y
+    made.type_x, made.type_y, made.fused = product.type_x, product.type_y, fused_key(product)
     made.kernel = kernel_of(&skinny_mma_kernels, variant_key(&made), skinny_mma_program, &made)
     # Written at once, because a finalizer that ran meanwhile may have used the place.
     found[0] = made
@@ -260,12 +312,45 @@ cdef int mma_prepare(const SkinnyProduct* product, const SkinnyDevice* device) e
     return compiled(skinny_mma_known(product, device).kernel, product.device, most_nbytes(device))
 
 
-# Queues a product that satisfies skinny_product_fits on the stream.
+cdef bint skinny_fusion_fits(const SkinnyProduct* product) noexcept nogil:
+    cdef const SkinnyFusion* fused = &product.fused
+    cdef SkinnyMmaBlockShape shape
+    if product.type_x == DT_FLOAT32 or not skinny_product_fits(product):
+        return False
+    if (fused.gain | fused.second_w | fused.second_scales) % SKINNY_ALIGNMENT:
+        return False
+    if fused.pairs == PAIRS_GATED and fused.pair_count % (
+            TILE_ROWS if product.form == FORM_INT4 else TILE_ROWS // 2):
+        return False
+    if fused.pairs == PAIRS_ROTATED and fused.half % TILE_ROWS:
+        return False
+    return skinny_mma_choose_shape(product, known_facts(product.device), &shape)
+
+
+cdef void fill_fusion(const SkinnyProduct* product, const SkinnyMmaBlockShape* shape,
+                      SkinnyFusedParameters* p) noexcept nogil:
+    cdef const SkinnyFusion* fused = &product.fused
+    p.gain, p.epsilon, p.norm_offset = fused.gain, fused.epsilon, shape.norm_offset
+    if not fused.pairs:
+        return
+    p.n, p.last, p.scales_pitch = fused.pair_count, <int>fused.last, fused.scales_pitch
+    p.second_w, p.second_scales = fused.second_w, fused.second_scales
+    p.second_bias = fused.second_bias
+    p.group_tiles = <int>(fused.half // TILE_ROWS if fused.half else 1 << 30)
+    p.cosines, p.sines, p.places = fused.cosines, fused.sines, fused.places
+    p.keys, p.values, p.length = fused.keys, fused.values, fused.length
+    p.key_head, p.key_row = fused.key_head, fused.key_row
+    p.value_head, p.value_row = fused.value_head, fused.value_row
+    p.heads, p.kept, p.long_places = fused.heads, fused.kept, fused.long_places
+
+
+# Queues a product that satisfies skinny_product_fits, and skinny_fusion_fits if it has a fusion.
 cdef int mma_run(const SkinnyProduct* product, const SkinnyDevice* device,
                  uint64_t stream) except -1 nogil:
-    cdef SkinnyMmaParameters p
+    cdef SkinnyFusedParameters p
     cdef const Known* found = skinny_mma_known(product, device)
     cdef const SkinnyMmaBlockShape* shape = &found.shape
+    cdef size_t nbytes = sizeof(SkinnyMmaParameters)
     cdef int64_t rows
     cdef Launch launch
     memset(&p, 0, sizeof(p))
@@ -282,9 +367,12 @@ cdef int mma_run(const SkinnyProduct* product, const SkinnyDevice* device,
     p.span, p.x_offset, p.received_offset = shape.span, shape.x_offset, shape.received_offset
     p.alpha, p.beta = product.alpha, product.beta
     rows = TILE_ROWS * shape.tiles * shape.row_warps
+    if found.fused:
+        fill_fusion(product, shape, &p)
+        nbytes = sizeof(p)
     launch_init(&launch, product.device, stream,
-                <uint32_t>(ceil_divide(product.n, rows) * shape.splits),
-                32 * shape.row_warps * shape.k_warps, &p, sizeof(p))
+                <uint32_t>(ceil_divide(features_of(product), rows) * shape.splits),
+                32 * shape.row_warps * shape.k_warps, &p, nbytes)
     launch.shared_nbytes, launch.most_shared_nbytes = shape.shared_nbytes, most_nbytes(device)
     return launch_kernel(found.kernel, &launch)
 

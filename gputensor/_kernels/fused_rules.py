@@ -1,0 +1,67 @@
+"""The rules of products with a norm before them and further steps after them."""
+
+from gputensor._arrays.element_types import DTYPES
+from gputensor._kernels.call_rules import RULES, Spec, refuse, shown
+
+__all__ = ["FUSED_RULES"]
+
+_KINDS = {row.name: row.kind for row in DTYPES}
+_FLOATS = ("float16", "bfloat16", "float32")
+
+
+def _need(holds, name, what, value, rule):
+    if not holds:
+        refuse(f"{name}: {what}", value, rule)
+
+
+def _few_rows(name, n, epsilon, reads):
+    """Check the operands of a product with `n` columns and the norm before it."""
+    x, weight, scales, gain, bias = reads
+    _need(type(epsilon) in (int, float), name, "epsilon", shown(epsilon), "a real number")
+    fits = len(x.shape) == 2 and x.shape[1] > 0 and x.dtype in _FLOATS
+    _need(fits, name, "x", tuple(x), "a matrix of float32 or a 16-bit float")
+    m, k = x.shape
+    if scales is None:
+        _need(weight == (x.dtype, (n, k)), name, "weight", tuple(weight), (x.dtype, (n, k)))
+    else:
+        fits = len(scales.shape) == 2 and scales.shape[1] == n
+        _need(fits, name, "scales.shape", scales.shape, f"(groups, {n})")
+        given = x, weight, scales, None
+        RULES["quantized_product"](name, (), (Spec(x.dtype, (m, n)),), given)
+    for one, extent in ((gain, k), (bias, n)):
+        wanted = (x.dtype, (extent,))
+        _need(one in (None, wanted), name, "vector", one and tuple(one), wanted)
+
+
+def _fused_product(name, attributes, writes, reads):
+    (epsilon, activation, is_gated, _precision), (out,), (*given, addend) = (
+        attributes, writes, reads)  # fmt: skip
+    _need(len(out.shape) == 2, name, "out.shape", out.shape, "two extents")
+    _few_rows(name, out.shape[1] * (2 if is_gated else 1), epsilon, given)
+    wanted = (given[0].dtype, (given[0].shape[0], out.shape[1]))
+    _need(out == wanted, name, "out", tuple(out), wanted)
+    _need(is_gated or activation is None, name, "activation", activation, "None without a gate")
+    fits = addend is None or (addend == out and not is_gated)
+    _need(fits, name, "addend", addend and tuple(addend), "that of out, and no gate")
+
+
+def _rotary_product(name, attributes, writes, reads):
+    epsilon, _precision = attributes
+    (out, keys, values), (*given, cosines, sines, places) = writes, reads
+    x = given[0]
+    for one in (out, keys, values):
+        fits = len(one.shape) == 3 and 0 not in one.shape and one.dtype == x.dtype
+        _need(fits, name, "heads", tuple(one), f"three extents of {x.dtype}")
+    heads, m, size = out.shape
+    fits = size % 2 == 0 and keys.shape[2] == size and keys == values
+    _need(fits, name, "keys and values", tuple(keys), f"alike, heads of {size}")
+    _few_rows(name, (heads + 2 * keys.shape[0]) * size, epsilon, given)
+    _need(x.shape[0] == m, name, "out.shape", out.shape, f"{x.shape[0]} rows")
+    for one in (cosines, sines):
+        wanted = ("float32", (m, size // 2))
+        _need(one == wanted, name, "cosines and sines", tuple(one), wanted)
+    fits = _KINDS[places.dtype] in ("int", "uint") and places.shape == (m,)
+    _need(fits, name, "places", tuple(places), f"integers of shape {(m,)}")
+
+
+FUSED_RULES = {"fused_product": _fused_product, "rotary_product": _rotary_product}

@@ -1,0 +1,133 @@
+"""Products with a norm before and further steps after them, composed of single calls.
+
+This is their definition on a host device, and how a GPU computes them where one kernel cannot do
+everything. A *maker* allocates memory and makes calls: on NumPy arrays here, on operands in
+`blas/product/fused.pxi`.
+"""
+
+import numpy as np
+
+from gputensor._arrays.element_types import DTYPES
+from gputensor._kernels.calls import bound_row
+
+__all__ = ["fused", "norm_trees", "normed", "rotary"]
+
+_NUMPY = {row.name: row.numpy for row in DTYPES}
+_X = ("load", 0)
+# The low and the high elements of heads, of low, high, cosines and sines.
+_ROTATED = (
+    ("sub", ("mul", _X, ("load", 2)), ("mul", ("load", 1), ("load", 3))),
+    ("add", ("mul", ("load", 1), ("load", 2)), ("mul", _X, ("load", 3))),
+)
+
+
+def norm_trees(epsilon):
+    """Return the trees of x * rsqrt(mean(x * x) + epsilon) * gain, the formula of `gt.rms_norm`."""
+    mean = ("fold", "mean", ("mul", _X, _X))
+    factor = ("rsqrt", ("add", mean, ("number", epsilon)))
+    return (("mul", ("mul", _X, factor), ("load", 1)),)
+
+
+class _Arrays:
+    """The maker for NumPy arrays."""
+
+    @staticmethod
+    def new(dtype, shape):
+        return np.empty(shape, _NUMPY[dtype])
+
+    @staticmethod
+    def part(x, shape, strides, first=0):
+        """Return a view of a row-major array from element `first` on."""
+        return np.lib.stride_tricks.as_strided(
+            x.reshape(-1)[first:], shape, [step * x.itemsize for step in strides]
+        )
+
+    @staticmethod
+    def call(name, *arguments):
+        bound_row(name).run(*arguments)
+
+    @staticmethod
+    def dtype(x):
+        return next(name for name, dtype in _NUMPY.items() if dtype == x.dtype)
+
+
+def normed(maker, epsilon, x, gain):
+    """Return a new matrix of the normalized rows of x."""
+    m, k = x.shape
+    out = maker.new(maker.dtype(x), (m, k))
+    maker.call("formula", norm_trees(epsilon), 1, out, x, maker.part(gain, (m, k), (0, 1)))
+    return out
+
+
+def _plain(maker, precision, out, given, addend=None):
+    """Write x @ (weight * scales).T + bias + addend."""
+    x, weight, scales, bias = given
+    n, k = out.shape[1], x.shape[1]
+    if scales is None:
+        right = maker.part(weight, (k, n), (1, k))
+        beta = 0 if addend is None else 1
+        numbers = (1, beta, None, False, False, precision)
+        maker.call("product", *numbers, out, x, right, addend, bias, None, None)
+        return
+    target = out if addend is None else maker.new(maker.dtype(out), out.shape)
+    maker.call("quantized_product", precision, target, x, weight, scales, bias)
+    if addend is not None:
+        maker.call("elementwise", "add", maker.dtype(out), out, target, addend)
+
+
+def _finish(maker, activation, product, out):
+    """Write activation(first half) * second half of the columns of a product."""
+    m, n = out.shape
+    halves = [maker.part(product, (m, n), (2 * n, 1), first) for first in (0, n)]
+    gate = _X if activation is None else (activation, _X)
+    maker.call("formula", (("mul", gate, ("load", 1)),), 2, out, *halves)
+
+
+def _rotate(maker, product, results, angles, places):
+    """Write the rotated queries to `out`; scatter the rotated keys and the values to `places`."""
+    out, keys, values = results
+    heads, m, size = out.shape
+    kept, half = keys.shape[0], size // 2
+    row = (heads + 2 * kept) * size
+    rotated_keys = maker.new(maker.dtype(out), (kept, m, size))
+    for target, count, first in ((out, heads, 0), (rotated_keys, kept, heads)):
+        shape, lie = (count, m, half), (size, row, 1)
+        loads = [maker.part(product, shape, lie, first * size + at) for at in (0, half)]
+        loads += [maker.part(one, shape, (0, half, 1)) for one in angles]
+        halves = [maker.part(target, shape, (m * size, size, 1), at) for at in (0, half)]
+        maker.call("formula", _ROTATED, 3, *halves, *loads)
+    passed = maker.part(product, (kept, m, size), (size, row, 1), (heads + kept) * size)
+    maker.call("scatter", 1, keys, rotated_keys, places)
+    maker.call("scatter", 1, values, passed, places)
+
+
+def fused(*arguments, maker=_Arrays):
+    """The row `fused_product`.
+
+    >>> x, w, y = np.ones((1, 2), "f4"), np.ones((2, 2), "f4"), np.empty((1, 1), "f4")
+    >>> fused(0.0, "relu", True, 0, y, x, w, None, None, None, None)
+    >>> float(y[0, 0])
+    4.0
+    """
+    epsilon, activation, is_gated, precision, out, x, *weights, gain, bias, addend = arguments
+    if gain is not None:
+        x = normed(maker, epsilon, x, gain)
+    given = (x, *weights, bias)
+    if not is_gated:
+        _plain(maker, precision, out, given, addend)
+        return
+    m, n = out.shape
+    product = maker.new(maker.dtype(out), (m, 2 * n))
+    _plain(maker, precision, product, given)
+    _finish(maker, activation, product, out)
+
+
+def rotary(*arguments, maker=_Arrays):
+    """The row `rotary_product`."""
+    epsilon, precision, *results, x, weight, scales, gain, bias, cosines, sines, places = arguments
+    if gain is not None:
+        x = normed(maker, epsilon, x, gain)
+    (heads, m, size), kept = results[0].shape, results[1].shape[0]
+    product = maker.new(maker.dtype(x), (m, (heads + 2 * kept) * size))
+    _plain(maker, precision, product, (x, weight, scales, bias))
+    _rotate(maker, product, results, (cosines, sines), places)

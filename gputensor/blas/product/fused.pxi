@@ -1,0 +1,178 @@
+"""Products of a few rows of x with a norm before and further steps after them, in one kernel.
+
+One kernel computes everything only where our skinny kernel would also compute the product alone.
+Elsewhere the single calls are made instead (blas/host/fused.py), with temporary memory.
+"""
+
+cdef enum:
+    # Rows of x that every block normalizes itself; with more rows, the norm is a separate kernel.
+    MOST_NORMED_ROWS = 4
+
+
+@cython.final
+cdef class _Maker:
+    """A maker for one stream (blas/host/fused.py); its memory is kept until `release`."""
+    cdef Temporaries temporaries
+
+    def __cinit__(self, int device, uint64_t stream):
+        temporaries_init(&self.temporaries, device, stream)
+
+    cdef int release(self) except -1:
+        temporaries_release(&self.temporaries)
+        return 0
+
+    def new(self, str dtype, shape):
+        cdef CallOperand like = CallOperand(0, dtype, shape)
+        cdef Operand made
+        take_operand(&self.temporaries, &like.c, like.c.dtype, &made)
+        return like.at(made.ptr)
+
+    def part(self, CallOperand x, shape, strides, first=0):
+        return CallOperand(x.c.ptr + first * dtype_itemsize(x.c.dtype), x.dtype, shape, strides)
+
+    def call(self, str name, *arguments):
+        bound_row(name).door(self.temporaries.device, self.temporaries.stream, arguments)
+
+    def dtype(self, CallOperand x):
+        return x.dtype
+
+
+cdef bint fill_skinny(SkinnyProduct* small, int device, CallOperand x, CallOperand weight,
+                      CallOperand scales, CallOperand bias, int64_t n):
+    """Fill the product without its fusion; return whether our kernel is the faster one for it."""
+    memset(small, 0, sizeof(SkinnyProduct))
+    small.device, small.type_x, small.type_y = device, x.c.dtype, x.c.dtype
+    small.m, small.k, small.n = x.c.shape[0], x.c.shape[1], n
+    small.x, small.w, small.x_pitch = x.c.ptr, weight.c.ptr, small.k
+    small.form, small.w_pitch, small.alpha = FORM_PLAIN, small.k, 1
+    small.bias = bias.c.ptr if bias is not None else 0
+    if scales is None:
+        return weight.c.dtype == x.c.dtype and skinny_half_wins(small.m, n, small.k)
+    small.scales = scales.c.ptr
+    small.group = <int>(small.k // scales.c.shape[0]) if scales.c.shape[0] > 1 else 0
+    small.form = FORM_INT8
+    if weight.c.dtype == DT_UINT8:
+        small.form, small.w_pitch = FORM_INT4, weight.c.shape[1]
+    return True
+
+
+cdef void fill_pairs(SkinnyProduct* small, int64_t distance) noexcept:
+    """Fill the second features of all pairs, which are `distance` rows of the weights away."""
+    cdef SkinnyFusion* fused = &small.fused
+    cdef int64_t step = small.w_pitch * distance
+    if small.form == FORM_INT4:
+        step = small.w_pitch * 512 * distance // 16
+    elif small.form == FORM_PLAIN:
+        step *= 2
+    fused.pair_count = small.n // 2
+    fused.second_w = small.w + <uint64_t>step
+    fused.second_scales = small.scales + <uint64_t>(2 * distance) if small.scales else 0
+    fused.second_bias = small.bias + <uint64_t>(2 * distance) if small.bias else 0
+    fused.scales_pitch, fused.last = small.n, small.n - distance - 1
+
+
+cdef bint with_norm(SkinnyProduct* small, CallOperand gain, float epsilon):
+    """Return whether the kernel normalizes x itself; if not, the caller does it first."""
+    if gain is None:
+        return True
+    small.fused.gain, small.fused.epsilon = gain.c.ptr, epsilon
+    if small.m <= MOST_NORMED_ROWS and skinny_fusion_fits(small):
+        return True
+    small.fused.gain = 0
+    return False
+
+
+cdef int run_skinny(SkinnyProduct* small, _Maker maker, CallOperand x, CallOperand gain,
+                    double epsilon) except -1:
+    """Queue the product with our kernel; return False where that kernel cannot compute it."""
+    cdef CallOperand rows = x
+    if small.m < 1 or not with_norm(small, gain, epsilon):
+        if not skinny_fusion_fits(small):
+            return False
+        rows = fused_host.normed(maker, epsilon, x, gain)
+        small.x = rows.c.ptr
+    elif not skinny_fusion_fits(small):
+        return False
+    skinny_product_run(small, maker.temporaries.stream)
+    return True
+
+
+cdef bint takes_own(int device, CallOperand x):
+    return dtype_is_half(x.c.dtype) and known_facts(device).capability >= 80
+
+
+def _fused_door(int device, uint64_t stream, tuple arguments):
+    cdef SkinnyProduct small
+    cdef CallOperand out, x, weight, scales, gain, bias, addend
+    cdef _Maker maker
+    epsilon, activation, is_gated, precision, out, x, weight, scales, gain, bias, addend = arguments
+    for operand in arguments[4:]:
+        check_dense(operand, "fused_product")
+    if device_kind(device) == DEVICE_HOST:
+        host_call(device, stream, FUSED_CALL, given_to_host(device, 4, arguments))
+        return
+    if 0 in x.shape or 0 in out.shape:
+        return
+    maker = _Maker(device, stream)
+    try:
+        if takes_own(device, x) and fill_skinny(
+                &small, device, x, weight, scales, bias,
+                out.c.shape[1] * (2 if is_gated else 1)):
+            small.y, small.y_pitch = out.c.ptr, out.c.shape[1]
+            if addend is not None:
+                small.addend, small.addend_pitch, small.beta = addend.c.ptr, small.n, 1
+            if is_gated:
+                small.fused.pairs = PAIRS_GATED
+                small.fused.gate = ACTIVATION_NAMES.index(activation)
+                fill_pairs(&small, out.c.shape[1])
+            if run_skinny(&small, maker, x, gain, epsilon):
+                return
+        fused_host.fused(*arguments, maker=maker)
+    finally:
+        maker.release()
+
+
+def _rotary_door(int device, uint64_t stream, tuple arguments):
+    cdef SkinnyProduct small
+    cdef CallOperand out, keys, values, x, weight, scales, gain, bias, cosines, sines, places
+    cdef _Maker maker
+    cdef SkinnyFusion* fused = &small.fused
+    (epsilon, precision, out, keys, values, x, weight, scales, gain, bias, cosines, sines,
+     places) = arguments
+    for operand in (out, *arguments[5:]):
+        check_dense(operand, "rotary_product")
+    if device_kind(device) == DEVICE_HOST:
+        host_call(device, stream, ROTARY_CALL, given_to_host(device, 2, arguments))
+        return
+    maker = _Maker(device, stream)
+    try:
+        if takes_own(device, x) and places.c.dtype in (DT_INT32, DT_INT64) and fill_skinny(
+                &small, device, x, weight, scales, bias,
+                (out.c.shape[0] + 2 * keys.c.shape[0]) * out.c.shape[2]):
+            small.y, small.y_pitch = out.c.ptr, out.c.shape[2]
+            fused.pairs, fused.half = PAIRS_ROTATED, out.c.shape[2] // 2
+            fill_pairs(&small, fused.half)
+            fused.cosines, fused.sines, fused.places = cosines.c.ptr, sines.c.ptr, places.c.ptr
+            fused.keys, fused.values, fused.length = keys.c.ptr, values.c.ptr, keys.c.shape[1]
+            fused.key_head, fused.key_row = keys.c.strides[0], keys.c.strides[1]
+            fused.value_head, fused.value_row = values.c.strides[0], values.c.strides[1]
+            fused.heads, fused.kept = <int>out.c.shape[0], <int>keys.c.shape[0]
+            fused.long_places = places.c.dtype == DT_INT64
+            if keys.c.strides[2] == 1 and values.c.strides[2] == 1 and run_skinny(
+                    &small, maker, x, gain, epsilon):
+                return
+        fused_host.rotary(*arguments, maker=maker)
+    finally:
+        maker.release()
+
+
+cdef tuple given_to_host(int device, int attributes, tuple arguments):
+    """Return the arguments of a call in the form that `host_call` expects."""
+    cdef list found = list(arguments[:attributes])
+    for operand in arguments[attributes:]:
+        found.append(call_argument(device, operand_or_null(operand)))
+    return tuple(found)
+
+
+cdef object FUSED_CALL = bind("fused_product", fused_host.fused, _fused_door)
+cdef object ROTARY_CALL = bind("rotary_product", fused_host.rotary, _rotary_door)
