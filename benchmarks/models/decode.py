@@ -4,12 +4,16 @@ A token reads all weights and the cache once. `share` is the rate of these bytes
 in the same run (bytes read and written); the figure of a prompt is the operations of its products
 over the time. Integers of int8 and int4 are random too, because times do not depend on their
 values. The peers are a CUDA graph of the same model in torch, written for one length of the cache,
-and, on request, torch's compiler, also in a graph.
+and, on request, torch's compiler, also in a graph. With
+`--joined`, programs are timed in turn that differ in the steps of `programs/few_rows/join.py`.
 
     python benchmarks/models/decode.py [--models NAME ...] [--forms NAME ...] [--peers NAME ...]
+        [--joined none residuals,gates all ...]
 """
 
 import argparse
+import contextlib
+import functools
 import json
 import statistics
 import sys
@@ -21,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import gputensor as gt  # noqa: E402
 from benchmarks.report import Report, require_gpu  # noqa: E402
+from gputensor.programs.few_rows import join  # noqa: E402
 
 HELD, LENGTH, PROMPT = 1024, 2304, 2048
 ROUNDS, CALLS, COPIED = 5, 16, 1 << 29
@@ -140,6 +145,22 @@ def nbytes(tree):
     if isinstance(tree, dict):
         return sum(map(nbytes, tree.values()))
     return sum(map(nbytes, tree)) if isinstance(tree, (list, tuple)) else tree.nbytes
+
+
+@contextlib.contextmanager
+def steps_of(joined):
+    """Restrict the pass to comma-separated steps, `all` or `none`, within a `with` block."""
+    kept = dict(join.STEPS)
+    names = {"all": list(kept), "none": []}.get(joined, joined.split(","))
+    if unknown := set(names) - set(kept):
+        raise SystemExit(f"--joined: got {sorted(unknown)}; expected {', '.join(kept)}")
+    for name in set(kept) - set(names):
+        del join.STEPS[name]
+    try:
+        yield
+    finally:
+        join.STEPS.clear()
+        join.STEPS.update(kept)
 
 
 def compiled(shape, weights, prompt, length):
@@ -285,12 +306,17 @@ class Asked(NamedTuple):
     peers: tuple
     held: int
     prompt: int
+    joined: tuple
 
 
 def measure(report, name, form, layers, rate, asked):
     shape = SHAPES[name]
     weights = random_weights(shape, form, layers)
-    program = compiled(shape, weights, asked.prompt, max(LENGTH, asked.prompt))
+    programs = {}
+    for joined in asked.joined:
+        with steps_of(joined):
+            programs[joined] = compiled(shape, weights, asked.prompt, max(LENGTH, asked.prompt))
+    program = programs[asked.joined[-1]]
     session = program.session()
     state = session.state["length"]
     tokens = gt.ones(asked.prompt, dtype=gt.int64)
@@ -313,6 +339,11 @@ def measure(report, name, form, layers, rate, asked):
     calls = {"ours": decode} | {
         key: graph.replay for key, graph in graphs.items() if key.endswith("token")
     }
+    others = {}
+    for joined in asked.joined[:-1]:
+        others[joined] = programs[joined].session()
+        others[joined].state["length"][...] = asked.held
+        calls[f"ours:{joined}"] = functools.partial(others[joined].decode, tokens[:1])
     found = seconds_of(calls)
     cache = 2 * layers * shape.kept * shape.size * asked.held * 2
     read = nbytes(weights) - weights["embed"].nbytes + cache
@@ -337,9 +368,11 @@ def measure(report, name, form, layers, rate, asked):
                 **row, what=f"prompt of {asked.prompt}", side=side.split()[0], us=seconds * 1e6,
                 tflops=operations / seconds / 1e12,
             )  # fmt: skip
-    report.facts[f"graph of {name} {form}"] = program.report()["decode"]["sizes"][-1]
-    session.close()
-    program.close()
+    for joined, one in programs.items():
+        graph = one.report()["decode"]["sizes"][-1]
+        report.facts[f"graph of {name} {form} joined {joined}"] = graph
+    for one in (session, *others.values(), *programs.values()):
+        one.close()
 
 
 def main():
@@ -352,6 +385,12 @@ def main():
     parser.add_argument(
         "--peers", nargs="*", default=("graph",), help="peers to measure: graph, compile"
     )
+    parser.add_argument(
+        "--joined",
+        nargs="+",
+        default=("all",),
+        help="comma-separated steps; the last program is compared with the peers and has a prompt",
+    )
     parser.add_argument("--held", type=int, default=HELD)
     parser.add_argument("--prompt", type=int, default=PROMPT)
     parser.add_argument("--name", default="decode", help="name of the result")
@@ -360,7 +399,8 @@ def main():
     report = Report(arguments.name, "Language models with random weights")
     rate = copy_rate()
     report.facts["copy rate"] = rate
-    asked = Asked(tuple(arguments.peers), arguments.held, arguments.prompt)
+    joined = tuple(arguments.joined)
+    asked = Asked(tuple(arguments.peers), arguments.held, arguments.prompt, joined)
     for name in arguments.models:
         for form in arguments.forms:
             for layers in arguments.layers or [SHAPES[name].layers]:

@@ -25,6 +25,7 @@ from gputensor.programs.bind import bind
 from gputensor.programs.epilogues.join import join_epilogues
 from gputensor.programs.epilogues.known import PreparedWeights
 from gputensor.programs.epilogues.layout import channels_last
+from gputensor.programs.few_rows.join import join_few_rows
 from gputensor.programs.formulas.join import join_formulas
 from gputensor.programs.function import Number, ProgramData, Weight
 from gputensor.programs.passes.clean import clean
@@ -165,7 +166,9 @@ def compile(
     reached("split", data)
     if rounding == "once":
         for name, function in data.functions.items():
-            data.functions[name] = join_formulas(function, data.weights)
+            function = join_formulas(function, data.weights)
+            verify(function)
+            data.functions[name] = join_few_rows(function, data.weights)
     verify_program(data)
     reached("planned", data)
     if not names:

@@ -6,8 +6,9 @@ import pytest
 import gputensor as gt
 from gputensor._driver.registry import cuda_device_count
 from gputensor.blas.kernels.programs import INT4, INT8, PLAIN
-from tests.support import internals
+from tests.support import fused_checks, internals
 from tests.support import skinny_checks as cases
+from tests.support.programs.decode_models import UNIT, DecodeModel
 
 pytestmark = pytest.mark.skipif(cuda_device_count() == 0, reason="needs an NVIDIA GPU")
 
@@ -70,3 +71,30 @@ def test_equal_bits_from_run_to_run(rng):
         assert internals.skinny_run(0, stream, PLAIN, (10, 10), sizes, addresses, pitches)
         results.append(y.numpy().view(np.uint16))
     assert all(np.array_equal(result, results[0]) for result in results)
+
+
+@pytest.mark.parametrize("what", ["sum", "gate", "heads"])
+@pytest.mark.parametrize("form", range(len(fused_checks.FORMS)))
+@pytest.mark.parametrize("case", range(8))
+def test_fused_product(rng, form, what, case):
+    fused_checks.check_form(rng, *fused_checks.FORMS[form], what)
+
+
+@pytest.mark.parametrize("form", ["plain", "int8", "int4:32", "int4:128"])
+@pytest.mark.parametrize("case", range(4))
+def test_tokens_of_a_model(rng, form, case):
+    rows, width = (1, 2048) if form == "plain" else (int(rng.integers(1, 17)), None)
+    model = DecodeModel(rng, form, str(rng.choice(["float16", "bfloat16"])), rows, width)
+    inputs, found = [model.inputs() for _ in range(6)], {}
+    for rounding in ("each", "once"):
+        with model.program("cuda", rounding=rounding).session() as session:
+            found[rounding] = [session(gt.asarray(x, device="cuda")).numpy() for x in inputs]
+    for once, each in zip(found["once"], found["each"], strict=True):
+        scale = np.abs(each.astype(np.float64)).max()
+        np.testing.assert_allclose(
+            once.astype(np.float64), each.astype(np.float64), rtol=0,
+            atol=16 * UNIT[model.dtype] * scale,
+        )  # fmt: skip
+    if form == "plain":
+        for each, eager in zip(found["each"], model.eager("cuda", inputs), strict=True):
+            np.testing.assert_array_equal(each, eager)

@@ -1,0 +1,1 @@
+"""Products of few rows, as in decoding, that include the steps before and after them."""

@@ -1,0 +1,107 @@
+"""Recognizes products of few rows by weights, and makes the calls that include further steps."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gputensor.blas.backends import skinny_half_wins
+from gputensor.programs import dims as forms
+from gputensor.programs.attention.views import is_whole
+from gputensor.programs.function import Call, Operand
+
+__all__ = ["MOST_ROWS", "Given", "fused", "given_of", "is_new", "lies"]
+
+MOST_ROWS = 16
+_HALVES = ("float16", "bfloat16")
+_PLAIN = {"alpha": 1, "beta": 0, "activation": None, "conj_a": False, "conj_b": False}
+
+
+class Given(NamedTuple):
+    """x @ (weight * scales).T + bias; gain and epsilon normalize x first."""
+
+    x: Operand
+    weight: Operand
+    scales: Operand | None
+    gain: Operand | None
+    bias: Operand | None
+    epsilon: float
+    precision: int
+
+    @property
+    def sizes(self):
+        """The sizes m, n and k."""
+        n = self.weight.shape[0] if self.scales is None else self.scales.shape[1]
+        return *self.x.shape[:1], n, self.x.shape[1]
+
+
+def given_of(call):
+    """Return the operands of a product of few rows that our kernel computes; None for others."""
+    if call is None or not is_new(call):
+        return None
+    if call.name == "quantized_product":
+        x, weight, scales, bias = call.reads
+        found = Given(x, weight, scales, None, bias, 0.0, call.attributes["precision"])
+    elif call.name == "product":
+        found = _plain(call)
+    else:
+        return None
+    if found is None or found.x.dtype not in _HALVES:
+        return None
+    if any(type(extent) is not int for extent in (*found.x.shape, *found.weight.shape)):
+        return None
+    m, n, k = found.sizes
+    fits = 0 < m <= MOST_ROWS and (found.scales is not None or skinny_half_wins(m, n, k))
+    return found if fits else None
+
+
+def _plain(call):
+    a, b, *others, bias, scale, residual = call.reads
+    if any(one is not None for one in (*others, scale, residual)):
+        return None
+    attributes = dict(call.attributes)
+    precision = attributes.pop("precision")
+    out = call.writes[0]
+    if attributes != _PLAIN or out.dtype != a.dtype or len(a.shape) < 2 or len(b.shape) < 2:
+        return None
+    k, n = b.shape[-2:]
+    if any(extent != 1 for extent in b.shape[:-2]) or not lies(b, b.shape[-2:], (1, k)):
+        return None
+    rows = forms.mul(*a.shape[:-1])
+    if not lies(a, a.shape, forms.row_major(a.shape)):
+        return None
+    x = a._replace(shape=(rows, k), strides=(k, 1))
+    weight = b._replace(shape=(n, k), strides=(k, 1))
+    if bias is not None:
+        if not lies(bias, (n,), (1,)) or bias.dtype != a.dtype:
+            return None
+        bias = bias._replace(shape=(n,), strides=(1,))
+    return Given(x, weight, None, None, bias, 0.0, precision)
+
+
+def is_new(call):
+    """Return whether a call writes exactly one value, which is new, as a whole."""
+    fresh = len(call.writes) == 1 and all(into is None for into in call.into)
+    return fresh and is_whole(call.writes[0])
+
+
+def lies(operand, shape, strides):
+    """Return whether an operand has this shape and these strides, except for axes of extent 1."""
+
+    def shown(extents, steps):
+        pairs = zip(extents, steps, strict=True)
+        return [(extent, step) for extent, step in pairs if extent != 1]
+
+    return shown(operand.shape, operand.strides) == shown(shape, strides)
+
+
+def fused(given, call, out, *, activation=None, is_gated=False, addend=None):
+    """Return the fused product in place of `call`, with the stream and line of that call."""
+    m, n, _k = given.sizes
+    columns = n // 2 if is_gated else n
+    attributes = {
+        "epsilon": given.epsilon, "activation": activation, "is_gated": is_gated,
+        "precision": given.precision,
+    }  # fmt: skip
+    out = out._replace(shape=(m, columns), strides=(columns, 1))
+    reads = (*given[:5], addend)
+    return Call("fused_product", attributes, (out,), reads, (None,), call.stream, call.line)

@@ -1,0 +1,89 @@
+"""Kernels of products of few rows with norms, gates, heads and residuals, run on the CPU."""
+
+import numpy as np
+import pytest
+
+import gputensor as gt
+from gputensor._kernels.launch import nvrtc
+from gputensor.blas.host import fused
+from gputensor.programs.few_rows import join
+from tests.support import fused_checks, internals, skinny_on_cpu
+from tests.support.programs.decode_models import UNIT, DecodeModel, calls_of
+
+pytestmark = [
+    pytest.mark.orders("deferred"),
+    pytest.mark.process(FAKE_CUDA_SHARED="233472", FAKE_CUDA_MULTIPROCESSORS="8"),
+]
+
+
+@pytest.fixture(autouse=True)
+def composed(monkeypatch):
+    """The names of the functions that computed something by single calls, not in the kernel."""
+    called = []
+
+    def counted(source):
+        def call(*given, **named):
+            called.append(source.__name__)
+            return source(*given, **named)
+
+        return call
+
+    for source in (fused.fused, fused.rotary, fused.normed):
+        monkeypatch.setattr(fused, source.__name__, counted(source))
+    monkeypatch.setattr(nvrtc, "compile_source", skinny_on_cpu.compile_source)
+    yield called
+    internals.skinny_mma_configure()
+
+
+@pytest.mark.parametrize("what", ["sum", "gate", "heads"])
+@pytest.mark.parametrize("form", range(len(fused_checks.FORMS)))
+def test_fused_product(rng, composed, form, what):
+    """Random rows, types and shapes of blocks; the kernel itself normalizes up to four rows."""
+    tiles, row_warps, k_warps, splits = rng.choice(
+        [(0, 0, 0, 0), (2, 1, 3, 2), (1, 2, 5, 2), (1, 4, 4, 1)]
+    ).tolist()
+    internals.skinny_mma_configure(tiles=tiles, row_warps=row_warps, k_warps=k_warps, splits=splits)
+    fused_checks.check_form(rng, *fused_checks.FORMS[form], what)
+    assert set(composed) <= {"normed"}
+
+
+def session_results(program, inputs):
+    with program.session() as session:
+        return [session(gt.asarray(x, device="cuda")).numpy() for x in inputs]
+
+
+@pytest.mark.parametrize("form", ["int8", "int4:32", "plain"])
+def test_tokens_of_a_model(rng, composed, form):
+    """`once` differs from `each` by roundings only, and `each` has the bits of eager."""
+    rows, width = (1, 2048) if form == "plain" else (int(rng.integers(1, 6)), None)
+    dtype = str(rng.choice(["float16", "bfloat16"]))
+    model = DecodeModel(rng, form, dtype, rows, width, attends=False)
+    inputs = [model.inputs() for _ in range(2)]
+    each = session_results(model.program("cuda", rounding="each"), inputs)
+    program = model.program("cuda")
+    once = session_results(program, inputs)
+    for got, want in zip(once, each, strict=True):
+        scale = np.abs(want.astype(np.float64)).max()
+        np.testing.assert_allclose(
+            got.astype(np.float64), want.astype(np.float64), rtol=0, atol=16 * UNIT[dtype] * scale
+        )
+    if form == "plain":
+        for got, want in zip(each, model.eager("cuda", inputs), strict=True):
+            np.testing.assert_array_equal(got, want)
+    if form != "plain":
+        (function,) = program.data.functions.values()
+        assert {"fused_product", "rotary_product"} <= {call.name for call in function.calls}
+        assert set(composed) == ({"normed"} if rows > 4 else set())
+
+
+def test_nodes_of_a_layer(rng, monkeypatch):
+    """The ten or more calls of a layer, attention included, become five."""
+    model = DecodeModel(rng, "int8", "bfloat16", 1)
+    assert calls_of(model) == {
+        "rotary_product": 2, "fused_product": 5, "attention": 2, "product": 1,
+    }  # fmt: skip
+    monkeypatch.setattr(join, "STEPS", {})
+    assert calls_of(model) == {
+        "quantized_product": 7, "formula": 3 * 2 + 2 * (2 - model.has_pairs) + 2 * 2 - 4,
+        "scatter": 4, "attention": 2, "product": 1,
+    }  # fmt: skip
