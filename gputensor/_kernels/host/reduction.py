@@ -9,6 +9,7 @@ from gputensor._kernels.operations import REDUCTIONS
 
 __all__ = ["run"]
 
+FEW = 1 << 12  # elements; up to this number faces/host_fold.h may reduce instead
 BLOCK = 128  # rows; up to this length NumPy itself adds one after the other
 
 _FUNCTIONS = tuple(host_function(row) for row in REDUCTIONS)
@@ -63,6 +64,16 @@ def _in_blocks(function, array, axes):
     return result
 
 
+def _with_signs(name, result, values, axes):
+    """Let +0 be greater than -0, as host_fold.h does: NumPy returns one of the two."""
+    if (result != 0).all():
+        return result
+    is_wanted = np.signbit(values) if name == "min" else ~np.signbit(values)
+    has_wanted = np.any((values == 0) & is_wanted, axis=axes)
+    zero = np.array([0.0, -0.0], result.dtype)[(has_wanted == (name == "min")).astype(int)]
+    return np.where(result == 0, zero, result)
+
+
 def _accumulate(row, values, axes):
     if row.name == "var":
         mean = np.expand_dims(_accumulate(_ROWS["mean"], values, axes), tuple(axes))
@@ -71,7 +82,9 @@ def _accumulate(row, values, axes):
     if row.rule == "index":
         return _FUNCTIONS[row.code](_flattened(values, axes), axis=-1)
     if row.rule in ("truth", "same"):
-        return _FUNCTIONS[row.code].reduce(values, axis=axes)
+        result = _FUNCTIONS[row.code].reduce(values, axis=axes)
+        is_short = values.dtype.kind == "f" and 1 < values.size <= FEW and row.rule == "same"
+        return _with_signs(row.name, np.asarray(result), values, axes) if is_short else result
     if values.dtype != bool and not _is_innermost(values, axes):
         result = _in_blocks(_FUNCTIONS[row.code], values, axes)
         length = math.prod(values.shape[axis] for axis in axes)

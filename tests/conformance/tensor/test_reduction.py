@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import gputensor as gt
+from gputensor._kernels.host.reduction import run
 from tests.support.tensor_arrays import (
     BOOL,
     COMPLEX,
@@ -215,3 +216,25 @@ def test_wrong_axis_names_the_masked_reduction(name):
     x = gt.ones((2, 3), device="host")
     with pytest.raises(IndexError, match=f"^{name}: axis: got 5; expected"):
         getattr(gt, name)(x, axis=5, where=x > 0)
+
+
+@pytest.mark.parametrize("name", "sum prod max min argmax argmin any all mean var".split())
+def test_short_reductions_have_the_bits_of_long_ones(place, rng, name):
+    if gt.Device(place).type != "host":
+        pytest.skip("needs a host device: a GPU sums in another order")
+    for _ in range(60):
+        shape = tuple(rng.choice([2, 3, 7, 8, 9, 17, 40, 130], rng.integers(1, 3)).tolist())
+        a = rng.normal(size=shape) * 10
+        a = np.where(rng.random(shape) < 0.2, rng.choice([0.0, -0.0, np.inf, np.nan]), a)
+        a = a.astype(rng.choice(["float32", "float64"]))
+        axis = int(rng.integers(a.ndim))
+        x = gt.asarray(a, device=place)
+        if rng.random() < 0.4:
+            a, x = a.T, x.T
+        dtype = {"a": "int64" if name[:3] == "arg" else "bool"}.get(name[0], a.dtype.name)
+        want = np.full(a.shape[:axis] + a.shape[axis + 1 :], 7, dtype)
+        with np.errstate(all="ignore"):
+            run(name, a.dtype.name, (axis,), want, a)
+        got = getattr(gt, name)(x, axis, out=gt.full(want.shape, 9, dtype, device=place)).numpy()
+        np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(np.signbit(got)[got == 0], np.signbit(want)[want == 0])
