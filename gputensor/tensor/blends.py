@@ -84,6 +84,7 @@ def logit(x, /, eps=None):
     return fn.log(fn.divide(x, fn.subtract(1, x)))
 
 
+@fn.numbers_too
 def logaddexp2(x1, x2, /):
     """Return ``log2(2**x1 + 2**x2)`` without overflow.
 

@@ -130,6 +130,8 @@ def array_ufunc(x, ufunc, method, *inputs, **keywords):
     tensor([2., 2.], device='host', dtype=float32)
     """
     name = ufunc.__name__
+    # NumPy passes its scalars as arrays without axes in comparisons.
+    inputs = [one[()] if type(one) is np.ndarray and one.ndim == 0 else one for one in inputs]
     _arguments_checked(name, inputs)
     keywords = _keywords(name, keywords)
     gt = _library("numpy")

@@ -27,6 +27,7 @@ __all__ = [
 ]
 __all__ += elementwise_functions.__all__
 
+def numbers_too(function: Callable[..., Any]) -> Callable[..., Any]: ...
 @overload
 def where(condition: Tensor, /) -> tuple[Tensor, ...]: ...
 @overload

@@ -19,6 +19,10 @@ from gputensor.tensor.core cimport (
     number_kind, on_one_device, overlaps, tensor_argument, tensor_over, work_begin, work_end,
 )
 
+import functools
+
+import numpy as np
+
 from gputensor._arrays import promotion
 from gputensor._arrays.dtypes import iinfo
 from gputensor._arrays.element_types import DTYPES
@@ -27,6 +31,7 @@ from gputensor.errors import Described, argument_error
 from gputensor.tensor.core import spellings
 
 # setup.py makes this file from the table of operations, in the build folder.
+include "numbers.pxi"
 include "elementwise_functions.pxi"
 include "selection.pxi"
 include "reduction.pxi"

@@ -15,7 +15,7 @@ def where(condition, x1=None, x2=None, /, *, out=None):
     """
     if x1 is None and x2 is None and out is None:
         return tensor_argument(condition, "where").nonzero()
-    return elementwise_tensor(OP_WHERE, "where", (condition, x1, x2), out, RULE_WHERE)
+    return elementwise_result(OP_WHERE, "where", (condition, x1, x2), out, RULE_WHERE)
 
 
 cdef object bound(object number, object other, Tensor a, bint is_lower):
@@ -49,6 +49,10 @@ def clip(x, /, min=None, max=None, out=None, *, a_min=None, a_max=None):
         min, max = a_min, a_max
     if type(x) is Tensor:
         min, max = bound(min, max, <Tensor> x, True), bound(max, min, <Tensor> x, False)
+    elif out is None:
+        result = of_numbers("clip", (x, min, max))
+        if result is not None:
+            return result
     if min is None and max is None:
         return elementwise_tensor(OP_COPY, "clip", (x,), out, RULE_SAME)
     if max is None:

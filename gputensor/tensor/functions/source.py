@@ -14,7 +14,7 @@ _FUNCTION = '''
 def {name}({parameters}, /, out=None):
     """{doc}
     """
-    return elementwise_tensor({code}, "{name}", ({arguments}), out, RULE_{rule})
+    return elementwise_result({code}, "{name}", ({arguments}), out, RULE_{rule})
 '''
 _DOC = """Return {doc}
 
@@ -36,7 +36,7 @@ Examples
 {result}"""
 _INPUTS = {
     1: "x : Tensor",
-    2: "x1, x2 : Tensor or number\n    At least one is a Tensor. Their shapes broadcast.",
+    2: "x1, x2 : Tensor or number\n    Their shapes broadcast.",
 }
 
 
@@ -90,10 +90,13 @@ def cython_source(rows, rules):
 def stub_source(rows):
     """Return the text of the functions' stub."""
     names = [f'    "{row.public_name}",' for row in generated(rows)]
-    text = ["from gputensor.tensor.core import Number, Tensor", "", "__all__ = [", *names, "]", ""]
+    text = ["from typing import Any, overload", ""]
+    text += ["from gputensor.tensor.core import Number, Tensor", "", "__all__ = [", *names, "]", ""]
     for row in generated(rows):
         annotation = "Tensor" if row.arity == 1 else "Tensor | Number"
         inputs = "".join(f"{name}: {annotation}, " for name in row.parameters)
+        if row.arity == 1:
+            text += ["@overload", f"def {row.public_name}(x: Number, /) -> Any: ...", "@overload"]
         text.append(
             f"def {row.public_name}(\n    {inputs}/, out: Tensor | None = None\n) -> Tensor: ..."
         )

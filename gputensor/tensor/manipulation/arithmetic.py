@@ -32,6 +32,7 @@ from gputensor.tensor.functions import (
     multiply,
     negative,
     not_equal,
+    numbers_too,
     positive,
     pow,
     real,
@@ -57,6 +58,7 @@ def _real(x, name):
     return x
 
 
+@numbers_too
 def divmod(x1, x2, /):
     """Return ``(x1 // x2, x1 % x2)``.
 
@@ -67,6 +69,7 @@ def divmod(x1, x2, /):
     return floor_divide(x1, x2), remainder(x1, x2)
 
 
+@numbers_too
 def exp2(x, /, out=None):
     """Return 2 to the power x.
 
@@ -77,6 +80,7 @@ def exp2(x, /, out=None):
     return pow(2.0, tensor_argument(x, "exp2"), out=out)
 
 
+@numbers_too
 def float_power(x1, x2, /):
     """Return x1 to the power x2, computed in float64 or complex128.
 
@@ -90,6 +94,7 @@ def float_power(x1, x2, /):
     return pow(x1, x2)
 
 
+@numbers_too
 def fmod(x1, x2, /, out=None):
     """Return the remainder of x1 / x2 with the sign of x1, as C does; compare :func:`remainder`.
 
@@ -114,6 +119,7 @@ def _is_minus(x):
     return less(x, 0) if type(x) is Tensor else x < 0
 
 
+@numbers_too
 def modf(x, /):
     """Return the fractional and the whole part of x, both with its sign.
 
@@ -127,6 +133,7 @@ def modf(x, /):
     return where(isinf(x), 0.0, subtract(x, whole)), whole
 
 
+@numbers_too
 def round(x, /, decimals=0, out=None):
     """Return x rounded to `decimals` decimal places; halves go to the even neighbour.
 
@@ -206,6 +213,7 @@ def _ignoring_nan(choose, x1, x2, out):
     return positive(x1, out=out) if x2 != x2 else where(isnan(x1), x2, choose(x1, x2), out=out)
 
 
+@numbers_too
 def fmax(x1, x2, /, out=None):
     """Return the greater of x1 and x2; if only one is NaN, return the other.
 
@@ -216,6 +224,7 @@ def fmax(x1, x2, /, out=None):
     return _ignoring_nan(maximum, x1, x2, out)
 
 
+@numbers_too
 def fmin(x1, x2, /, out=None):
     """Return the lesser of x1 and x2; if only one is NaN, return the other.
 
@@ -226,6 +235,7 @@ def fmin(x1, x2, /, out=None):
     return _ignoring_nan(minimum, x1, x2, out)
 
 
+@numbers_too
 def fabs(x, /, out=None):
     """Return the magnitude of real x, as a float even for integers.
 
@@ -237,6 +247,7 @@ def fabs(x, /, out=None):
     return abs(astype(x, float32) if is_whole else x, out=out)
 
 
+@numbers_too
 def angle(x, /, deg=False):
     """Return the angle of complex x in radians, or in degrees; real x is 0 or pi.
 
@@ -256,6 +267,7 @@ def _floating(x, name):
     return astype(x, float32) if tensor_argument(x, name).dtype.kind in "iub" else x
 
 
+@numbers_too
 def deg2rad(x, /, out=None):
     """Return degrees as radians.
 
@@ -266,6 +278,7 @@ def deg2rad(x, /, out=None):
     return multiply(_floating(x, "deg2rad"), math.pi / 180, out=out)
 
 
+@numbers_too
 def rad2deg(x, /, out=None):
     """Return radians as degrees.
 
@@ -276,6 +289,7 @@ def rad2deg(x, /, out=None):
     return multiply(_floating(x, "rad2deg"), 180 / math.pi, out=out)
 
 
+@numbers_too
 def heaviside(x1, x2, /, out=None):
     """Return 0 where x1 < 0, x2 where x1 == 0, 1 where x1 > 0, and NaN where x1 is NaN.
 
@@ -288,6 +302,7 @@ def heaviside(x1, x2, /, out=None):
     return where(equal(x1, 0), x2, above, out=out)
 
 
+@numbers_too
 def ldexp(x1, x2, /, out=None):
     """Return x1 times 2 to the power x2, rounded once if x2 is an integer.
 
@@ -334,6 +349,7 @@ def _power_of_two(exponent, dtype):
     return reinterpreted(astype(bits, _BITS[dtype.itemsize]), dtype)
 
 
+@numbers_too
 def isposinf(x, /):
     """Return, element by element, whether real x is positive infinity.
 
@@ -344,6 +360,7 @@ def isposinf(x, /):
     return equal(_floating(_real(x, "isposinf"), "isposinf"), math.inf)
 
 
+@numbers_too
 def isneginf(x, /):
     """Return, element by element, whether real x is negative infinity.
 
@@ -378,6 +395,7 @@ def iscomplex(x, /):
     return logical_and(equal(x, x), False)
 
 
+@numbers_too
 def nextafter(x1, x2, /):
     """Return the next floating-point number after x1 towards x2, in their common dtype.
 

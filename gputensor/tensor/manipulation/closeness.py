@@ -14,6 +14,7 @@ from gputensor.tensor.functions import (
     less_equal,
     logical_and,
     logical_or,
+    numbers_too,
     subtract,
 )
 from gputensor.tensor.interop import astype
@@ -21,6 +22,7 @@ from gputensor.tensor.interop import astype
 __all__ = ["allclose", "array_equal", "array_equiv", "isclose"]
 
 
+@numbers_too
 def isclose(x1, x2, /, rtol=1e-5, atol=1e-8, equal_nan=False):
     """Return where ``abs(x1 - x2) <= atol + rtol * abs(x2)`` or the two are equal.
 
@@ -44,6 +46,7 @@ def isclose(x1, x2, /, rtol=1e-5, atol=1e-8, equal_nan=False):
     return logical_or(near, logical_and(*missing))
 
 
+@numbers_too
 def allclose(x1, x2, /, rtol=1e-5, atol=1e-8, equal_nan=False):
     """Return whether all elements are close, as a bool; see :func:`isclose`. Waits for the device.
 
@@ -54,6 +57,7 @@ def allclose(x1, x2, /, rtol=1e-5, atol=1e-8, equal_nan=False):
     return bool(all(isclose(x1, x2, rtol, atol, equal_nan)).item())
 
 
+@numbers_too
 def array_equal(x1, x2, /, equal_nan=False):
     """Return whether two tensors have the same shape and elements, as a bool. Waits for the device.
 

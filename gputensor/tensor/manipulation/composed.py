@@ -24,6 +24,7 @@ from gputensor.tensor.functions import (
     logical_or,
     maximum,
     minimum,
+    numbers_too,
     sqrt,
     where,
 )
@@ -69,6 +70,7 @@ def _bits(x, name):
     return reinterpreted(x, _BITS[x.dtype.itemsize])
 
 
+@numbers_too
 def signbit(x, /):
     """Return where the sign bit of real `x` is set, including that of -0.0 and NaN.
 
@@ -80,6 +82,7 @@ def signbit(x, /):
     return less(x if is_whole else _bits(x, "signbit"), 0)
 
 
+@numbers_too
 def copysign(x1, x2, /):
     """Return the magnitude of x1 with the sign of x2, as determined by :func:`signbit`.
 
@@ -99,6 +102,7 @@ def copysign(x1, x2, /):
     return reinterpreted(signed, size.dtype)
 
 
+@numbers_too
 def hypot(x1, x2, /):
     """Return sqrt(x1**2 + x2**2) without intermediate overflow.
 
@@ -115,6 +119,7 @@ def hypot(x1, x2, /):
     return where(logical_or(equal(a, float("inf")), equal(b, float("inf"))), float("inf"), size)
 
 
+@numbers_too
 def logaddexp(x1, x2, /):
     """Return log(exp(x1) + exp(x2)) without intermediate overflow.
 

@@ -77,7 +77,8 @@ def test_names_are_unique():
 def test_functions_and_stub_are_those_of_the_table():
     made = [row.public_name for row in source.generated(ELEMENTWISE)]
     stub = ast.parse(source.stub_source(ELEMENTWISE))
-    assert [node.name for node in stub.body if isinstance(node, ast.FunctionDef)] == made
+    named = [node.name for node in stub.body if isinstance(node, ast.FunctionDef)]
+    assert list(dict.fromkeys(named)) == made
     path = ROOT / "gputensor/tensor/functions/elementwise_functions.pyi"
     assert path.read_text() == source.stub_source(ELEMENTWISE), "the stub is outdated: build again"
     for row in source.generated(ELEMENTWISE):

@@ -1,0 +1,57 @@
+"""Element-wise functions of numbers only: NumPy's scalars, computed without a device."""
+
+cdef dict NUMPY_NAMES = {
+    "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan",
+    "atan2": "arctan2", "atanh": "arctanh", "bitwise_invert": "invert",
+    "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift", "pow": "power",
+}
+
+
+cpdef object of_numbers(str name, tuple arguments):
+    """Return NumPy's scalar; None if it has no such function or an argument is not a number."""
+    cdef object function = getattr(np, NUMPY_NAMES.get(name, name), None)
+    if function is None or not arguments:
+        return None
+    for value in arguments:
+        if number_kind(value) < 0:
+            return None
+    try:
+        with np.errstate(all="ignore"):     # tensors do not warn of values either
+            result = function(*arguments)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return result[()] if isinstance(result, np.ndarray) else result
+
+
+cdef object elementwise_result(int op, str name, tuple arguments, object out, int rule):
+    """Return the tensor of a call, or for numbers only NumPy's scalar."""
+    cdef object value, result
+    for value in arguments:
+        if type(value) is Tensor:
+            return elementwise_tensor(op, name, arguments, out, rule)
+    if out is None:
+        if rule == RULE_FLOAT and type(arguments[0]) in (bool, int):
+            arguments = (float(arguments[0]), *arguments[1:])
+        result = of_numbers(name, arguments)
+        if result is not None:
+            return result
+    return elementwise_tensor(op, name, arguments, out, rule)
+
+
+def numbers_too(function):
+    """Let a composed element-wise function return NumPy's scalar if it is called with numbers.
+
+    >>> numbers_too(lambda x: x)(2.0)    # NumPy has no such function
+    2.0
+    """
+    name = function.__name__
+
+    @functools.wraps(function)
+    def call(*arguments, **keywords):
+        if arguments and type(arguments[0]) is not Tensor and not keywords:
+            result = of_numbers(name, arguments)
+            if result is not None:
+                return result
+        return function(*arguments, **keywords)
+
+    return call
