@@ -94,7 +94,7 @@ def nanmin(x, /, axis=None, out=None, keepdims=False):
     return _nan_extreme(fn.min, math.inf, "nanmin", x, axis, out, keepdims)
 
 
-def nanargmax(x, /, axis=None, *, keepdims=False):
+def nanargmax(x, /, axis=None, out=None, *, keepdims=False):
     """Return the index of the greatest element along `axis`, ignoring NaN.
 
     If all elements of a slice are NaN, its index is 0. NumPy raises then, but here that would have
@@ -104,17 +104,17 @@ def nanargmax(x, /, axis=None, *, keepdims=False):
     >>> nanargmax(gt.asarray([float("nan"), 2.0], device="host")).item()
     1
     """
-    return fn.argmax(_filled(x, -math.inf, "nanargmax"), axis, keepdims=keepdims)
+    return fn.argmax(_filled(x, -math.inf, "nanargmax"), axis, out, keepdims=keepdims)
 
 
-def nanargmin(x, /, axis=None, *, keepdims=False):
+def nanargmin(x, /, axis=None, out=None, *, keepdims=False):
     """Return the index of the least element along `axis`, ignoring NaN; see :func:`nanargmax`.
 
     >>> import gputensor as gt
     >>> nanargmin(gt.asarray([float("nan"), 2.0], device="host")).item()
     1
     """
-    return fn.argmin(_filled(x, math.inf, "nanargmin"), axis, keepdims=keepdims)
+    return fn.argmin(_filled(x, math.inf, "nanargmin"), axis, out, keepdims=keepdims)
 
 
 @spellings(dim="axis", keepdim="keepdims")

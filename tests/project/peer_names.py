@@ -3,7 +3,7 @@
 reference_pages.py makes the pages docs/from-*.md from these tables.
 """
 
-__all__ = ["CUPY", "DIFFERENCES", "NUMPY", "TORCH"]
+__all__ = ["CUPY", "DIFFERENCES", "FUNCTIONAL", "NUMPY", "TORCH"]
 
 NUMPY = """
 abs absolute acos acosh add all allclose amax amin angle any append apply_along_axis
@@ -90,6 +90,17 @@ fft.fftn fft.fftshift fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ifftshift fft.ih
 fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftfreq fft.rfftn
 """.split()
 
+#: Names of torch.nn.functional that PyTorch's main namespace does not have.
+FUNCTIONAL = """
+adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
+adaptive_max_pool2d adaptive_max_pool3d avg_pool1d avg_pool2d avg_pool3d batch_norm celu conv1d
+conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d cross_entropy elu embedding glu
+group_norm hardshrink hardsigmoid hardswish hardtanh instance_norm interpolate layer_norm
+leaky_relu linear logsigmoid max_pool1d max_pool2d max_pool3d mish nll_loss one_hot pad prelu relu6
+rms_norm scaled_dot_product_attention selu silu softmin softplus softshrink softsign tanhshrink
+threshold
+""".split()
+
 #: Names with another name or meaning in gputensor: (name, name here or "", remark).
 DIFFERENCES = {
     "NumPy": (
@@ -126,6 +137,7 @@ DIFFERENCES = {
         ("more than 16 dimensions", "", "at most 16"),
         ("int64 with uint64", "", "no common dtype; use `astype`"),
         ("add.at(x, i, v)", "add.at", "also `subtract.at`; `index_add` returns the result instead"),
+        ("sqrt(2.0), add(1, 2)", "the same", "NumPy's scalar; next to a tensor it is weak"),
         ("mgrid, ogrid, r_, c_", "the same", "on the current device; `r_` without directives"),
         (
             "lib.stride_tricks.sliding_window_view",
@@ -228,6 +240,10 @@ DIFFERENCES = {
         ("manual_seed, rand, randn", "random", "counter-based: the same numbers on every device"),
         ("bucketize", "digitize", ""),
         ("take_along_dim", "take_along_axis", ""),
-        ("nn.functional", "softmax, gelu", "functions without modules, at the top level"),
+        (
+            "import torch.nn.functional as F",
+            "import gputensor as F",
+            "its functions are at the top level: `F.cross_entropy`, `F.relu`",
+        ),
     ),
 }

@@ -34,7 +34,7 @@ MODULES = (
 FROM = {
     "from-numpy.md": ("NumPy", peer_names.NUMPY),
     "from-cupy.md": ("CuPy", [*peer_names.NUMPY, *peer_names.CUPY]),
-    "from-pytorch.md": ("PyTorch", peer_names.TORCH),
+    "from-pytorch.md": ("PyTorch", [*peer_names.TORCH, *peer_names.FUNCTIONAL]),
 }
 
 

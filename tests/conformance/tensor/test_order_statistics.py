@@ -101,6 +101,10 @@ def test_quantiles_write_to_out(where, rng, name):
     for median in (gt.median, gt.nanmedian):
         assert median(x, 1, middle, keepdims=True) is middle
     check_same(middle, np.nanmedian(a, 1, keepdims=True), 1e-6)
+    places = gt.full((3, 4), -7, device=where)
+    for position in ("nanargmax", "nanargmin"):
+        assert getattr(gt, position)(x, 1, places) is places
+        check_same(places, getattr(np, position)(a, 1))
     truth = gt.asarray(a > 0, device=where)
     for median in (gt.median, gt.nanmedian):
         check_same(median(truth, 2), np.median(a > 0, 2).astype("float32"))
