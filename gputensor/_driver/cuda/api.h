@@ -108,7 +108,6 @@
 // Functions that a driver may lack: those that came after CUDA 12.0, and those of single features.
 #define GPUTENSOR_CUDA_NEWER_SYMBOLS(X)                                                         \
     X(cuLaunchKernelEx, cuLaunchKernelEx, (const LaunchConfig*, void*, void**, void**))         \
-    X(cuModuleGetGlobal, cuModuleGetGlobal_v2, (uint64_t*, size_t*, void*, const char*))        \
     X(cuStreamGetCaptureInfoWithEdges, cuStreamGetCaptureInfo_v3,                               \
       (void*, int*, uint64_t*, void**, const void***, const void**, size_t*))                   \
     X(cuGraphNodeGetDependenciesWithEdges, cuGraphNodeGetDependencies_v2,                       \

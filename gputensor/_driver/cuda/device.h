@@ -299,19 +299,14 @@ public:
     }
     int module_unload(uint64_t module) {
         if (!module) return INVALID_HANDLE;
-        return relaxed([&] { return api.cuModuleUnload(handle(module)); });
+        return relaxed([&] { return api.cuModuleUnload(plain(module)); });
     }
     int module_function(uint64_t module, const char* name, uint64_t* function) {
         if (!module) return INVALID_HANDLE;
         if (!name) return INVALID_VALUE;
         return relaxed([&] {
-            int status = give(function, api.cuModuleGetFunction, handle(module), name);
-            if (!status && may_start_early) {
-                uint64_t symbol = 0;
-                size_t nbytes = 0;
-                if (!api.cuModuleGetGlobal(&symbol, &nbytes, handle(module), EARLY_SYMBOL))
-                    *function |= EARLY;
-            }
+            int status = give(function, api.cuModuleGetFunction, plain(module), name);
+            if (!status && may_start_early) *function |= module & EARLY;
             return status;
         });
     }
@@ -342,14 +337,14 @@ private:
     static constexpr int VIRTUAL_MEMORY_SUPPORTED = 102;
 
     // Set in the handle of a kernel that starts early (_kernels/cuda/chain/early.cuh): the kernel
-    // itself waits for the work before it. Handles of the driver are addresses and so even.
+    // itself waits for the work before it. The caller of module_function sets it in the handle of
+    // the module. Handles of the driver are addresses and so even.
     static constexpr uint64_t EARLY = 1;
-    static constexpr const char* EARLY_SYMBOL = "gputensor_starts_early";
-    static void* plain(uint64_t function) { return handle(function & ~EARLY); }
+    static void* plain(uint64_t marked) { return handle(marked & ~EARLY); }
     // Captures of such launches have edges that only the newer functions report.
     static bool can_start_early(const CudaApi& api) {
         const char* text = getenv("GPUTENSOR_EARLY_START");
-        return !(text && !strcmp(text, "0")) && api.cuLaunchKernelEx && api.cuModuleGetGlobal &&
+        return !(text && !strcmp(text, "0")) && api.cuLaunchKernelEx &&
                api.cuStreamGetCaptureInfoWithEdges && api.cuGraphNodeGetDependenciesWithEdges;
     }
 

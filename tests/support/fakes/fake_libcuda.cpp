@@ -427,13 +427,11 @@ EXPORT int cuLaunchKernelEx(const LaunchConfig* c, void* function, void** parame
     LAUNCH_EARLY(cuLaunchKernel)
 }
 // An image is PTX text; every module contains only that kernel.
-static bool waits_by_itself = false;  // whether the last image has gputensor_starts_early
 EXPORT int cuModuleLoadData(void** module, const void* image) {
     *module = reinterpret_cast<void*>(0xBAD);
     if (!strstr(static_cast<const char*>(image), ".entry kernel(")) return 200;
     return unsafe_call([=] {
         live_modules++;
-        waits_by_itself = strstr(static_cast<const char*>(image), "gputensor_starts_early");
         return *module = reinterpret_cast<void*>(0xE0), 0;
     });
 }
@@ -449,12 +447,6 @@ EXPORT int cuModuleGetFunction(void** function, void* module, const char* name) 
     if (number(module) != 0xE0) return 400;
     if (strcmp(name, "kernel")) return 500;
     *function = reinterpret_cast<void*>(0xF0);
-    return 0;
-}
-EXPORT int cuModuleGetGlobal_v2(uint64_t* ptr, size_t* nbytes, void* module, const char* name) {
-    if (number(module) != 0xE0) return 400;
-    if (!waits_by_itself || strcmp(name, "gputensor_starts_early")) return 500;
-    *ptr = 0xE8, *nbytes = 4;
     return 0;
 }
 EXPORT int cuFuncSetAttribute(void*, int attribute, int nbytes) {

@@ -267,8 +267,8 @@ out = (ctypes.c_uint32 * 8)()
 address = ctypes.c_uint64(ctypes.addressof(out))
 parameters = ctypes.addressof(address)
 stream = calls.make("stream_create", 0)
-for symbol in (b"", b"gputensor_starts_early"):
-    module = calls.make("module_load", b".entry kernel( " + symbol)
+for is_early in (0, 1):
+    module = calls.make("module_load", b".entry kernel( ") + is_early
     function = calls.make("module_function", module, b"kernel")
     print(calls.function_allow_shared(function, 1024),
           calls.kernel_launch(function, 2, 3, 4, 5, 6, 7, 80, stream, parameters, 8),

@@ -4,7 +4,7 @@
 // all earlier work has ended and its writes are visible, and then lets the next kernel of the
 // stream come to the device. Every thread that reads or writes memory calls it, and so does every
 // kernel of a chain, so that the wait for the kernel before is a wait for all earlier ones. The
-// library recognises such a kernel by the symbol below (_driver/cuda/device.h).
+// library recognises such a kernel by the name of the symbol below in its image.
 #pragma once
 
 #include "gputensor/_kernels/cuda/words.h"

@@ -17,6 +17,7 @@ from gputensor._kernels.launch cimport CallOperand
 from gputensor.blas.backends cimport described_is_sound, described_queue
 from gputensor.blas.plan cimport Product
 
+from gputensor._kernels.launch import images
 from gputensor.errors import Described, argument_error, raise_for_status
 
 include "launch_list.pxi"

@@ -22,6 +22,7 @@ def load_function(int device, str digest, bytes image, str entry):
         return found
     status = driver.module_load(driver.self, <const void*>PyBytes_AS_STRING(image), &module)
     raise_for_status(status, "module_load", f"of {len(image)} bytes of a program's file")
+    module |= images.starts_early(image)
     status = driver.module_function(driver.self, module, symbol, &function)
     if status != STATUS_OK:
         driver.module_unload(driver.self, module)
