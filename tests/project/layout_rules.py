@@ -178,8 +178,10 @@ def vague_names(root):
 
 
 def missing_stubs(root):
-    """Yield extension modules with public Python names and no .pyi beside them."""
+    """Yield extension modules of public packages with public names and no .pyi beside them."""
     for path in files(root, (".pyx",), ("gputensor",)):
+        if layer_of(path, root).startswith("_"):
+            continue
         sources = [path]
         if path.name == "__init__.pyx":
             sources += [path.parent / name for name in INCLUDE.findall(code_of(path))]

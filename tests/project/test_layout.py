@@ -120,9 +120,10 @@ def test_vague_file_name_is_found(tmp_path, name, count):
     ],
 )
 def test_extension_without_stub_is_found(tmp_path, text, count):
-    root = write_file(tmp_path, "gputensor/_alloc/block.pyx", text + "\n")
+    root = write_file(tmp_path, "gputensor/streams/block.pyx", text + "\n")
     assert len(list(rules.missing_stubs(root))) == count
-    write_file(root, "gputensor/_alloc/block.pyi", "")
+    write_file(root, "gputensor/streams/block.pyi", "")
+    write_file(root, "gputensor/_alloc/block.pyx", text + "\n")  # a private package needs none
     assert not list(rules.missing_stubs(root))
 
 

@@ -1,3 +1,0 @@
-IS_CHECKED: bool
-
-def keep_stream(device: int, stream: int) -> None: ...
