@@ -44,7 +44,7 @@ cdef struct Plan:
     Piece pieces[512]
 
 cdef double STEP_US = 40.5      # creating and mapping one page of STEP bytes
-cdef double VIEW_PLAN_SPEND = 5.0
+cdef double VIEW_PLAN_SPEND = 8.0
 cdef double VIEW_PLAN_SPEND_SMALL = 14.0  # for pages up to STEP
 cdef double VIEW_PLAN_SPARE_US = 1000.0   # ... and this: a small program may map a few pages, too
 cdef double MIB_US = 25.0       # the cost of a MiB of new memory when plans are compared
