@@ -206,7 +206,7 @@ def draws():
 
 def convolution_tiles():
     for code, activation, shape, is_deep, is_split, is_vectored in itertools.product(
-        (9, 10), (0, 1, 3), range(len(convolutions.SHAPES)), BITS, BITS, BITS
+        (9, 10, 11), (0, 1, 3), range(len(convolutions.SHAPES)), BITS, BITS, BITS
     ):
         if shape == 0 and not is_deep:
             continue

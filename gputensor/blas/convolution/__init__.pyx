@@ -3,7 +3,7 @@
 from libc.stdint cimport int16_t, int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memset
 
-from gputensor._arrays cimport Operand, dtype_is_half, dtype_itemsize
+from gputensor._arrays cimport DT_FLOAT32, Operand, dtype_is_half, dtype_itemsize
 from gputensor._driver.registry cimport DEVICE_HOST, device_facts, device_kind
 from gputensor._kernels.faces cimport (
     OP_COPY, POOL_WEIGHTED, WindowFold, elementwise, fill, read_axes, window_launch,
@@ -16,7 +16,9 @@ from gputensor.blas.libraries cimport (
     Temporaries, take_memory, take_memory_if_any, take_operand, temporaries_init,
     temporaries_release,
 )
-from gputensor.blas.plan cimport ACT_GELU_TANH, ACT_NONE, ACT_SILU
+from gputensor.blas.plan cimport (
+    ACT_GELU_TANH, ACT_NONE, ACT_SILU, FP32_BF16, FP32_MASK, FP32_TF32,
+)
 from gputensor.blas.product cimport (
     Options, Task, options_init, task_launch, task_prepare, task_release,
 )

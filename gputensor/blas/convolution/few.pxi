@@ -38,6 +38,8 @@ cdef bint few_fits(const Convolution* given, FewForm* form) noexcept nogil:
     cdef int64_t width = given.weight.shape[last], stride = given.stride[2]
     if given.groups != 1 or given.weight.shape[1] > MOST_FEW or last > 3:
         return False
+    if not dtype_is_half(given.x.dtype):
+        return False
     if given.dilation[2] != 1 or stride > 64 or width > 64 or height > 64:
         return False
     for axis in range(last + 1):
@@ -46,7 +48,7 @@ cdef bint few_fits(const Convolution* given, FewForm* form) noexcept nogil:
         if axis and not (is_small(given.x.strides[axis]) and is_small(given.out.strides[axis])):
             return False
     form.channels, form.pixel = <int>given.weight.shape[1], 1
-    while form.pixel < form.channels or form.pixel * stride % CHUNK:
+    while form.pixel < form.channels or form.pixel * stride % chunk_of(given.x.dtype):
         form.pixel *= 2
     form.kernel[0], form.kernel[1] = <int>height, <int>width
     form.stride, form.has_addend = <int>stride, given.addend != NULL

@@ -1,13 +1,13 @@
-"""Convolution on tensor cores (tile.cuh): 16-bit floats, channels last.
+"""Convolution on tensor cores (tile.cuh): 16-bit floats, or float32 as TF32, channels last.
 
 Operands in another layout are copied first: x with its channels as neighbours, padded with zeros to
-a multiple of 8, and weights in the order of their terms. With few channels, as in the first
-convolution of a network, a chunk holds several pixels instead of zeros. The copy of x then has 8
-channels, and the kernel is narrower by the number of pixels in a chunk.
+a multiple of 8 (float32: 4), and weights in the order of their terms. With few channels, as in
+the first convolution of a network, a chunk holds several pixels instead of zeros. The copy of x
+then has as many channels as a chunk, and the kernel is narrower by the number of pixels in a chunk.
 """
 
 cdef enum:
-    CHUNK = 8                   # channels that one copy takes
+    CHUNK_NBYTES = 16           # of channels that one copy takes
     MOST_PARTS = 16
     LEAST_STEPS = 4             # of a part of the terms
     DEEP_SHARED = 160 << 10     # of a multiprocessor, for two blocks with long steps
@@ -30,22 +30,29 @@ for place, (rows, columns, *_) in enumerate(convolution_programs.SHAPES):
     tile_rows[place], tile_columns[place] = rows, columns
 
 
+cdef inline int64_t chunk_of(int dtype) noexcept nogil:
+    """Return the channels that one copy takes."""
+    return CHUNK_NBYTES // dtype_itemsize(dtype)
+
+
 cdef bint is_chunked(const Operand* one, int first) noexcept nogil:
-    """Whether channels are neighbours and chunks of 8 begin at multiples of 16 bytes."""
+    """Whether channels are neighbours and chunks of them begin at multiples of 16 bytes."""
     cdef int axis
     if one.ptr % 16 or (one.strides[1] != 1 and one.shape[1] != 1):
         return False
     for axis in range(first, one.ndim):
-        if axis != 1 and one.shape[axis] > 1 and one.strides[axis] % CHUNK:
+        if axis != 1 and one.shape[axis] > 1 and one.strides[axis] % chunk_of(one.dtype):
             return False
     return True
 
 
 cdef bint tile_fits(const Convolution* given, int capability) noexcept nogil:
-    if capability < 80 or not dtype_is_half(given.x.dtype):
+    cdef int64_t chunk = chunk_of(given.x.dtype)
+    if capability < 80 or not (dtype_is_half(given.x.dtype) or (
+            given.x.dtype == DT_FLOAT32 and given.precision & FP32_MASK in (FP32_TF32, FP32_BF16))):
         return False
     return given.groups == 1 or (
-        given.weight.shape[1] % CHUNK == 0 and given.weight.shape[0] // given.groups >= CHUNK)
+        given.weight.shape[1] % chunk == 0 and given.weight.shape[0] // given.groups >= chunk)
 
 
 cdef int channels_last_copy(Temporaries* temporaries, const Operand* given, int64_t channels,
@@ -74,8 +81,9 @@ cdef int channels_last_copy(Temporaries* temporaries, const Operand* given, int6
 
 cdef int pixels_of_chunk(const Convolution* given) noexcept nogil:
     """Return how many neighbours along the width share a chunk; 1: none do."""
-    cdef int pixels = 8
-    while pixels > 1 and (pixels * given.x.shape[1] > CHUNK or given.stride[2] % pixels):
+    cdef int64_t chunk = chunk_of(given.x.dtype)
+    cdef int pixels = <int>chunk
+    while pixels > 1 and (pixels * given.x.shape[1] > chunk or given.stride[2] % pixels):
         pixels //= 2
     if (given.groups != 1 or given.dilation[2] != 1
             or given.weight.shape[given.weight.ndim - 1] < pixels):
@@ -101,13 +109,13 @@ cdef int zeros(Temporaries* temporaries, Operand* out) except -1:
 cdef int in_chunks(Temporaries* temporaries, const Operand* given, int64_t width, int pixels,
                    int64_t before, Operand* out) except -1:
     """Make a copy in chunks of `pixels` neighbours along the width, from place `before` on, with
-    zeros around them: 8 channels of `width` chunks.
+    zeros around them: `width` chunks, their elements as channels.
     """
     cdef Operand source = given[0], inner
     cdef int last = given.ndim - 1, axis
-    cdef int64_t step = CHUNK
+    cdef int64_t chunk = chunk_of(given.dtype), step = chunk
     out[0] = given[0]
-    out.shape[1], out.shape[last] = CHUNK, width
+    out.shape[1], out.shape[last] = chunk, width
     for axis in range(last, -1, -1):
         if axis != 1:
             out.strides[axis] = step
@@ -116,7 +124,7 @@ cdef int in_chunks(Temporaries* temporaries, const Operand* given, int64_t width
     zeros(temporaries, out)
     inner = out[0]
     inner.shape[1], inner.shape[last] = given.shape[1], given.shape[last]
-    inner.strides[last] = CHUNK // pixels
+    inner.strides[last] = chunk // pixels
     inner.ptr += <uint64_t>(before * inner.strides[last] * dtype_itemsize(given.dtype))
     return elementwise(OP_COPY, temporaries.device, temporaries.stream, given.dtype, &inner, 1,
                        &source)
@@ -124,7 +132,7 @@ cdef int in_chunks(Temporaries* temporaries, const Operand* given, int64_t width
 
 cdef int few_channels(Temporaries* temporaries, Convolution* now, int pixels, Operand* x,
                       Operand* weight) except -1:
-    """Make it a convolution of 8 channels: a chunk of x has the channels of several pixels."""
+    """Make it a convolution of a chunk of channels, which has those of several pixels of x."""
     cdef int last = now.x.ndim - 1
     cdef int64_t kernel = (now.weight.shape[last] + pixels - 1) // pixels
     cdef int64_t seen = max(now.padding[2] + now.x.shape[last],
@@ -141,7 +149,7 @@ cdef bint is_numbered(const Operand* weight) noexcept nogil:
     """Whether weights lie in the order of their terms."""
     cdef int axis
     cdef int64_t step = weight.shape[1]
-    if weight.ptr % 16 or weight.shape[1] % CHUNK or weight.strides[1] != 1:
+    if weight.ptr % 16 or weight.shape[1] % chunk_of(weight.dtype) or weight.strides[1] != 1:
         return False
     for axis in range(weight.ndim - 1, 1, -1):
         if weight.shape[axis] > 1 and weight.strides[axis] != step:
@@ -168,7 +176,7 @@ cdef int64_t tiles_of(const ConvolutionParameters* p, int shape) noexcept nogil:
 
 # Chooses the largest tile that is enough for all multiprocessors; below that, the terms are cut.
 cdef void choose_tile(TileForm* form, ConvolutionParameters* p, int multiprocessors) noexcept nogil:
-    cdef int64_t depth = 64 if form.is_deep else 32
+    cdef int64_t depth = (128 if form.is_deep else 64) // dtype_itemsize(form.dtype)
     cdef int64_t terms = <int64_t>p.channels, steps, parts
     cdef int axis
     for axis in range(3):
@@ -216,7 +224,8 @@ cdef int tile_launch(int device, uint64_t stream, ConvolutionParameters* p,
     key = key << 2 | (form.spatial == 3) << 1 | form.is_wide
     launch_init(&launch, device, stream, <uint32_t>tiles, THREADS_OF_TILE[form.shape], p,
                 sizeof(p[0]))
-    launch.shared_nbytes = launch.most_shared_nbytes = TILE_NBYTES[form.shape][form.is_deep]
+    launch.shared_nbytes = launch.most_shared_nbytes = (
+        TILE_NBYTES[form.shape][form.is_deep][form.dtype == DT_FLOAT32])
     launch_kernel(kernel_of(&tile_kernels, key, tile_program, form), &launch)
     if not form.is_split:
         return 0
@@ -236,8 +245,8 @@ cdef int tile_convolution(int device, uint64_t stream, const Convolution* given)
     cdef ShiftedForm shifted_form
     cdef FewParameters few
     cdef FewForm few_form
-    cdef int64_t channels = (given.weight.shape[1] + CHUNK - 1) // CHUNK * CHUNK
-    cdef int64_t results
+    cdef int64_t chunk = chunk_of(given.x.dtype), results
+    cdef int64_t channels = (given.weight.shape[1] + chunk - 1) // chunk * chunk
     cdef int pixels
     cdef uint64_t partial = 0
     memset(&form, 0, sizeof(form))
@@ -248,7 +257,7 @@ cdef int tile_convolution(int device, uint64_t stream, const Convolution* given)
     form.dtype, form.activation = given.x.dtype, given.activation
     form.is_deep = device_facts(device).shared_nbytes >= DEEP_SHARED
     form.is_vectored = is_chunked(given.out, 0) and (
-        given.weight.shape[0] // given.groups % CHUNK == 0)
+        given.weight.shape[0] // given.groups % chunk == 0)
     if few_fits(given, &few_form):
         convolution_parameters(&few.common, given)
         few_form.dtype, few_form.activation = form.dtype, form.activation
@@ -261,7 +270,7 @@ cdef int tile_convolution(int device, uint64_t stream, const Convolution* given)
         pixels = pixels_of_chunk(given)
         if pixels > 1:
             few_channels(&temporaries, &now, pixels, &x, &weight)
-        if now.weight.shape[1] % CHUNK or not is_chunked(now.x, 0):
+        if now.weight.shape[1] % chunk or not is_chunked(now.x, 0):
             channels_last_copy(&temporaries, now.x, channels * given.groups, &x)
             now.x = &x
         if not is_numbered(now.weight):
@@ -290,8 +299,9 @@ cdef int tile_convolution(int device, uint64_t stream, const Convolution* given)
 
 
 cdef int[5] THREADS_OF_TILE
-cdef int[5][2] TILE_NBYTES
+cdef int[5][2][2] TILE_NBYTES     # of a shape, whether deep, and whether elements are float32
 for place, (_, _, down, across) in enumerate(convolution_programs.SHAPES):
     THREADS_OF_TILE[place] = 32 * down * across
-    TILE_NBYTES[place][0] = convolution_programs.tile_shared_nbytes(place, False)
-    TILE_NBYTES[place][1] = convolution_programs.tile_shared_nbytes(place, True)
+    for deep, size in ((0, 2), (0, 4), (1, 2), (1, 4)):
+        TILE_NBYTES[place][deep][size == 4] = convolution_programs.tile_shared_nbytes(
+            place, bool(deep), size)

@@ -21,7 +21,7 @@ __all__ = [
 SHAPES = ((256, 128, 4, 4), (128, 128, 2, 4), (128, 64, 4, 2), (64, 64, 2, 2), (128, 32, 4, 1))
 #: Shared memory in which `shifted` stages results, besides its rings and tables.
 SHIFTED_TABLES = 4 * 32 * 144
-_PTX = {"float16": "f16", "bfloat16": "bf16"}
+_PTX = {"float16": "f16", "bfloat16": "bf16", "float32": "tf32"}
 
 
 def _types(dtype, activation):
@@ -31,6 +31,10 @@ def _types(dtype, activation):
         "ARITHMETIC": element.compute,
         "ACTIVATION": FINISHES[activation],
     }
+
+
+def _instruction(kind, depth):
+    return f'"m16n8k{depth}.row.col.f32.{kind}.{kind}.f32"'
 
 
 def plain(dtype, activation, columns, along_pixels):
@@ -46,22 +50,22 @@ def plain(dtype, activation, columns, along_pixels):
 
 
 def tile_depth(is_deep):
-    """Return the terms of a step and the number of steps in flight.
+    """Return the bytes of a step's terms and the number of steps in flight.
 
     >>> tile_depth(True)
-    (64, 3)
+    (128, 3)
     """
-    return (64, 3) if is_deep else (32, 4)
+    return (128, 3) if is_deep else (64, 4)
 
 
-def tile_shared_nbytes(shape, is_deep):
-    """Return the shared memory of a block of `tile`.
+def tile_shared_nbytes(shape, is_deep, size):
+    """Return the shared memory of a block of `tile`, for elements of `size` bytes.
 
-    >>> tile_shared_nbytes(1, True)
+    >>> tile_shared_nbytes(1, True, 2)
     110592
     """
     (rows, columns, *_warps), (depth, stages) = SHAPES[shape], tile_depth(is_deep)
-    return max(stages * (rows + columns) * (depth + 8) * 2, rows * (columns + 8) * 2)
+    return max(stages * (rows + columns) * (depth + 16), rows * (columns * size + 16))
 
 
 def tile(dtype, activation, shape, *, is_deep, is_split, is_vectored, spatial, is_wide):
@@ -70,7 +74,7 @@ def tile(dtype, activation, shape, *, is_deep, is_split, is_vectored, spatial, i
     Parameters
     ----------
     dtype : int
-        Code of a 16-bit float.
+        Code of a 16-bit float, or of float32, which is multiplied as TF32.
     activation : int
     shape : int
         A place in `SHAPES`.
@@ -79,7 +83,7 @@ def tile(dtype, activation, shape, *, is_deep, is_split, is_vectored, spatial, i
     is_split : bool
         Sums are left for `join`.
     is_vectored : bool
-        Eight outputs of a pixel are 16 bytes that one instruction may write.
+        Outputs of a pixel are written by 16 bytes.
     spatial : {2, 3}
         Axes; 2 where there is no depth.
     is_wide : bool
@@ -90,13 +94,15 @@ def tile(dtype, activation, shape, *, is_deep, is_split, is_vectored, spatial, i
     >>> ("BM", 256) in program.defines
     True
     """
-    kind = _PTX[DTYPES[dtype].name]
+    kind, size = _PTX[DTYPES[dtype].name], DTYPES[dtype].itemsize
     depth, stages = tile_depth(is_deep)
     sizes = dict(zip(("BM", "BN", "WARPS_M", "WARPS_N"), SHAPES[shape], strict=True))
-    sizes |= {"BK": depth, "STAGES": stages, "SPLIT": int(is_split)}
+    sizes |= {"BK": depth // size, "STAGES": stages, "SPLIT": int(is_split)}
     sizes |= {"SPATIAL": spatial, "OFFSET": "int64" if is_wide else "int32"}
-    sizes |= {"VECTORED": int(is_vectored), "PACK": f'"{kind}x2"'}
-    defines = _types(dtype, activation) | sizes | {"INSTRUCTION": f'"f32.{kind}.{kind}.f32"'}
+    sizes |= {"VECTORED": int(is_vectored), "INSTRUCTION": _instruction(kind, 32 // size)}
+    if size == 2:
+        sizes["PACK"] = f'"{kind}x2"'
+    defines = _types(dtype, activation) | sizes
     return program_of("convolution/tile.cuh", defines, minimum=80)
 
 
@@ -152,7 +158,7 @@ def few(
     sizes |= {
         "VECTORED": int(is_vectored),
         "PACK": f'"{kind}x2"',
-        "INSTRUCTION": f'"f32.{kind}.{kind}.f32"',
+        "INSTRUCTION": _instruction(kind, 16),
     }
     return program_of("convolution/few.cuh", _types(dtype, activation) | sizes, minimum=80)
 

@@ -417,7 +417,7 @@ def attention(name, head, warps, columns, mask, split):
     True
     """
     kind = _PTX[name]
-    defines = {"ELEMENT": _FLOATS[name], "INSTRUCTION": f'"f32.{kind}.{kind}.f32"'}
+    defines = {"ELEMENT": _FLOATS[name], "INSTRUCTION": f'"m16n8k16.row.col.f32.{kind}.{kind}.f32"'}
     defines |= {"PACK": f'"{kind}x2"', "HEAD": head, "WARPS": warps, "BN": columns}
     defines |= {"SPLIT": int(split), "MASK": 0 if mask is None else 1 if mask == "bool" else 2}
     if defines["MASK"] == 2:

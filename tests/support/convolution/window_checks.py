@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 
 import gputensor as gt
+from gputensor import blas
 from tests.support.row_checks import DTYPES, ROUNDING
 
 FORMATS = {1: (None, "NLC"), 2: (None, "NHWC"), 3: (None, "NDHWC")}
@@ -286,11 +287,11 @@ def pooling_program(rng, device, most=12):
 
 
 def tile_program(rng, device, few=0):
-    """Check one random convolution of 16-bit floats, for tiles on tensor cores.
+    """Check one random convolution for tiles on tensor cores: 16-bit floats, or float32 as TF32.
 
     With `few` channels, windows are whole chunks of pixels apart.
     """
-    dtype = str(rng.choice(["float16", "bfloat16"]))
+    dtype = str(rng.choice(["float16", "bfloat16", "float32"]))
     spatial = int(rng.choice([1, 2, 2, 3]))
     kernel = tuple(int(n) for n in rng.integers(1, 5, spatial))
     stride = tuple(int(n) for n in rng.choice([1, 1, 2, 2, 4], spatial))
@@ -306,8 +307,10 @@ def tile_program(rng, device, few=0):
     most = 24 if spatial == 1 else 9 if spatial == 2 else 4
     extents = [int(rng.integers(r, r + most)) for r in reach]
     x = rng.standard_normal((int(rng.integers(1, 4)), groups * inner, *extents))
-    x = x.astype(DTYPES[dtype])
-    weight = rng.standard_normal((groups * each, inner, *kernel)).astype(DTYPES[dtype])
+    weight = rng.standard_normal((groups * each, inner, *kernel))
+    if dtype == "float32":  # values of TF32, so that only sums are rounded
+        x, weight = x.astype(np.float16), weight.astype(np.float16)
+    x, weight = x.astype(DTYPES[dtype]), weight.astype(DTYPES[dtype])
     exact = x.astype(float), weight.astype(float)
     given = (stride, pads, dilation, groups)
     want, magnitude = convolved(*exact, *given), convolved(*map(np.abs, exact), *given)
@@ -324,7 +327,8 @@ def tile_program(rng, device, few=0):
         how["addend"], want = laid_out(rng, addend, device), want + addend.astype(float)
     how["activation"] = activation = str(rng.choice(["relu", "hardswish", "gelu_tanh"]))
     tensors = [laid_out(rng, one, device) for one in (x, weight)]
-    got = getattr(gt, f"conv{spatial}d")(*tensors, **how)
+    with blas.precision(allow_tf32=True):
+        got = getattr(gt, f"conv{spatial}d")(*tensors, **how)
     shown = {key: value for key, value in how.items() if key not in ("bias", "addend")}
     want = ACTIVATIONS[activation](want)
     # Of bias, addend and activation.

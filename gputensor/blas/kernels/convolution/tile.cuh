@@ -1,11 +1,11 @@
 // Convolution on tensor cores: a product of weights and patches of x, gathered as they are read.
 //
 // A block has BM pixels (results of one output) and BN outputs of a group. Terms are numbered tap
-// by tap, the channels of a tap one after the other, and copied in chunks of 8. From x the chunk of
-// a pixel's tap is copied, or zeros where the tap lies outside; from the weights, which lie in the
-// order of their terms, the chunk of an output. STAGES steps of BK terms are in shared memory at
-// once. Sums are float32. With SPLIT the terms are cut among blocks, which leave their sums for
-// join.cuh.
+// by tap, the channels of a tap one after the other, and copied in chunks of 16 bytes. From x the
+// chunk of a pixel's tap is copied, or zeros where the tap lies outside; from the weights, which lie
+// in the order of their terms, the chunk of an output. STAGES steps of BK terms are in shared memory
+// at once. Sums are float32. With SPLIT the terms are cut among blocks, which leave their sums for
+// join.cuh. Elements are 16-bit floats, or float32 that the tensor cores read as TF32.
 //
 // Results go through shared memory, so that whole chunks are written where channels (VECTORED) or
 // pixels are neighbours.
@@ -21,22 +21,23 @@
 
 const int THREADS = 32 * WARPS_M * WARPS_N;
 const int WM = BM / WARPS_M, WN = BN / WARPS_N;     // of a warp
-const int PITCH = BK + 8;                           // an odd multiple of 16 bytes
-const int CHUNKS = BK / 8;                          // of a row, in a step
-const int STAGE = (BM + BN) * PITCH * 2;            // bytes
+const int SIZE = sizeof(E), CHUNK = 16 / SIZE;      // bytes of an element, elements of a chunk
+const int PITCH = BK + CHUNK;                       // an odd multiple of 16 bytes
+const int CHUNKS = BK / CHUNK;                      // of a row, in a step
+const int STAGE = (BM + BN) * PITCH * SIZE;         // bytes
 const int LINES = THREADS / CHUNKS;                 // rows that the threads copy at once
-const int OUT_PITCH = BN + 8;
+const int OUT_PITCH = BN + CHUNK;
 const int FIRST = 3 - SPATIAL;
 
 // The place of a thread among the terms: the chunk of a tap's channels, and the tap.
 struct Walk {
-    int chunk, chunks;      // of 8 channels: this one, those of a tap
+    int chunk, chunks;      // this one, those of a tap
     int tap[3], step[3];
     OFFSET offset;          // of the tap, in elements of x
     bool is_inside;
 };
 __device__ __forceinline__ void walk_place(const Parameters& p, Walk& walk) {
-    walk.offset = walk.chunk * 8;
+    walk.offset = walk.chunk * CHUNK;
 #pragma unroll
     for (int d = FIRST; d < 3; ++d) {
         walk.step[d] = walk.tap[d] * p.axes[d].dilation;
@@ -45,7 +46,7 @@ __device__ __forceinline__ void walk_place(const Parameters& p, Walk& walk) {
     walk.is_inside = walk.tap[FIRST] < p.axes[FIRST].kernel;
 }
 __device__ __forceinline__ void walk_begin(const Parameters& p, Walk& walk, int chunk) {
-    walk.chunks = p.channels / 8;
+    walk.chunks = p.channels / CHUNK;
     int tap = chunk / walk.chunks;
     walk.chunk = chunk - tap * walk.chunks;
 #pragma unroll
@@ -96,7 +97,7 @@ __device__ __forceinline__ void rows_of(const Parameters& p, uint32 first, int g
 __device__ __forceinline__ void fetch(const Parameters& p, uint32 to, const Rows& rows,
                                       const Walk& walk, const char* weights, int outputs,
                                       int64 term) {
-    const int line = threadIdx.x / CHUNKS, column = threadIdx.x % CHUNKS * 8;
+    const int line = threadIdx.x / CHUNKS, column = threadIdx.x % CHUNKS * CHUNK;
 #pragma unroll
     for (int i = 0; i < BM / LINES; ++i) {
         bool is_inside = walk.is_inside;
@@ -105,15 +106,16 @@ __device__ __forceinline__ void fetch(const Parameters& p, uint32 to, const Rows
             is_inside = is_inside
                 && (uint32)(rows.corner[i][d - FIRST] + walk.step[d]) < (uint32)p.axes[d].x;
         const int64 offset = is_inside ? rows.from[i] + walk.offset : 0;
-        copy_16(to + ((line + LINES * i) * PITCH + column) * 2, p.x.ptr + 2 * offset, is_inside);
+        copy_16(to + ((line + LINES * i) * PITCH + column) * SIZE, p.x.ptr + SIZE * offset,
+                is_inside);
     }
 #pragma unroll
     for (int i = 0; i < (BN + LINES - 1) / LINES; ++i) {
         const int output = line + LINES * i;
         if (BN % LINES && output >= BN) break;
         const bool is_inside = walk.is_inside && output < outputs;
-        copy_16(to + ((BM + output) * PITCH + column) * 2,
-                is_inside ? weights + 2 * (output * p.weight.batch + term) : p.weight.ptr,
+        copy_16(to + ((BM + output) * PITCH + column) * SIZE,
+                is_inside ? weights + SIZE * (output * p.weight.batch + term) : p.weight.ptr,
                 is_inside);
     }
 }
@@ -122,15 +124,16 @@ __device__ __forceinline__ void multiply_step(uint32 at, float (&sums)[WM / 16][
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int row = warp / WARPS_N * WM, column = BM + warp % WARPS_N * WN;
 #pragma unroll
-    for (int k = 0; k < BK; k += 16) {
+    for (int k = 0; k < BK; k += 2 * CHUNK) {
         uint32 a[WM / 16][4], b[WN / 16][4];
 #pragma unroll
         for (int i = 0; i < WM / 16; ++i)
-            matrices(a[i], at + ((row + i * 16 + lane % 16) * PITCH + k + lane / 16 * 8) * 2);
+            matrices(a[i],
+                     at + ((row + i * 16 + lane % 16) * PITCH + k + lane / 16 * CHUNK) * SIZE);
 #pragma unroll
         for (int j = 0; j < WN / 16; ++j)
             matrices(b[j], at + ((column + j * 16 + lane / 16 * 8 + lane % 8) * PITCH
-                                 + k + lane / 8 % 2 * 8) * 2);
+                                 + k + lane / 8 % 2 * CHUNK) * SIZE);
 #pragma unroll
         for (int i = 0; i < WM / 16; ++i)
 #pragma unroll
@@ -139,6 +142,15 @@ __device__ __forceinline__ void multiply_step(uint32 at, float (&sums)[WM / 16][
                 multiply(sums[i][2 * j + 1], a[i], b[j][2], b[j][3]);
             }
     }
+}
+
+__device__ __forceinline__ void store_pair(char* to, const float* value) {
+#ifdef PACK
+    *reinterpret_cast<uint32*>(to) = pack(value[0], value[1]);
+#else
+    struct alignas(8) Pair { float first, second; };
+    *reinterpret_cast<Pair*>(to) = {value[0], value[1]};
+#endif
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS) kernel(const Parameters p) {
@@ -155,7 +167,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS) kernel(cons
     const uint32 first = place / p.groups * BM;
 
     const int taps = p.axes[0].kernel * p.axes[1].kernel * p.axes[2].kernel;
-    const int all = (taps * (p.channels / 8) + CHUNKS - 1) / CHUNKS;
+    const int all = (taps * (p.channels / CHUNK) + CHUNKS - 1) / CHUNKS;
     const int begin = SPLIT ? split * p.steps : 0;
     const int end = SPLIT && begin + p.steps < all ? begin + p.steps : all;
     Rows rows;
@@ -163,8 +175,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS) kernel(cons
     Walk walk;
     walk_begin(p, walk, begin * CHUNKS + threadIdx.x % CHUNKS);
     const int outputs = p.outputs - column;
-    const char* weights = p.weight.ptr + 2 * ((int64)group * p.outputs + column) * p.weight.batch;
-    int64 term = (int64)begin * BK + threadIdx.x % CHUNKS * 8;
+    const char* weights = p.weight.ptr
+        + SIZE * ((int64)group * p.outputs + column) * p.weight.batch;
+    int64 term = (int64)begin * BK + threadIdx.x % CHUNKS * CHUNK;
 
     float sums[WM / 16][WN / 8][4];
 #pragma unroll
@@ -230,8 +243,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS) kernel(cons
                     value[v] = finished(p, sums[i][j][2 * half + v],
                                         (int64)group * p.outputs + column + output, added);
                 }
-                *reinterpret_cast<uint32*>(memory + (inside * OUT_PITCH + side + j * 8) * 2) =
-                    pack(value[0], value[1]);
+                store_pair(memory + (inside * OUT_PITCH + side + j * 8) * SIZE, value);
             }
 #endif
         }
@@ -240,12 +252,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS) kernel(cons
     E* out = reinterpret_cast<E*>(p.out.ptr)
         + ((int64)group * p.outputs + column) * p.out.channel;
 #if VECTORED
-    for (int i = threadIdx.x; i < BM * (BN / 8); i += THREADS) {
-        const int inside = i / (BN / 8), output = i % (BN / 8) * 8;
+    for (int i = threadIdx.x; i < BM * (BN / CHUNK); i += THREADS) {
+        const int inside = i / (BN / CHUNK), output = i % (BN / CHUNK) * CHUNK;
         const uint32 number = first + inside;
         if (number < p.pixels && output < outputs)
             *reinterpret_cast<Words*>(out + offset_of(p.out, pixel_of(p, number)) + output) =
-                *reinterpret_cast<const Words*>(memory + (inside * OUT_PITCH + output) * 2);
+                *reinterpret_cast<const Words*>(memory + (inside * OUT_PITCH + output) * SIZE);
     }
 #else
     for (int i = threadIdx.x; i < BM * BN; i += THREADS) {
@@ -253,7 +265,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS) kernel(cons
         const uint32 number = first + inside;
         if (number < p.pixels && output < outputs)
             out[offset_of(p.out, pixel_of(p, number)) + output * p.out.channel] =
-                *reinterpret_cast<const E*>(memory + (inside * OUT_PITCH + output) * 2);
+                *reinterpret_cast<const E*>(memory + (inside * OUT_PITCH + output) * SIZE);
     }
 #endif
 #endif
