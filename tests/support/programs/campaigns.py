@@ -7,19 +7,23 @@ import warnings
 
 __all__ = ["options_of", "report", "run_many"]
 
+PROGRESS = 10  # seconds between lines that show how far a campaign is
+
 
 def run_many(run, count, seed, seconds=None, show=print):
-    """Run `count` programs, or as many as begin within `seconds`.
+    """Run `count` programs, or as many as begin within `seconds` and before an interrupt.
 
     ``run(seed of the program, its index)`` returns "ran", or "refused: ...; REASON"; anything else,
     and an exception, is a failure. Returns (ran, {reason: number refused}, failures).
     """
     ran, refused, failures = 0, {}, []
-    stop = None if seconds is None else time.monotonic() + seconds
+    began = shown = time.monotonic()
     for index in range(count):
         one = seed * 1_000_003 + index
         try:
             result = run(one, index)
+        except KeyboardInterrupt:
+            break
         except Exception as error:
             result = f"{type(error).__name__}: {error}"
         if result == "ran":
@@ -30,7 +34,11 @@ def run_many(run, count, seed, seconds=None, show=print):
         else:
             failures.append((one, result))
             show(f"program {one}: {result}")
-        if stop is not None and time.monotonic() > stop:
+        now = time.monotonic()
+        if now - shown > PROGRESS:
+            show(f"{index + 1} programs in {now - began:.0f} s, {len(failures)} failures")
+            shown = now
+        if seconds is not None and now - began > seconds:
             break
     return ran, refused, failures
 
