@@ -21,6 +21,7 @@ from gputensor.programs.ahead.sizes import kernel_sizes, launch_sizes
 from gputensor.programs.ahead.tune import SECONDS as TUNE_SECONDS
 from gputensor.programs.ahead.tune import tune as tune_products
 from gputensor.programs.attention.recognize import recognize_attention
+from gputensor.programs.attention.results import place_results
 from gputensor.programs.bind import bind
 from gputensor.programs.epilogues.join import join_epilogues
 from gputensor.programs.epilogues.known import PreparedWeights
@@ -359,6 +360,7 @@ def passes(data, compute, rounding="each"):
     if rounding == "once":
         prepared = PreparedWeights(data.weights)
         _run(recognize_attention, data, data.weights)
+        _run(place_results, data, data.weights)
         _run(join_epilogues, data, prepared)
         _run(channels_last, data, prepared)
         reached("fused", data)
