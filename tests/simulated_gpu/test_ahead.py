@@ -1,6 +1,7 @@
 """Programs compiled ahead of time, run from a file without a kernel compiler."""
 
 import gc
+import os
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from gputensor.errors import DriverError, GpuTensorError
 from gputensor.programs.ahead import tune
 from gputensor.programs.ahead.code import source_of
 from tests.support.programs import ahead_models, nested_control
+from tests.support.programs.c_caller import CProgram, poisoned
 
 SHARED = 228 << 10  # bytes of shared memory of an H200 in the table of targets
 #: Calls that release an object: there is no recovery when the driver refuses one.
@@ -200,3 +202,54 @@ def test_tuned_products_are_in_the_file(rng, tmp_path, monkeypatch, no_compiler)
             backends = set(program.data.metadata["tuned"]["products"].values())
             assert name == "timed" or backends <= {name, "models"}, backends
     assert {"models", "cublas"} < chosen, chosen
+
+
+@pytest.mark.parametrize("kind", ["used", "another version", "refused"])
+def test_the_algorithm_of_a_library_is_in_the_file(kind, rng, tmp_path, no_compiler):
+    """Python and both libraries for C use it, but not with another version of the library."""
+
+    def model(x, *, weights):
+        return gt.linear(x, weights["w"], weights["b"])
+
+    weights = {"w": rng.standard_normal((64, 300)).astype("f4"), "b": np.ones(64, "f4")}
+    path = tmp_path / "m.gtp"
+    program = gt.compile(model, gt.spec((40, 300)), weights=weights, target=["h200"])
+    found = tune.tune(program.data, 0, 20.0)
+    (lists,) = program.data.ahead.lists.values()
+    ((key, chosen),) = [one for one in lists.items() if one[1].products]
+    ((version, config),) = chosen.algorithms
+    assert found and config[:3] in {(7, 20, split) for split in (1, 2, 4)}
+    if kind == "another version":
+        version += 1
+    pinned = (8 if kind == "refused" else 9, 24, 1, 0, 0, 0, 5, 0, 3)
+    lists[key] = chosen.with_algorithm(version, pinned)
+    program.save(path)
+    program.close()
+    x = rng.standard_normal((40, 300)).astype(np.float32)
+    wanted = x.astype(np.float64) @ weights["w"].T + 1
+    no_compiler()
+    log = tmp_path / "log"
+    os.environ["FAKE_CUBLAS_LOG"] = str(log)
+
+    def algorithms():
+        gt.synchronize("cuda")
+        lines = log.read_text().splitlines()
+        log.unlink()
+        return {tuple(map(int, one.split("algo")[1].split()[:9])) for one in lines}
+
+    expected = {pinned} if kind == "used" else {(7, 20, 4, 2, 0, 0, 11, 0, 2)}
+    with gt.load_program(path, device="cuda") as opened:
+        assert opened.data.ahead.lists[next(iter(opened.data.ahead.lists))][key].algorithms == [
+            (version, pinned)
+        ]
+        made = opened(given(x)).numpy()
+    assert algorithms() == expected
+    np.testing.assert_allclose(made, wanted, rtol=1e-4, atol=1e-4)
+    for name in ("module", "alone"):
+        caller = CProgram(path, name=name)
+        session, outputs = caller.session(), [poisoned(made)]
+        session.run("model", [given(x)], outputs)
+        assert algorithms() == expected, name
+        np.testing.assert_array_equal(outputs[0].numpy(), made)
+        session.close()
+        caller.close()

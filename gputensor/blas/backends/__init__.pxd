@@ -95,7 +95,8 @@ cdef struct Wanted:
     Product* product
     int preference              # a Library
     int limits                  # PLAN_PLAIN or 0
-    const Choice* choice        # the result of tuning; NULL: models and heuristics decide
+    # The result of tuning, or, with PLAN_PLAIN, a pinned algorithm; NULL: models decide.
+    const Choice* choice
     PlanKey key
     uint64_t hash
 

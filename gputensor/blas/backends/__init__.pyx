@@ -33,8 +33,9 @@ from gputensor.blas.libraries.gemm cimport (
     lt_plan_build, lt_plan_destroy, lt_run, lt_version,
 )
 from gputensor.blas.plan cimport (
-    ACT_GELU_TANH, ACT_NONE, ACT_RELU, BACKEND_CUBLAS, BACKEND_LT, CHOICE_ANY,
-    MAX_OUTER, PRODUCT_AS_IT_IS, PRODUCT_FACTORS, PRODUCT_NO_SPLIT, PRODUCT_POINTERS, alignment_of,
+    ACT_GELU_TANH, ACT_NONE, ACT_RELU, BACKEND_CUBLAS, BACKEND_LT, CHOICE_ANY, CONFIG_COUNT,
+    MAX_OUTER, PRODUCT_AS_IT_IS, PRODUCT_FACTORS, PRODUCT_NO_SPLIT, PRODUCT_POINTERS, Pinned,
+    alignment_of,
     choice_read, known_is_filled, known_measured, known_near, known_tuned, plan_find, plan_hash,
     plan_insert,
     plan_key, product_alignments, product_signature, tuning_asks,

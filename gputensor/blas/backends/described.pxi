@@ -1,7 +1,9 @@
 """Products as data: a phantom GPU keeps a library's product so that it can be queued elsewhere.
 
 A described product is a `Product` of one repetition: no outer dimensions, no device, and padding
-bytes of 0. It may come from a file, so its numbers are checked before they are used.
+bytes of 0. It may come from a file, so its numbers are checked before they are used. It may have
+a pinned algorithm of cuBLASLt (`programs/ahead/tune.py`), which is used if the library has the same
+version and accepts it; otherwise the library's heuristic chooses.
 """
 
 cdef enum:
@@ -61,15 +63,32 @@ cdef bint described_is_sound(const Product* given) noexcept nogil:
             and 0 <= given.activation <= ACT_GELU_TANH)
 
 
+cdef bint pinned_choice(const Pinned* pinned, Choice* choice) noexcept nogil:
+    """Read the pinned algorithm of a product, if it is one of the library's version."""
+    cdef int index
+    if pinned.version == 0 or pinned.version != lt_version():
+        return False
+    choice.pad, choice.backend, choice.has_config = PAD_NONE, BACKEND_LT, 1
+    for index in range(CONFIG_COUNT):
+        choice.config[index] = pinned.config[index]
+    return True
+
+
 cdef int described_queue(int device, uint64_t stream, const Product* given) except -1 nogil:
     """Plan a described product with the libraries, which compile nothing, and queue it."""
     cdef Product product = given[0]
     cdef Wanted wanted
     cdef Outcome outcome
     cdef Work work
+    cdef Choice choice
     cdef Plan* plan
     product.device = device
     wanted_init(&wanted, &product, LIBRARY_AUTO, PLAN_PLAIN)
+    if product.pinned.version:
+        if not libraries_are_loaded(device):
+            load_for_planning(device)
+        if pinned_choice(&product.pinned, &choice):
+            wanted.choice = &choice
     plan = plan_of(&wanted, stream, &outcome)
     if plan is NULL:
         return raise_for_plan(&product, &outcome)

@@ -18,8 +18,17 @@ cdef str product_facts(const Product* product):
 
 # ---- the table of plans
 
+cdef uint64_t PINNED_FACTOR = <uint64_t>0x9e3779b97f4a7c15
+
+
 cdef Plan* plan_known(Wanted* wanted) noexcept nogil:
+    cdef int index
     plan_key(wanted.product, wanted.preference | wanted.limits, &wanted.key)
+    if wanted.limits & PLAN_PLAIN and wanted.choice is not NULL:
+        for index in range(CONFIG_COUNT):       # mixed with the strides of a batch
+            wanted.key.words[8 + index % 4] = <int64_t>(
+                <uint64_t>wanted.key.words[8 + index % 4] * PINNED_FACTOR
+                + <uint64_t>wanted.choice.config[index] + 1)
     wanted.hash = plan_hash(&wanted.key)
     return plan_find(&wanted.key, wanted.hash)
 
@@ -271,7 +280,8 @@ cdef Plan* plan_of(Wanted* wanted, uint64_t stream, Outcome* outcome) except? NU
         load_for_planning(product.device)
     if wanted.limits & PLAN_PLAIN:
         plain.pad, plain.backend, plain.has_config = PAD_NONE, CHOICE_ANY, 0
-        wanted.choice = &plain
+        if wanted.choice is NULL:
+            wanted.choice = &plain
         plan = plan_build(wanted, outcome)
         wanted.choice = NULL
     else:

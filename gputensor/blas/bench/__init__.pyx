@@ -15,7 +15,7 @@ from gputensor._driver.registry cimport Slot, device_slot, driver_open, register
 from gputensor._driver.table cimport EVENT_TIMING, STATUS_OK, Driver, status_t
 from gputensor._kernels.launch cimport Kernel, Launch, launch_init, launch_kernel
 from gputensor.blas.backends cimport (
-    STAGE_CONTEXT, Outcome, Wanted, Work, is_own, libraries_load, own_plan, plan_build,
+    PLAN_PLAIN, STAGE_CONTEXT, Outcome, Wanted, Work, is_own, libraries_load, own_plan, plan_build,
     plan_destroy, plan_known, scratch_nbytes, wanted_init, work_init, work_launch,
 )
 from gputensor.blas.kernels cimport (
@@ -23,7 +23,9 @@ from gputensor.blas.kernels cimport (
     relayout_launch,
 )
 from gputensor.blas.libraries cimport BLAS_OK, COMPUTE_32F, LIBRARY_AUTO, OP_N, workspace_nbytes
-from gputensor.blas.libraries.gemm cimport lt_config_of, lt_enumerate, lt_neighbours, lt_proposals
+from gputensor.blas.libraries.gemm cimport (
+    lt_config_of, lt_enumerate, lt_neighbours, lt_proposals, lt_version,
+)
 from gputensor.blas.plan cimport (
     BACKEND_CUBLAS, BACKEND_LT, CONFIG_COUNT, Choice, Plan, Product, choice_read,
     product_of_signature,

@@ -347,6 +347,45 @@ cdef class ProductBench:
         return 4 * unit * (np.abs(expected) + 4 * float(self.raw.k) ** 0.5)
 
 
+def algorithms_of(tuple signature, int device):
+    """Return cuBLASLt's algorithms for an unpadded product.
+
+    Parameters
+    ----------
+    signature : tuple of int
+        The product; see :data:`gputensor.blas.plan.FIELDS`.
+    device : int
+        An open CUDA device.
+
+    Returns
+    -------
+    version : int
+        Of cuBLASLt.
+    algorithms : list of tuple of int
+        Its own choice, then other proposals; empty if it does not compute the product.
+    """
+    cdef Product product
+    cdef Choice choice
+    cdef Wanted wanted
+    cdef Outcome outcome
+    cdef Plan* plan
+    cdef list found = []
+    libraries_load(device)
+    product_of_signature(signature, &product)
+    product.device = device
+    choice.pad, choice.backend, choice.has_config = PAD_NONE, BACKEND_LT, 0
+    wanted_init(&wanted, &product, LIBRARY_AUTO, PLAN_PLAIN)
+    wanted.choice = &choice
+    plan = plan_build(&wanted, &outcome)
+    if plan is NULL:
+        return lt_version(), found
+    if plan.backend == BACKEND_LT and lt_config_of(&plan.algo, &choice) == BLAS_OK:
+        found.append(tuple([choice.config[i] for i in range(CONFIG_COUNT)]))
+        found += lt_proposals(plan, &product, workspace_nbytes(device))
+    plan_destroy(plan)
+    return lt_version(), list(dict.fromkeys(found))
+
+
 cdef int64_t span(int64_t rows, int64_t columns, int64_t ld, int64_t batch,
                   int64_t stride) noexcept nogil:
     return (batch - 1) * stride + (columns - 1) * ld + rows

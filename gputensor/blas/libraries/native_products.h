@@ -44,6 +44,10 @@ struct NativeHeuristic {
     X(cublasLtMatmulPreferenceCreate, int, (void**))                                              \
     X(cublasLtMatmulPreferenceDestroy, int, (void*))                                              \
     X(cublasLtMatmulPreferenceSetAttribute, int, (void*, int, const void*, size_t))               \
+    X(cublasLtMatmulAlgoInit, int, (void*, int, int, int, int, int, int, int, NativeAlgo*))       \
+    X(cublasLtMatmulAlgoConfigSetAttribute, int, (NativeAlgo*, int, const void*, size_t))         \
+    X(cublasLtMatmulAlgoCheck, int,                                                               \
+      (void*, void*, void*, void*, void*, void*, const NativeAlgo*, NativeHeuristic*))            \
     X(cublasLtMatmulAlgoGetHeuristic, int,                                                        \
       (void*, void*, void*, void*, void*, void*, void*, int, NativeHeuristic*, int*))             \
     X(cublasLtMatmul, int,                                                                        \
@@ -290,7 +294,30 @@ private:
             status = make_layout(&plan->c, p.type_d, p.m, p.n, p.ldc, p.batch, p.stride_c);
         if (!status)
             status = make_layout(&plan->d, p.type_d, p.m, p.n, p.ldd, p.batch, p.stride_d);
-        return status ? status : propose(p, plan);
+        if (status || pinned(p, plan)) return status;
+        return propose(p, plan);
+    }
+
+    // Takes the pinned algorithm, if it is one of this version of the library, which accepts it.
+    bool pinned(const gt_product& p, Plan* plan) {
+        const gt_pinned& given = p.pinned;
+        NativeHeuristic result{};
+        NativeAlgo algo{};
+        if (!given.version || given.version != blas->cublasLtGetVersion()) return false;
+        int type_d = library_type(p.type_d);
+        int status = blas->cublasLtMatmulAlgoInit(lt, p.compute, scale_type(p),
+                                                  library_type(p.type_a), library_type(p.type_b),
+                                                  type_d, type_d, given.config[0], &algo);
+        for (int i = 1; i < GT_CONFIG_COUNT && !status; i++)
+            status = blas->cublasLtMatmulAlgoConfigSetAttribute(&algo, i, &given.config[i],
+                                                                i > 6 ? 2 : 4);
+        if (!status)
+            status = blas->cublasLtMatmulAlgoCheck(lt, plan->desc, plan->a, plan->b, plan->c,
+                                                   plan->d, &algo, &result);
+        if (status || result.workspace_nbytes > most_workspace) return false;
+        plan->algo = algo;
+        plan->workspace_nbytes = result.workspace_nbytes;
+        return true;
     }
 
     int propose(const gt_product& p, Plan* plan) {

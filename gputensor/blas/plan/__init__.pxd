@@ -64,6 +64,10 @@ cdef enum:                      # the activation, after alpha * AB + beta * C an
     ACT_SILU = 4
 
 cdef extern from "gputensor/blas/plan/product.h" nogil:
+    ctypedef struct Pinned "gt_pinned":
+        uint64_t version            # of cuBLASLt; 0: no algorithm is pinned
+        int config[9]               # CONFIG_COUNT, below
+
     ctypedef struct Product "gt_product":
         int64_t m, n, k, batch
         int64_t lda, ldb, ldc, ldd
@@ -83,6 +87,7 @@ cdef extern from "gputensor/blas/plan/product.h" nogil:
         double alpha_imag, beta_imag
         int outer_ndim
         int64_t outer_count[MAX_OUTER]
+        Pinned pinned               # in the place of outer_count, if the product is described
         int64_t outer_a[MAX_OUTER]  # in elements
         int64_t outer_b[MAX_OUTER]
         int64_t outer_c[MAX_OUTER]

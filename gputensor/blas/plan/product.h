@@ -3,7 +3,14 @@
 
 #include <cstdint>
 
-enum { GT_MAX_OUTER = 16 };
+enum { GT_MAX_OUTER = 16, GT_CONFIG_COUNT = 9 };
+
+// An algorithm of cuBLASLt, for one version of the library; version 0: none.
+struct gt_pinned {
+    uint64_t version;
+    int32_t config[GT_CONFIG_COUNT];
+    int32_t unused;
+};
 
 struct gt_product {
     int64_t m, n, k, batch;
@@ -23,7 +30,10 @@ struct gt_product {
     double alpha, beta;
     double alpha_imag, beta_imag;
     int outer_ndim;
-    int64_t outer_count[GT_MAX_OUTER];
+    union {
+        int64_t outer_count[GT_MAX_OUTER];
+        struct gt_pinned pinned;    // of a described product, which has no outer dimensions
+    };
     int64_t outer_a[GT_MAX_OUTER];
     int64_t outer_b[GT_MAX_OUTER];
     int64_t outer_c[GT_MAX_OUTER];

@@ -2,9 +2,11 @@
 
 A product's call is one launch list: the product and its epilogue (a bias, an activation, a sum), in
 a library's epilogue, in our kernel, or in a separate kernel. `tune` makes that list with each
-backend on a phantom GPU, times the lists in turn, and replaces the list that models chose by the
-fastest. So the program's file contains the choice for the target with the facts of this GPU, and no
-measurement is needed when it runs.
+backend on a phantom GPU, and the list of a library once more with each algorithm that the library
+proposes. It times the lists in turn and replaces the list that models chose by the fastest. So the
+program's file contains the choice for the target with the facts of this GPU, and no measurement is
+needed when it runs. An algorithm is pinned for one version of the library; another version chooses
+by its heuristic.
 """
 
 from __future__ import annotations
@@ -15,9 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gputensor._driver.registry import device_facts_of
+from gputensor._driver.registry import device_facts_of, device_info
 from gputensor._kernels.launch import CallOperand
 from gputensor.blas.backends import backend_table
+from gputensor.blas.bench import algorithms_of
 from gputensor.blas.libraries import library_versions
 from gputensor.errors import Described, ProgramError, argument_error
 from gputensor.programs.ahead.bindings import Maker, sites_of
@@ -40,10 +43,14 @@ REPLAYS = 5  # of a graph in a round
 GAIN = 0.98  # another list must take at most this share of the time of the models' list
 COLD = 1 << 27  # bytes of operands that are used in turn, more than caches hold
 MOST_PLACES = 16
+MOST_ALGORITHMS = 12  # of a library, for one product
 
 
 class Tuned(NamedTuple):
-    """A timed product, with the backend of the fastest list, or "models"."""
+    """A timed product, with the backend of the fastest list, or "models".
+
+    ``"library 66,20,1,0,0,0,36,0,2"`` names an algorithm by its attributes.
+    """
 
     line: str
     backend: str
@@ -95,18 +102,26 @@ def tune(data, device, seconds=SECONDS):
     bench = Bench(data.ahead.kernels, device)
     found = []
     for product in products:
-        if len(candidates[product.key]) < 2 or time.monotonic() > deadline:
+        if time.monotonic() > deadline:
             continue
-        times = bench.times(product, candidates[product.key])
+        tried = candidates[product.key]
+        pinned = with_algorithms(tried, device)
+        if len(tried) + len(pinned) < 2:
+            continue
+        times = bench.times(product, {**tried, **pinned})
         best = min(times, key=times.get)
         if times[best] > GAIN * times["models"]:
             best = "models"
-        lists[product.key] = candidates[product.key][best]
+        chosen = {**tried, **pinned}[best]
+        if best == "models" and chosen.products and pinned:
+            chosen = next(iter(pinned.values()))  # the algorithm that the library chooses itself
+        lists[product.key] = chosen
         found.append(Tuned(product.call.line, best, times[best], times["models"]))
     drop_unused(data.ahead, known)
     versions = ", ".join(f"{name} {version}" for name, version in library_versions().items())
     data.metadata["tuned"] = {
         "target": str(targets[0]),
+        "device": device_info(device)["name"],
         "library": versions,
         "products": {f"{number} {one.line}": one.backend for number, one in enumerate(found)},
     }
@@ -141,6 +156,18 @@ def candidates_of(products, lists, facts, kernels):
                 if made.to_bytes() not in known:
                     found[product.key][row["name"]] = made
     return found
+
+
+def with_algorithms(candidates, device):
+    """Return the library's list with each algorithm that it proposes, by name; its own first."""
+    given = next((one for one in candidates.values() if len(set(one.products)) == 1), None)
+    if given is None:
+        return {}
+    version, algorithms = algorithms_of(given.products[0], device)
+    return {
+        f"library {','.join(map(str, one))}": given.with_algorithm(version, one)
+        for one in algorithms[:MOST_ALGORITHMS]
+    }
 
 
 def drop_unused(ahead, known):

@@ -7,6 +7,9 @@ class LaunchList:
     scratch_nbytes: int
     kernels: dict[int, int]
     kinds: list[str]
+    products: list[tuple[int, ...]]
+    algorithms: list[tuple[int, tuple[int, ...]] | None]
+    def with_algorithm(self, version: int, config: tuple[int, ...]) -> LaunchList: ...
     def to_bytes(self) -> bytes: ...
     @staticmethod
     def from_bytes(given: Any) -> LaunchList | None: ...

@@ -15,7 +15,7 @@ from gputensor._driver.registry cimport device_generation, driver_get, driver_op
 from gputensor._driver.table cimport STATUS_OK, Driver, status_t
 from gputensor._kernels.launch cimport CallOperand
 from gputensor.blas.backends cimport described_is_sound, described_queue
-from gputensor.blas.plan cimport Product
+from gputensor.blas.plan cimport CONFIG_COUNT, Product, product_signature
 
 from gputensor._kernels.launch import images
 from gputensor.errors import Described, argument_error, raise_for_status

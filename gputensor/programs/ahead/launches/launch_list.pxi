@@ -22,6 +22,7 @@ cdef extern from "gputensor/programs/ahead/launches/launch_list.h" namespace "gp
 cdef enum:
     BUFFER_WORDS = 4096         # slightly more than Records::MOST_PARAMETERS
     SCRATCH_ALIGNMENT = 256
+    ALIGNED = 1 << 30           # an address of every alignment
     MOST_ARGUMENTS = 64
 
 FAR = 1 << 60
@@ -59,6 +60,59 @@ cdef class LaunchList:
         """The kinds of its records, in order: "kernel", "copy", "fill" or "product"."""
         cdef LaunchRecord record
         return [("kernel", "copy", "fill", "product")[record.kind] for record in self.c.records]
+
+    @property
+    def products(self):
+        """The signatures of its library products, in order (see `blas.plan.FIELDS`)."""
+        cdef uint64_t[MOST_ARGUMENTS] addresses
+        cdef uint64_t[BUFFER_WORDS] words
+        cdef LaunchRecord record
+        cdef list found = []
+        cdef int i
+        for i in range(MOST_ARGUMENTS):
+            addresses[i] = ALIGNED
+        for record in self.c.records:
+            if record.kind == LAUNCH_PRODUCT:
+                self.c.fill(record, addresses, words)
+                found.append(product_signature(<const Product*>words))
+        return found
+
+    @property
+    def algorithms(self):
+        """For each library product: the library's version and the pinned algorithm, or None."""
+        cdef LaunchRecord record
+        cdef const Product* product
+        cdef list found = []
+        cdef int i
+        for record in self.c.records:
+            if record.kind == LAUNCH_PRODUCT:
+                product = <const Product*>&self.c.words[record.first_word]
+                config = tuple([product.pinned.config[i] for i in range(CONFIG_COUNT)])
+                found.append((product.pinned.version, config) if product.pinned.version else None)
+        return found
+
+    def with_algorithm(self, uint64_t version, tuple config):
+        """Return a list whose library products have an algorithm of cuBLASLt pinned.
+
+        Parameters
+        ----------
+        version : int
+            The library's version; another version ignores the algorithm.
+        config : tuple of int
+            The attributes of the algorithm, in the order of `gputensor.blas.plan.Choice`.
+        """
+        cdef LaunchList made = LaunchList.__new__(LaunchList)
+        cdef LaunchRecord record
+        cdef Product* product
+        cdef int i
+        made.c, made.scratch_nbytes = self.c, self.scratch_nbytes
+        for record in made.c.records:
+            if record.kind == LAUNCH_PRODUCT:
+                product = <Product*>&made.c.words[record.first_word]
+                product.pinned.version = version
+                for i in range(CONFIG_COUNT):
+                    product.pinned.config[i] = config[i]
+        return made
 
     def to_bytes(self):
         """Return the list in the form of files."""
