@@ -2,7 +2,7 @@
 
 import math
 
-from gputensor._arrays.dtypes import float64
+from gputensor._arrays.dtypes import float32, float64
 from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error
 from gputensor.tensor import functions as fn
@@ -125,12 +125,30 @@ def nanmean(x, /, axis=None, dtype=None, out=None, keepdims=False):
     >>> nanmean(gt.asarray([1.0, float("nan"), 3.0], device="host")).item()
     2.0
     """
-    if not _may_be_nan(x, "nanmean"):
-        return fn.mean(x, axis, dtype, out, keepdims)
-    is_missing = fn.isnan(x)
-    total = fn.sum(fn.where(is_missing, 0, x), axis, dtype, keepdims=keepdims)
-    count = fn.sum(fn.logical_not(is_missing), axis, keepdims=keepdims)
-    return fn.divide(total, count, out=out)
+    where = fn.logical_not(fn.isnan(x)) if _may_be_nan(x, "nanmean") else None
+    return fn.mean(x, axis, dtype, out, keepdims, where=where)
+
+
+def _wide(dtype):
+    """Return the dtype in which sums of `dtype` neither overflow nor lose small terms."""
+    return float32 if dtype.kind in "fV" and dtype.itemsize < 4 else dtype
+
+
+def _nan_variance(x, axis, ddof, keepdims):
+    """Return the variance without NaN, in the dtype that it is computed in."""
+    x = astype(x, _wide(x.dtype), copy=False)
+    is_there = fn.logical_not(fn.isnan(x))
+    distance = fn.abs(fn.subtract(x, fn.mean(x, axis, keepdims=True, where=is_there)))
+    total = fn.sum(fn.where(is_there, fn.square(distance), 0), axis, keepdims=keepdims)
+    count = fn.sum(is_there, axis, keepdims=keepdims) - ddof
+    return fn.where(fn.less_equal(count, 0), math.nan, fn.divide(total, count))
+
+
+def _narrowed(result, dtype, out):
+    """Return a real result in the dtype of the argument, or written to `out`."""
+    if out is not None:
+        return fn.positive(result, out=out)
+    return astype(result, dtype, copy=False) if dtype.kind != "c" else result
 
 
 def nanvar(x, /, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
@@ -143,11 +161,7 @@ def nanvar(x, /, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
     if not _may_be_nan(x, "nanvar"):
         return fn.var(x, axis, dtype, out, ddof, keepdims)
     x = x if dtype is None else astype(x, dtype, copy=False)
-    is_missing = fn.isnan(x)
-    distance = fn.abs(fn.subtract(x, nanmean(x, axis, keepdims=True)))
-    total = fn.sum(fn.where(is_missing, 0, fn.square(distance)), axis, keepdims=keepdims)
-    count = fn.sum(fn.logical_not(is_missing), axis, keepdims=keepdims) - ddof
-    return fn.where(fn.less_equal(count, 0), math.nan, fn.divide(total, count), out=out)
+    return _narrowed(_nan_variance(x, axis, ddof, keepdims), x.dtype, out)
 
 
 def nanstd(x, /, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
@@ -157,7 +171,10 @@ def nanstd(x, /, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
     >>> nanstd(gt.asarray([1.0, float("nan"), 3.0], device="host")).item()
     1.0
     """
-    return fn.sqrt(nanvar(x, axis, dtype, None, ddof, keepdims), out=out)
+    if not _may_be_nan(x, "nanstd"):
+        return fn.std(x, axis, dtype, out, ddof, keepdims)
+    x = x if dtype is None else astype(x, dtype, copy=False)
+    return _narrowed(fn.sqrt(_nan_variance(x, axis, ddof, keepdims)), x.dtype, out)
 
 
 def average(x, /, axis=None, weights=None, returned=False, *, keepdims=False):
@@ -192,9 +209,12 @@ def average(x, /, axis=None, weights=None, returned=False, *, keepdims=False):
             got = Described(f"{weights.shape[0]} weights")
             raise argument_error(ValueError, "average: weights", got, str(x.shape[place]))
         weights = reshape(weights, [-1 if i == place else 1 for i in range(x.ndim)])
+    dtype = result_type(x.dtype, weights.dtype)
+    x, weights = astype(x, _wide(x.dtype), copy=False), astype(weights, _wide(dtype), copy=False)
     total = fn.sum(weights, axis, keepdims=keepdims)
-    weighted = fn.sum(fn.multiply(x, weights), axis, keepdims=keepdims)
-    result = fn.divide(weighted, total)
+    result = fn.divide(fn.sum(fn.multiply(x, weights), axis, keepdims=keepdims), total)
+    if _wide(dtype) != dtype:
+        result, total = astype(result, dtype), astype(total, dtype)
     return (result, broadcast_to(total, result.shape)) if returned else result
 
 
@@ -214,14 +234,22 @@ def cov(x, y=None, rowvar=True, bias=False, ddof=None):
     >>> cov(gt.asarray([[1.0, 2.0], [3.0, 5.0]], device="host")).tolist()
     [[0.5, 1.0], [1.0, 2.0]]
     """
+    ddof = (0 if bias else 1) if ddof is None else ddof
+    result, dtype = _covariance(x, y, rowvar, ddof)
+    return astype(result, dtype, copy=False)
+
+
+def _covariance(x, y, rowvar, ddof):
+    """Return the covariance in the dtype that it is computed in, and the result's dtype."""
     variables = [_variables(one, rowvar) for one in (x, y) if one is not None]
     rows = variables[0] if len(variables) == 1 else concat(variables)
-    ddof = (0 if bias else 1) if ddof is None else ddof
+    dtype = rows.dtype
+    rows = astype(rows, _wide(dtype), copy=False)
     count = rows.shape[1] - ddof
     centred = fn.subtract(rows, fn.mean(rows, 1, keepdims=True))
     result = matmul(centred, fn.conj(moveaxis(centred, 0, 1)))
     result = fn.divide(result, count if count > 0 else 0.0)
-    return reshape(result, ()) if result.size == 1 else result
+    return (reshape(result, ()) if result.size == 1 else result), dtype
 
 
 def _variables(x, rowvar):
@@ -240,9 +268,9 @@ def corrcoef(x, y=None, rowvar=True):
     >>> corrcoef(gt.asarray([[1.0, 2.0], [3.0, 5.0]], device="host")).tolist()
     [[1.0, 1.0], [1.0, 1.0]]
     """
-    matrix = cov(x, y, rowvar)
+    matrix, dtype = _covariance(x, y, rowvar, 1)
     if matrix.ndim == 0:
-        return fn.divide(matrix, matrix)
+        return astype(fn.divide(matrix, matrix), dtype, copy=False)
     deviation = fn.sqrt(fn.real(diagonal(matrix)))
     result = fn.divide(fn.divide(matrix, expand_dims(deviation, 1)), deviation)
-    return result if matrix.dtype.kind == "c" else fn.clip(result, -1, 1)
+    return result if dtype.kind == "c" else astype(fn.clip(result, -1, 1), dtype, copy=False)

@@ -18,9 +18,14 @@ __all__ = ["addbmm", "addmv", "cdist", "dist", "renorm"]
 _SHORT = 25
 
 
+def _wide(x):
+    """Return x in a dtype whose sums of squares do not overflow early."""
+    return astype(x, float32) if x.dtype.itemsize == 2 else x
+
+
 def _powered(x, p, axis, keepdims=False):
     """Return the norm of order `p` along some axes."""
-    size = fn.abs(x)
+    size = fn.abs(_wide(x))
     if p == math.inf:
         return fn.max(size, axis, keepdims=keepdims)
     if p == -math.inf:
@@ -44,7 +49,8 @@ def dist(x1, x2, /, p=2):
     difference = fn.subtract(x1, x2)
     if difference.dtype.kind in "biu":
         difference = astype(difference, float32)
-    return _powered(difference, p, None)
+    result = _powered(difference, p, None)
+    return astype(result, difference.dtype) if difference.dtype.itemsize == 2 else result
 
 
 def cdist(x1, x2, /, p=2.0):
@@ -65,14 +71,16 @@ def cdist(x1, x2, /, p=2.0):
         got = Described(f"rows of {x1.shape[-1]} and {x2.shape[-1]}")
         raise argument_error(ValueError, "cdist: x1, x2", got, "rows of one length")
     dtype = result_type(x1, x2, 1.0)
-    x1, x2 = (astype(one, dtype, copy=False) for one in (x1, x2))
+    x1, x2 = (_wide(astype(one, dtype, copy=False)) for one in (x1, x2))
     if p != 2 or max(x1.shape[-2], x2.shape[-2]) <= _SHORT:
         difference = fn.subtract(expand_dims(x1, -2), expand_dims(x2, -3))
-        return _powered(difference, p, -1)
+        result = _powered(difference, p, -1)
+        return astype(result, dtype, copy=False) if dtype.itemsize == 2 else result
     squares = (fn.sum(fn.square(one), -1, keepdims=True) for one in (x1, x2))
     first, second = squares
     total = fn.subtract(fn.add(first, second.mT), fn.multiply(matmul(x1, x2.mT), 2))
-    return fn.sqrt(fn.maximum(total, 0))
+    result = fn.sqrt(fn.maximum(total, 0))
+    return astype(result, dtype, copy=False) if dtype.itemsize == 2 else result
 
 
 @spellings(dim="axis")
@@ -87,7 +95,7 @@ def renorm(x, /, p, axis, maxnorm):
     others = tuple(i for i in range(x.ndim) if i != axis)
     size = _powered(x, p, others, True)
     factor = fn.where(fn.greater(size, maxnorm), fn.divide(maxnorm, fn.add(size, 1e-7)), 1.0)
-    return fn.multiply(x, factor)
+    return fn.multiply(x, astype(factor, x.dtype, copy=False) if x.dtype.itemsize == 2 else factor)
 
 
 def _blend(x, made, beta, alpha):

@@ -244,3 +244,25 @@ def test_impossible_arguments_are_named(where):
     ):
         with pytest.raises(TypeError, match=message):
             call()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_statistics_of_16_bits_do_not_overflow(where, rng, dtype):
+    """Their sums exceed float16's 65,504 while their results do not."""
+    x = gt.asarray(rng.normal(100, 50, (3, 900)).astype("float32"), device=where).astype(dtype)
+    a, tolerance = x.numpy().astype(float), 2**-9 if dtype == "float16" else 2**-6
+    pairs = [
+        (gt.nanmean(x, 1), a.mean(1)),
+        (gt.nanvar(x, 1), a.var(1)),
+        (gt.nanstd(x, 1, ddof=1), a.std(1, ddof=1)),
+        (gt.average(x, 1, weights=x), np.average(a, 1, weights=a)),
+        (gt.cov(x), np.cov(a)),
+        (gt.corrcoef(x), np.corrcoef(a)),
+        (gt.dist(x[0], x[1]), np.linalg.norm(a[0] - a[1])),
+        (gt.cdist(x, x[1:]), np.linalg.norm(a[:, None] - a[None, 1:], axis=-1)),
+        (gt.renorm(x, 2, 0, 9.0), a * (9 / np.linalg.norm(a, axis=1, keepdims=True))),
+    ]
+    for got, want in pairs:
+        assert got.dtype == x.dtype
+        scale = np.abs(want).max()
+        np.testing.assert_allclose(got.numpy().astype(float), want, 0, tolerance * scale)
