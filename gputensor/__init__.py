@@ -83,7 +83,11 @@ _LATE = {
     "gputensor.nn.convolution": (
         "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d"
     ),
-    "gputensor.nn.interpolation": "interpolate",
+    "gputensor.nn.distances": (
+        "binary_cross_entropy binary_cross_entropy_with_logits cosine_similarity huber_loss "
+        "kl_div l1_loss mse_loss normalize smooth_l1_loss"
+    ),
+    "gputensor.nn.interpolation": "interpolate pixel_shuffle pixel_unshuffle",
     "gputensor.nn.losses": "cross_entropy nll_loss",
     "gputensor.nn.pooling": (
         "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d "

@@ -91,7 +91,18 @@ from gputensor.nn.convolution import conv3d as conv3d
 from gputensor.nn.convolution import conv_transpose1d as conv_transpose1d
 from gputensor.nn.convolution import conv_transpose2d as conv_transpose2d
 from gputensor.nn.convolution import conv_transpose3d as conv_transpose3d
+from gputensor.nn.distances import binary_cross_entropy as binary_cross_entropy
+from gputensor.nn.distances import (
+    binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
+)
+from gputensor.nn.distances import huber_loss as huber_loss
+from gputensor.nn.distances import kl_div as kl_div
+from gputensor.nn.distances import l1_loss as l1_loss
+from gputensor.nn.distances import mse_loss as mse_loss
+from gputensor.nn.distances import smooth_l1_loss as smooth_l1_loss
 from gputensor.nn.interpolation import interpolate as interpolate
+from gputensor.nn.interpolation import pixel_shuffle as pixel_shuffle
+from gputensor.nn.interpolation import pixel_unshuffle as pixel_unshuffle
 from gputensor.nn.losses import cross_entropy as cross_entropy
 from gputensor.nn.losses import nll_loss as nll_loss
 from gputensor.nn.pooling import adaptive_avg_pool1d as adaptive_avg_pool1d
@@ -513,12 +524,22 @@ __version__: str
 
 def __array_namespace_info__() -> object: ...
 def argsort(
-    x: Any, /, axis: Any = ..., *, descending: Any = ..., stable: Any = ..., dim: Any = ...
+    x: Any,
+    /,
+    axis: Any = ...,
+    *,
+    descending: Any = ...,
+    stable: Any = ...,
+    kind: Any = ...,
+    dim: Any = ...,
 ) -> Any: ...
 def array_split(x: Any, /, indices_or_sections: Any, axis: Any = ..., *, dim: Any = ...) -> Any: ...
 def chunk(x: Any, /, chunks: Any, axis: Any = ..., *, dim: Any = ...) -> Any: ...
 def concat(
     arrays: Any, /, axis: Any = ..., out: Any = ..., *, dtype: Any = ..., dim: Any = ...
+) -> Any: ...
+def cosine_similarity(
+    x1: Any, x2: Any, axis: Any = ..., eps: Any = ..., *, dim: Any = ...
 ) -> Any: ...
 def cross(x1: Any, x2: Any, /, axis: Any = ..., *, dim: Any = ...) -> Any: ...
 def cummax(x: Any, /, axis: Any = ..., *, dim: Any = ...) -> Any: ...
@@ -667,6 +688,7 @@ def norm(
     keepdim: Any = ...,
     p: Any = ...,
 ) -> Any: ...
+def normalize(x: Any, p: Any = ..., axis: Any = ..., eps: Any = ..., *, dim: Any = ...) -> Any: ...
 def permute(x: Any, /, *axes: Any, dims: Any = ...) -> Any: ...
 def quantile(
     x: Any,
@@ -709,7 +731,14 @@ def scatter_add(
 ) -> Any: ...
 def softmin(x: Any, axis: Any = ..., *, dim: Any = ...) -> Any: ...
 def sort(
-    x: Any, /, axis: Any = ..., *, descending: Any = ..., stable: Any = ..., dim: Any = ...
+    x: Any,
+    /,
+    axis: Any = ...,
+    *,
+    descending: Any = ...,
+    stable: Any = ...,
+    kind: Any = ...,
+    dim: Any = ...,
 ) -> Any: ...
 def split(
     x: Any,

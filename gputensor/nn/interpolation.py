@@ -11,7 +11,7 @@ from gputensor.tensor.core import tensor_argument
 from gputensor.tensor.interop import asarray, astype, copy
 from gputensor.tensor.manipulation import broadcast_to, moveaxis, reshape, take
 
-__all__ = ["interpolate"]
+__all__ = ["interpolate", "pixel_shuffle", "pixel_unshuffle"]
 
 MODES = ("nearest", "nearest-exact", "linear", "bilinear", "trilinear")
 
@@ -137,3 +137,46 @@ def interpolate(
             raise argument_error(TypeError, "interpolate: dtype of x", x.dtype, rule)
         result = _linear(x, counts, steps, align_corners)
     return moveaxis(result, 1, -1) if is_last else result
+
+
+def _whole_factor(x, factor, name):
+    if not isinstance(factor, int) or factor < 1 or tensor_argument(x, name).ndim < 3:
+        rule = "a positive int, and a tensor of 3 or more axes"
+        raise argument_error(ValueError, f"{name}: factor", factor, rule)
+
+
+def pixel_shuffle(x, upscale_factor):
+    """Return images of factor times the height and width, from groups of factor**2 channels.
+
+    >>> import gputensor as gt
+    >>> pixel_shuffle(gt.reshape(gt.arange(4, device="host"), (4, 1, 1)), 2).tolist()
+    [[[0, 1], [2, 3]]]
+    """
+    name, factor = "pixel_shuffle", upscale_factor
+    _whole_factor(x, factor, name)
+    *stack, channels, height, width = x.shape
+    if channels % factor**2:
+        rule = f"a multiple of {factor**2}"
+        raise argument_error(ValueError, f"{name}: channels", channels, rule)
+    parts = reshape(x, (*stack, channels // factor**2, factor, factor, height, width))
+    parts = moveaxis(parts, (-4, -3), (-3, -1))
+    return reshape(parts, (*stack, -1, height * factor, width * factor))
+
+
+def pixel_unshuffle(x, downscale_factor):
+    """Return images of 1 / factor of the height and width: :func:`pixel_shuffle` undone.
+
+    >>> import gputensor as gt
+    >>> x = gt.reshape(gt.arange(4, device="host"), (1, 2, 2))
+    >>> pixel_unshuffle(x, 2).shape
+    (4, 1, 1)
+    """
+    name, factor = "pixel_unshuffle", downscale_factor
+    _whole_factor(x, factor, name)
+    *stack, channels, height, width = x.shape
+    if height % factor or width % factor:
+        rule = f"multiples of {factor}"
+        raise argument_error(ValueError, f"{name}: height, width", (height, width), rule)
+    split = (*stack, channels, height // factor, factor, width // factor, factor)
+    parts = moveaxis(reshape(x, split), (-3, -1), (-4, -3))
+    return reshape(parts, (*stack, -1, height // factor, width // factor))

@@ -48,8 +48,8 @@ LATE = {
     "gputensor.tensor.numerics.making": "diag_embed",
     "gputensor.tensor.numerics.running": "cummax cummin logcumsumexp mode unique_consecutive",
     "gputensor.tensor.numerics.torch_methods": (
-        "clamp_max clamp_min detach expand_as new_empty new_full new_ones new_zeros reshape_as "
-        "type_as zero_"
+        "clamp_max clamp_min detach expand_as fill_ is_same_size nelement ndimension new_empty "
+        "new_full new_ones new_tensor new_zeros reshape_as type_as view_as zero_"
     ),
     "gputensor.tensor.numerics.windows": "as_strided t unfold",
     "gputensor.tensor.numerics.writing": "index_copy index_fill masked_scatter",
@@ -89,12 +89,14 @@ IN_PLACE = (
     "abs acos add asin atan bitwise_and bitwise_not bitwise_or bitwise_xor ceil clamp clip cos "
     "cosh div divide erf erfc exp exp2 expm1 floor floor_divide log log10 log1p log2 logical_and "
     "logical_not logical_or masked_fill maximum minimum mul multiply neg negative pow reciprocal "
-    "relu remainder round rsqrt sigmoid sign sin sinh sqrt square sub subtract tan tanh trunc"
+    "relu remainder round rsqrt sigmoid sign sin sinh sqrt square sub subtract tan tanh trunc "
+    "acosh asinh atan2 atanh deg2rad digamma erfinv fmod lgamma logical_xor nan_to_num rad2deg"
 )
 # The same of functions without `out`: their result is copied to the tensor.
 COPIED_BACK = (
-    "cumprod cumsum index_add index_copy index_fill lerp masked_scatter scatter scatter_add tril "
-    "triu"
+    "addbmm addcdiv addcmul addmm addmv baddbmm copysign cumprod cumsum eq float_power frac ge gt "
+    "hypot index_add index_copy index_fill le lerp logit lt masked_scatter ne nextafter renorm "
+    "scatter scatter_add tril triu xlogy"
 )
 
 

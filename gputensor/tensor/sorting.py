@@ -64,14 +64,22 @@ def _line(x, axis, name):
     return x, axis_argument(axis, tensor_argument(x, name).ndim, name)
 
 
+def _check_kind(kind, name):
+    if kind not in (None, "quicksort", "mergesort", "heapsort", "stable"):
+        raise argument_error(ValueError, f"{name}: kind", kind, "the name of a sort of NumPy")
+
+
 @spellings("gputensor.tensor.numerics.torch_results.sort_with_indices", dim="axis")
-def sort(x, /, axis=-1, *, descending=False, stable=True):
+def sort(x, /, axis=-1, *, descending=False, stable=True, kind=None):
     """Return a copy sorted along `axis`; None sorts the flattened tensor.
+
+    `stable` and NumPy's `kind` have no effect: equal elements always keep their order.
 
     >>> import gputensor as gt
     >>> sort(gt.asarray([3, 1, 2], device="host"), descending=True).tolist()
     [3, 2, 1]
     """
+    _check_kind(kind, "sort")
     x, axis = _line(x, axis, "sort")
     if x.size == 0:
         return astype(x, x.dtype)
@@ -92,7 +100,7 @@ def _new(x, dtype=None):
 
 @spellings("gputensor.tensor.numerics.torch_results.sort_with_indices", dim="axis",
            descending="descending", stable="stable")  # fmt: skip
-def sort_in_place(x, /, axis=-1):
+def sort_in_place(x, /, axis=-1, kind=None):
     """Sort the tensor itself along `axis`: the method ``x.sort()``, as in NumPy.
 
     >>> import gputensor as gt
@@ -101,19 +109,20 @@ def sort_in_place(x, /, axis=-1):
     >>> x.tolist()
     [1, 2, 3]
     """
-    x[...] = sort(x, axis)
+    x[...] = sort(x, axis, kind=kind)
 
 
 @spellings(dim="axis")
-def argsort(x, /, axis=-1, *, descending=False, stable=True):
+def argsort(x, /, axis=-1, *, descending=False, stable=True, kind=None):
     """Return the int64 positions that sort `x` along `axis`; None sorts the flattened tensor.
 
-    Equal elements keep their order, so `stable` has no effect.
+    Equal elements keep their order, so `stable` and NumPy's `kind` have no effect.
 
     >>> import gputensor as gt
     >>> argsort(gt.asarray([3, 1, 2], device="host")).tolist()
     [1, 2, 0]
     """
+    _check_kind(kind, "argsort")
     x, axis = _line(x, axis, "argsort")
     if x.size == 0:
         return _new(x, int64)

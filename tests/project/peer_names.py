@@ -94,11 +94,13 @@ fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftfreq fft.rfftn
 FUNCTIONAL = """
 adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
 adaptive_max_pool2d adaptive_max_pool3d avg_pool1d avg_pool2d avg_pool3d batch_norm celu conv1d
-conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d cross_entropy elu embedding glu
-group_norm hardshrink hardsigmoid hardswish hardtanh instance_norm interpolate layer_norm
-leaky_relu linear logsigmoid max_pool1d max_pool2d max_pool3d mish nll_loss one_hot pad prelu relu6
-rms_norm scaled_dot_product_attention selu silu softmin softplus softshrink softsign tanhshrink
-threshold
+binary_cross_entropy binary_cross_entropy_with_logits conv2d conv3d conv_transpose1d
+conv_transpose2d conv_transpose3d cosine_similarity cross_entropy elu embedding glu group_norm
+hardshrink hardsigmoid hardswish hardtanh huber_loss instance_norm interpolate kl_div l1_loss
+layer_norm leaky_relu linear logsigmoid max_pool1d max_pool2d max_pool3d mish mse_loss nll_loss
+normalize one_hot pad pixel_shuffle pixel_unshuffle prelu relu6 rms_norm
+scaled_dot_product_attention selu silu smooth_l1_loss softmin softplus softshrink softsign
+tanhshrink threshold
 """.split()
 
 #: Names with another name or meaning in gputensor: (name, name here or "", remark).
@@ -198,6 +200,13 @@ DIFFERENCES = {
         ("tensor(data)", "tensor", "the same defaults: float32, int64"),
         ("from_numpy", "asarray(a, copy=False)", "shares memory on a host device"),
         ("x.size()", "x.shape", "`x.size` is the number of elements, as in NumPy; `x.numel()` too"),
+        ("x.is_contiguous()", "x.is_contiguous", "a property"),
+        ("nonzero(x), tril_indices", "argwhere", "these give a tuple of vectors, as in NumPy"),
+        (
+            "functional.pad(x, (1, 2))",
+            "pad(x, [(0, 0), (1, 2)])",
+            "a pair for each axis, or one for all, as in NumPy; `constant_values=` for `value=`",
+        ),
         ("equal(x, y)", "array_equal", "`equal` compares element by element here"),
         ("dim=, dims=, keepdim=", "the same", "also NumPy's `axis=`, `axes=`, `keepdims=`"),
         (
@@ -237,6 +246,7 @@ DIFFERENCES = {
             "Stream",
             "uses on several streams are ordered automatically",
         ),
+        ("x.normal_()", "x[...] = gt.randn(*x.shape)", "likewise `uniform_`, `bernoulli_`"),
         ("manual_seed, rand, randn", "random", "counter-based: the same numbers on every device"),
         ("bucketize", "digitize", ""),
         ("take_along_dim", "take_along_axis", ""),

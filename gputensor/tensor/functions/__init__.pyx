@@ -8,9 +8,9 @@ from gputensor._arrays cimport (
     KIND_FLOAT, KIND_INT, KIND_SMALL, KIND_UINT, Operand, dtype_kind,
 )
 from gputensor._kernels.faces cimport (
-    OP_CLIP, OP_COPY, OP_GELU, OP_GELU_TANH, OP_MAXIMUM, OP_MINIMUM, OP_WHERE, RED_ALL, RED_ANY,
-    RED_ARGMAX, RED_ARGMIN, RED_MAX, RED_MEAN, RED_MIN, RED_PROD, RED_SUM, RED_VAR,
-    reduce as reduce_kernel, reduction_check,
+    OP_CLIP, OP_COPY, OP_GELU, OP_GELU_TANH, OP_MAXIMUM, OP_MINIMUM, OP_MUL, OP_WHERE,
+    RED_ALL, RED_ANY, RED_ARGMAX, RED_ARGMIN, RED_MAX, RED_MEAN, RED_MIN, RED_PROD, RED_SUM,
+    RED_VAR, reduce as reduce_kernel, reduction_check,
 )
 from gputensor.streams.order cimport current_handle
 from gputensor.tensor.core cimport (

@@ -38,6 +38,10 @@ cdef object elementwise_result(int op, str name, tuple arguments, object out, in
     return elementwise_tensor(op, name, arguments, out, rule)
 
 
+cdef object scaled(str name, object x, object factor):
+    return elementwise_result(OP_MUL, name, (x, factor), None, RULE_SAME)
+
+
 def numbers_too(function):
     """Let a composed element-wise function return NumPy's scalar if it is called with numbers.
 

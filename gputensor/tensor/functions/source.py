@@ -16,6 +16,16 @@ def {name}({parameters}, /, out=None):
     """
     return elementwise_result({code}, "{name}", ({arguments}), out, RULE_{rule})
 '''
+# PyTorch's factor of the second argument.
+_SCALED = '''
+def {name}({parameters}, /, out=None, *, alpha=None):
+    """{doc}
+    """
+    if alpha is not None:
+        x2 = scaled("{name}", x2, alpha)
+    return elementwise_result({code}, "{name}", ({arguments}), out, RULE_{rule})
+'''
+SCALED = ("add", "subtract")
 _DOC = """Return {doc}
 
 Parameters
@@ -23,7 +33,7 @@ Parameters
 {parameters}
 out : Tensor, optional
     The tensor to write the result to. It must have the result's shape and a dtype of the same or a
-    higher kind; it may be an argument or overlap one.
+    higher kind; it may be an argument or overlap one.{more}
 
 Returns
 -------
@@ -34,6 +44,9 @@ Examples
 --------
 >>> {name}({arguments}).numpy()
 {result}"""
+_ALPHA = """
+alpha : number, optional
+    A factor of x2, as in PyTorch."""
 _INPUTS = {
     1: "x : Tensor",
     2: "x1, x2 : Tensor or number\n    Their shapes broadcast.",
@@ -60,6 +73,7 @@ def docstring(row, rules):
         doc=re.sub(r"\n +", "\n", row.doc),
         parameters=_INPUTS[row.arity],
         dtype=rules[row.rule],
+        more=_ALPHA if row.public_name in SCALED else "",
         name=row.public_name,
         arguments=f'gt.asarray({first}, device="host")' + arguments[len(first) :],
         result=result,
@@ -75,7 +89,7 @@ def cython_source(rows, rules):
         parameters = ", ".join(row.parameters)
         doc = textwrap.indent(docstring(row, rules), "    ").strip()
         text.append(
-            _FUNCTION.format(
+            (_SCALED if row.public_name in SCALED else _FUNCTION).format(
                 name=row.public_name,
                 parameters=parameters,
                 doc=doc,
@@ -97,7 +111,9 @@ def stub_source(rows):
         inputs = "".join(f"{name}: {annotation}, " for name in row.parameters)
         if row.arity == 1:
             text += ["@overload", f"def {row.public_name}(x: Number, /) -> Any: ...", "@overload"]
+        more = ", *, alpha: Number | None = None" if row.public_name in SCALED else ""
         text.append(
-            f"def {row.public_name}(\n    {inputs}/, out: Tensor | None = None\n) -> Tensor: ..."
+            f"def {row.public_name}(\n    {inputs}/, out: Tensor | None = None{more}\n"
+            ") -> Tensor: ..."
         )
     return "\n".join([*text, ""])

@@ -12,7 +12,7 @@ from gputensor.tensor.manipulation import expand_dims
 from gputensor.tensor.manipulation.axes import unsqueeze
 from gputensor.tensor.products import matmul
 
-__all__ = ["addbmm", "addmv", "cdist", "dist", "renorm"]
+__all__ = ["addbmm", "addmv", "cdist", "dist", "powered", "renorm"]
 
 # For more rows, the differences of all pairs take far more memory than the vectors.
 _SHORT = 25
@@ -23,8 +23,13 @@ def _wide(x):
     return astype(x, float32) if x.dtype.itemsize == 2 else x
 
 
-def _powered(x, p, axis, keepdims=False):
-    """Return the norm of order `p` along some axes."""
+def powered(x, p, axis, keepdims=False):
+    """Return the norm of order `p` along some axes, of 16-bit floats in float32.
+
+    >>> import gputensor as gt
+    >>> powered(gt.asarray([3.0, 4.0], device="host"), 2, 0).item()
+    5.0
+    """
     size = fn.abs(_wide(x))
     if p == math.inf:
         return fn.max(size, axis, keepdims=keepdims)
@@ -49,7 +54,7 @@ def dist(x1, x2, /, p=2):
     difference = fn.subtract(x1, x2)
     if difference.dtype.kind in "biu":
         difference = astype(difference, float32)
-    result = _powered(difference, p, None)
+    result = powered(difference, p, None)
     return astype(result, difference.dtype) if difference.dtype.itemsize == 2 else result
 
 
@@ -74,7 +79,7 @@ def cdist(x1, x2, /, p=2.0):
     x1, x2 = (_wide(astype(one, dtype, copy=False)) for one in (x1, x2))
     if p != 2 or max(x1.shape[-2], x2.shape[-2]) <= _SHORT:
         difference = fn.subtract(expand_dims(x1, -2), expand_dims(x2, -3))
-        result = _powered(difference, p, -1)
+        result = powered(difference, p, -1)
         return astype(result, dtype, copy=False) if dtype.itemsize == 2 else result
     squares = (fn.sum(fn.square(one), -1, keepdims=True) for one in (x1, x2))
     first, second = squares
@@ -93,7 +98,7 @@ def renorm(x, /, p, axis, maxnorm):
     """
     axis = axis_argument(axis, tensor_argument(x, "renorm").ndim, "renorm")
     others = tuple(i for i in range(x.ndim) if i != axis)
-    size = _powered(x, p, others, True)
+    size = powered(x, p, others, True)
     factor = fn.where(fn.greater(size, maxnorm), fn.divide(maxnorm, fn.add(size, 1e-7)), 1.0)
     return fn.multiply(x, astype(factor, x.dtype, copy=False) if x.dtype.itemsize == 2 else factor)
 

@@ -2,12 +2,13 @@
 
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import tensor_argument
-from gputensor.tensor.interop import astype
+from gputensor.tensor.interop import asarray, astype, copy
 from gputensor.tensor.manipulation import broadcast_to, empty, full, reshape
 
 __all__ = [
-    "clamp_max", "clamp_min", "detach", "expand_as", "new_empty", "new_full", "new_ones",
-    "new_zeros", "reshape_as", "type_as", "zero_",
+    "clamp_max", "clamp_min", "detach", "expand_as", "fill_", "is_same_size", "ndimension",
+    "nelement", "new_empty", "new_full", "new_ones", "new_tensor", "new_zeros", "reshape_as",
+    "type_as", "view_as", "zero_",
 ]  # fmt: skip
 
 
@@ -126,3 +127,65 @@ def zero_(x, /):
     """
     x[...] = 0
     return x
+
+
+def fill_(x, value, /):
+    """Set every element to a number and return the tensor.
+
+    >>> import gputensor as gt
+    >>> gt.ones(2, device="host").fill_(7).tolist()
+    [7.0, 7.0]
+    """
+    x[...] = value
+    return x
+
+
+def is_same_size(x, other, /):
+    """Return whether two tensors have the same shape.
+
+    >>> import gputensor as gt
+    >>> gt.ones(2, device="host").is_same_size(gt.zeros(3, device="host"))
+    False
+    """
+    return x.shape == tensor_argument(other, "is_same_size").shape
+
+
+def ndimension(x, /):
+    """Return the number of axes.
+
+    >>> import gputensor as gt
+    >>> gt.ones((2, 3), device="host").ndimension()
+    2
+    """
+    return x.ndim
+
+
+def nelement(x, /):
+    """Return the number of elements.
+
+    >>> import gputensor as gt
+    >>> gt.ones((2, 3), device="host").nelement()
+    6
+    """
+    return x.size
+
+
+def new_tensor(x, data, /, *, dtype=None, device=None):
+    """Return a tensor of `data` with the dtype and device of `x` unless given.
+
+    >>> import gputensor as gt
+    >>> gt.ones(1, "int8", device="host").new_tensor([1, 2]).dtype
+    dtype('int8')
+    """
+    made = asarray(data, dtype or x.dtype, device=x.device if device is None else device)
+    return copy(made) if made is data else made
+
+
+def view_as(x, other, /):
+    """Return a view of `x` in the shape of another tensor; ValueError if that needs a copy.
+
+    >>> import gputensor as gt
+    >>> gt.ones(6, device="host").view_as(gt.ones((3, 2), device="host")).shape
+    (3, 2)
+    """
+    return reshape(x, tensor_argument(other, "view_as").shape, copy=False)

@@ -182,6 +182,36 @@ def test_cross_entropy_of_probabilities(where, rng):
     assert abs(got - -(powers * share).sum() / 6) < 1e-4
 
 
+def test_losses_of_elements(where, rng):
+    a, b = rng.normal(size=(2, 5, 3)) * 2
+    p, q = (np.exp(one) / np.exp(one).sum(1, keepdims=True) for one in (a, b))
+    yes, far = 1 / (1 + np.exp(-a)), np.abs(a - b)
+    entropy = -(q * np.log(yes) + (1 - q) * np.log1p(-yes))
+    wants = {
+        "mse_loss": ((a, b), (a - b) ** 2),
+        "l1_loss": ((a, b), far),
+        "huber_loss": ((a, b), np.where(far < 1, far**2 / 2, far - 0.5)),
+        "smooth_l1_loss": ((a, b), np.where(far < 1, far**2 / 2, far - 0.5)),
+        "binary_cross_entropy": ((yes, q), entropy),
+        "binary_cross_entropy_with_logits": ((a, q), entropy),
+        "kl_div": ((np.log(p), q), q * np.log(q / p)),
+    }
+    for name, (arguments, want) in wants.items():
+        x, target = (gt.asarray(one, device=where) for one in arguments)
+        for reduction, value in (("none", want), ("sum", want.sum()), ("mean", want.mean())):
+            got = getattr(gt, name)(x, target, reduction=reduction).numpy()
+            np.testing.assert_allclose(got, value, 1e-9, 1e-12)
+    x, y = (gt.asarray(one.astype(np.float16), device=where) for one in (a, b))
+    size = np.linalg.norm(a, axis=1, keepdims=True)
+    np.testing.assert_allclose(gt.normalize(x).numpy(), a / size, 0, 2**-9)
+    cosine = (a * b).sum(1) / (size[:, 0] * np.linalg.norm(b, axis=1))
+    np.testing.assert_allclose(gt.cosine_similarity(x, y, dim=1).numpy(), cosine, 0, 2**-8)
+    images = gt.asarray(rng.normal(size=(2, 12, 3, 4)), device=where)
+    large = gt.pixel_shuffle(images, 2)
+    assert large[1, 2, 4, 3].item() == images[1, 9, 2, 1].item()
+    assert gt.array_equal(gt.pixel_unshuffle(large, 2), images)
+
+
 def test_dropout(where, rng):
     x = gt.asarray(rng.standard_normal((100, 200)).astype(np.float32), device=where)
     got, again = (
@@ -206,6 +236,10 @@ def test_dropout(where, rng):
         (lambda x: gt.cross_entropy(x, gt.zeros(9, dtype=gt.int64, device="host")),
          "cross_entropy: target: got"),
         (lambda x: gt.prelu(x, gt.ones(9, device="host")), "prelu: shape of weight: got"),
+        (lambda x: gt.mse_loss(x, x, "none at all"), "mse_loss: reduction: got 'none at all'"),
+        (lambda x: gt.huber_loss(x, x, delta=0), "huber_loss: delta: got 0"),
+        (lambda x: gt.pixel_shuffle(x, 2), "pixel_shuffle: channels: got 2; expected a multiple"),
+        (lambda x: gt.pixel_unshuffle(x, 2), r"pixel_unshuffle: height, width: got \(3, 5\)"),
     ],
 )  # fmt: skip
 def test_arguments_that_do_not_fit(call, text):

@@ -469,3 +469,16 @@ def test_numbers_only_give_the_scalar_of_numpy(place, rng, name):
     assert (got < x).tolist() == (float(got) < x).tolist()
     assert np.isnan(gt.log(-1.0)) and gt.where(True, 2, 3) == gt.clip(9, 0, 2) == 2
     assert gt.reciprocal(2) == 0.5 and gt.allclose(1.0, 1.0) is True
+
+
+def test_names_of_torch_in_place(place):
+    x, y = gt.asarray([4.0, 9.0], device=place), gt.asarray([1.0, 2.0], device=place)
+    assert x.add_(y, alpha=-2) is x
+    assert x.tolist() == [2.0, 5.0] == gt.subtract(x + 2 * y, y, alpha=2).tolist()
+    assert x.addcmul_(y, y, value=10).tolist() == [12.0, 45.0]
+    assert x.fill_(3).hypot_(y.new_tensor(4)).tolist() == [5.0, 5.0]
+    assert x.lt_(y + 4).tolist() == [0.0, 1.0] and x.view_as(y[:, None]).shape == (2, 1)
+    assert x.nelement() == 2 and x.is_same_size(y)
+    assert gt.argsort(x * 0, kind="stable").tolist() == [0, 1]
+    with pytest.raises(ValueError, match="sort: kind: got 'fast'; expected the name of a sort"):
+        gt.sort(x, kind="fast")
