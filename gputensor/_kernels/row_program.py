@@ -10,8 +10,9 @@ from gputensor._kernels.program import Program
 
 __all__ = ["CONSTANT", "STRIDED", "UNIT", "folded_loads", "program"]
 
-# How an operand is read: as neighbours in memory; by its strides; as one element for a whole row.
-UNIT, STRIDED, CONSTANT = range(3)
+# How an operand is read: as neighbours in memory; by its strides; as one element for a whole row;
+# as neighbours that are equal for all rows, from shared memory.
+UNIT, STRIDED, CONSTANT, FIXED = range(4)
 COSTLY = frozenset(
     "div pow exp rough_exp exp2 expm1 log log2 log10 log1p sqrt rsqrt cbrt sin cos tan tanh "
     "sigmoid silu erf gelu gelu_tanh sinc hypot".split()
@@ -37,6 +38,7 @@ class _Text:
         if variant["map"]:
             self.early = sorted(moving)  # before any store, which might change loaded elements
         self.late = sorted(moving - set(self.early))
+        self.places = {}  # of units in shared memory, for fixed operands
         self.functions = {}
 
     def _kept(self):
@@ -96,10 +98,10 @@ class _Text:
         if head == "load":
             i = node[1]
             mode = self.variant["modes"][i]
-            element = f"x{i}" if mode == CONSTANT else f"x{i}[k].item[v]"
-            element = f"x{i}.item[v]" if i in self.late else element
-            is_truth = self.variant["dtypes"][i] == 0
-            return element if is_truth else f"narrow<C>(wide({element}))"
+            unit = f"x{i}" if i in self.late else f"x{i}[k]"
+            if self.variant["dtypes"][i] == 0:
+                return f"x{i}" if mode == CONSTANT else f"{unit}.item[v]"
+            return f"narrow<C>({f'wide(x{i})' if mode == CONSTANT else f'widened({unit}, v)'})"
         if head == "column":
             return "(C)(column + v)"
         if head == "row":
@@ -109,6 +111,11 @@ class _Text:
         if head == "round":
             kind = _CUDA[node[1]]
             return f"(C)wide(narrow<{kind}>({self.value(node[2], False)}))"
+        if head == "mul" and self.scaled in node[1:] and self.scaled in self.kept:
+            other = node[2] if node[1] == self.scaled else node[1]
+            if not self.formula.by_column[other]:
+                held = f"n{self.number[self.scaled]}[k][v]"
+                return f"({held} * (scale * {self.value(other, False)}))"
         row = OPERATIONS[head]
         kind = "bool" if row.rule == "logical" or "float" not in row.kinds else "float"
         takes = [kind == "bool" or (row.rule == "where" and i == 0) for i in range(row.arity)]
@@ -125,7 +132,7 @@ class _Text:
 
     def load(self, i, target):
         """The statement that loads one unit of an operand."""
-        if self.variant["modes"][i] == UNIT:
+        if self.variant["modes"][i] in (UNIT, FIXED):
             return f"{target} = *reinterpret_cast<const Vector<T{i}, VECTOR>*>(in{i} + column);"
         return (
             f'_Pragma("unroll") for (int v = 0; v < VECTOR; ++v) '
@@ -134,18 +141,39 @@ class _Text:
 
     def ahead(self):
         """The statements that fetch, and those that take, one unit of each folded operand."""
-        variant, fetches, takes, offset = self.variant, [], [], 0
+        variant, fetches, takes, fixed, offset = self.variant, [], [], [], 0
         for i in self.early:
-            nbytes = variant["vector"] * DTYPES[variant["dtypes"][i]].itemsize
-            place = f"ahead + {offset} + (k * LANES + lane) * {nbytes}"
-            fetches.append(f"fetch<{nbytes}>({place}, in{i} + column);")
-            takes.append(f"x{i}[k] = *reinterpret_cast<const Vector<T{i}, VECTOR>*>({place});")
-            offset += variant["units"] * variant["lanes"] * nbytes
-        return [("FETCH", " ".join(fetches)), ("TAKE", " ".join(takes))]
+            place, fetch, nbytes = self._ahead(i, offset)
+            fetches.append(fetch)
+            takes.append(f"x{i}[k] = {place};")
+            offset += variant["units"] * nbytes
+        for i in self.late:
+            if variant["modes"][i] == FIXED:
+                self.places[i], fetch, nbytes = self._ahead(i, offset)
+                fixed.append(f"if (k < FIXED) {fetch}")
+                offset += variant["fixed"] * nbytes
+        return [("FETCH", " ".join(fetches)), ("TAKE", " ".join(takes)),
+                ("FETCH_FIXED", " ".join(fixed)), ("FIXED", variant["fixed"])]  # fmt: skip
+
+    def _ahead(self, i, offset):
+        """Unit k of an operand in shared memory, its fetch, and the bytes of all lanes."""
+        nbytes = self.variant["vector"] * DTYPES[self.variant["dtypes"][i]].itemsize
+        place = f"ahead + {offset} + (k * LANES + lane) * {nbytes}"
+        # Constants are added to the address of the first unit, which the instruction does itself.
+        source = f"in{i} + COLUMN(0) + k * (CLUSTER * LANES * VECTOR)"
+        return (f"*reinterpret_cast<const Vector<T{i}, VECTOR>*>({place})",
+                f"fetch<{nbytes}>({place}, {source});",
+                self.variant["lanes"] * nbytes)  # fmt: skip
 
     def late_loads(self):
         """Statements that load the operands that only the last phase needs."""
-        return [f"Vector<T{i}, VECTOR> x{i}; {self.load(i, f'x{i}')}" for i in self.late]
+        lines = []
+        for i in self.late:
+            load = self.load(i, f"x{i}")
+            if i in self.places:
+                load = f"if (k < FIXED) x{i} = {self.places[i]}; else {load}"
+            lines.append(f"Vector<T{i}, VECTOR> x{i}; {load}")
+        return lines
 
     def steps(self, wanted, known):
         """Statements inside EACH that compute the wanted steps; adds kept steps to `known`."""
@@ -202,28 +230,28 @@ def _of_both(text, pair, known):
     """
     first, second = pair
     (i, j), (one, two) = (text.number[fold] for fold in pair), (f"Fold_{fold[1]}" for fold in pair)
-    slots = [f"SLOT_OF({text.formula.folds.index(fold)})" for fold in pair]
+    f, g = (text.formula.folds.index(fold) for fold in pair)
+    slots = [f"(rounds.slots + {f} * PEERS)", f"(rounds.slots + {g} * PEERS)"]
     is_mean = first[1] == "mean"
     steps, value = text.steps([first[2]], set()), text.value(first[2], False)
     lines = [
         f"C a{i} = {one}::identity(), a{j} = {two}::identity(), s{j} = 0;",
         f"EACH({steps} a{i} = {one}::combine(a{i}, {one}::lift({value}));)",
-        f"a{i} = in_block<{one}>(a{i}, {slots[0]}, lane, row_of_block);",
-        f"share(a{i}, {slots[0]}, lane); {{ const C n{i} = "
-        + ("mean_of(p, cluster_rank(), {0});" if is_mean else "finite({0});").format(f"a{i}"),
+        f"a{i} = in_warp<{one}>(a{i});",
+        f"share(rounds, {f}, {g}, a{i}, lane); {{ const C n{i} = "
+        + ("mean_of(p, peer_of(lane), {0});" if is_mean else "finite({0});").format(f"a{i}"),
         text.uniform(1),
     ]
     steps, value = text.steps([second[2]], known), text.value(second[2], False)
     lines += [
         f"EACH({steps} a{j} = {two}::combine(a{j}, {two}::lift({value}));)",
-        f"}} a{j} = in_block<{two}>(a{j}, {slots[1]}, lane, row_of_block);",
-        f"share(a{j}, {slots[1]}, lane); cluster_sync();",
-        f"const C n{i} = {one}::finish(of_cluster<{one}>({slots[0]}), (double)p.columns);",
+        f"}} share(rounds, {g}, {g}, in_warp<{two}>(a{j}), lane); exchange(rounds, {g}, 2, lane);",
+        f"const C n{i} = {one}::finish(of_cluster<{one}>({slots[0]}, lane), (double)p.columns);",
         text.uniform(1),
     ]
     if is_mean:
-        step = (f"const C away = mean_of(p, block, theirs) - n{i}; "
-                f"s{j} += part + columns_of(p, block) * away * away;")  # fmt: skip
+        step = (f"const C away = mean_of(p, peer, theirs) - n{i}; "
+                f"s{j} += part + columns_of(p, peer) * away * away;")  # fmt: skip
     else:
         head, shift = second[2][0], second[2][1][2]
         lines.append(f"const C whole = {text.value(shift, False)};")
@@ -234,9 +262,10 @@ def _of_both(text, pair, known):
         step = f"s{j} += part * factor(theirs);"
         text.scaled = second[2]
     lines += [
-        '_Pragma("unroll") for (int block = 0; block < CLUSTER; ++block) {',
-        f"const C theirs = {slots[0]}[32 + block], part = {slots[1]}[32 + block]; {step} }}",
-        f"const C n{j} = {two}::finish(s{j}, (double)p.columns);",
+        '_Pragma("unroll") for (int i = 0; i < SHARES; ++i) {',
+        "const uint32 peer = lane % 32 % PEERS + 32 * i;",
+        f"const C theirs = {slots[0]}[peer], part = {slots[1]}[peer]; {step} }}",
+        f"const C n{j} = {two}::finish(of_warp<{two}>(s{j}), (double)p.columns);",
         text.uniform(2),
     ]
     return " ".join(lines)
@@ -333,20 +362,22 @@ def program(formula, variant):
     formula : Formula
     variant : dict
         ``dtypes`` and ``modes`` of the operands and then the results; ``vector units lanes rows
-        across cluster loop map full ahead column_axes kept_axes`` and ``is_double``, as in row.cuh.
+        across cluster loop map full ahead fixed column_axes kept_axes`` and ``is_double``, as in
+        row.cuh.
 
     Examples
     --------
     >>> from gputensor._kernels.formula import formula
     >>> x = ("load", 0)
     >>> variant = dict(dtypes=(11, 11), modes=(0, 0), vector=4, units=2, lanes=32, rows=8, across=0,
-    ...                cluster=1, loop=0, map=0, full=0, ahead=0, column_axes=1,
-    ...                kept_axes=1, is_double=False)
+    ...                cluster=1, loop=0, map=0, full=0, ahead=0, fixed=0,
+    ...                column_axes=1, kept_axes=1, is_double=False)
     >>> made = program(formula([("sub", x, ("fold", "max", x))]), variant)
     >>> dict(made.defines)["FOLDS"]
     1
     """
     text = _Text(formula, variant)
+    ahead = text.ahead() if variant["ahead"] else []
     body, known = _body(text)
     results = _results(text, known)
     loads = formula.loads
@@ -374,8 +405,6 @@ def program(formula, variant):
     defines += [("FOLDS", len(formula.folds)), ("FUNCTIONS", " ".join(functions))]
     defines += [("TYPES", " ".join(types)), ("POINTERS", " ".join(pointers))]
     defines += [("DECLARE", " ".join(declare)), ("LOAD", " ".join(load)), ("BODY", body)]
-    if variant["ahead"]:
-        defines += text.ahead()
-    defines += results
+    defines += ahead + results
     minimum = 90 if variant["cluster"] > 1 else 80 if variant["ahead"] else 0
     return Program("gputensor/_kernels/cuda/row.cuh", tuple(defines), minimum)

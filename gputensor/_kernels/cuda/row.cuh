@@ -11,17 +11,18 @@
 // the one in its registers. A thread copies its own units, so no other thread waits for them.
 //
 // A fold has fixed steps, so its bits depend on neither timing nor other rows: a thread's elements
-// in order, then the lanes of a warp by exchange, then warps, then blocks. Exchange gives every
-// lane the same bits since every fold is commutative. An exchange between blocks costs about a
-// microsecond, so row_program.py lets two folds share one where it can: a maximum and the sum of
-// powers beside it, a mean and the sum of squares beside it.
+// in order, then the lanes of a warp by exchange, then the warps of a block or of all blocks of a
+// cluster. Exchange gives every lane the same bits since every fold is commutative. Blocks wait for
+// each other in an exchange, so row_program.py lets two folds share one where it can: a maximum and
+// the sum of powers beside it, a mean and the sum of squares beside it.
 //
 // Defined before this text: VECTOR, UNITS, LANES, ROWS (rows of a block), ACROSS, CLUSTER, LOOP, MAP;
 // FULL (the columns fill all lanes exactly), COLUMN_AXES, KEPT_AXES; ARITHMETIC, the type of all
 // values; FOLDS, their number; AHEAD; and the parts that row_program.py writes: FUNCTIONS of the
 // steps, TYPES, POINTERS and DECLARE of the operands, LOAD of one unit, FETCH of one to shared memory
 // and TAKE of it from there, BODY (the phases that fold), and the steps of the results and their
-// stores. Operands that only the last phase needs are loaded there.
+// stores. Operands that only the last phase needs are loaded there. If they are equal for all rows,
+// AHEAD keeps their first FIXED units in shared memory, where FETCH_FIXED copies one unit of each.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -66,14 +67,40 @@ __device__ __forceinline__ void cluster_sync() {
     asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;"
                  ::: "memory");
 }
-__device__ __forceinline__ void store_in_block(C* slot, uint32 rank, C x) {
-    uint32 here = (uint32)__cvta_generic_to_shared(slot), there;
+// Each exchange has a barrier in each block: a phase ends when the block has announced how many bytes
+// come, and all have come. The blocks do not wait in barrier.cluster, whose release also waits until
+// the last row's results have reached memory.
+__device__ __forceinline__ uint32 shared_address(const void* at) {
+    return (uint32)__cvta_generic_to_shared(at);
+}
+__device__ __forceinline__ void barrier_init(uint64* barrier) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(barrier)) : "memory");
+}
+__device__ __forceinline__ void barrier_expect(uint64* barrier, uint32 nbytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+                 ::"r"(shared_address(barrier)), "r"(nbytes) : "memory");
+}
+__device__ __forceinline__ void barrier_wait(uint64* barrier, uint32 parity) {
+    uint32 done = 0;
+    while (!done)
+        asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+                     "selp.u32 %0, 1, 0, p;\n}"
+                     : "=r"(done) : "r"(shared_address(barrier)), "r"(parity) : "memory");
+}
+__device__ __forceinline__ uint32 place_in(uint32 here, uint32 rank) {
+    uint32 there;
     asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(here), "r"(rank));
+    return there;
+}
+// Stores x in the slot of another block, and counts its bytes at that block's barrier.
+__device__ __forceinline__ void send(C* slot, uint64* barrier, uint32 rank, C x) {
+    const uint32 to = place_in(shared_address(slot), rank);
+    const uint32 at = place_in(shared_address(barrier), rank);
     union { C value; uint32 words[sizeof(C) / 4]; } u = {x};
 #pragma unroll
     for (int i = 0; i < sizeof(C) / 4; ++i)
-        asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(there + 4 * i), "r"(u.words[i])
-                     : "memory");
+        asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], %1, [%2];"
+                     ::"r"(to + 4 * i), "r"(u.words[i]), "r"(at) : "memory");
 }
 #define BY_CLUSTER __cluster_dims__(CLUSTER, 1, 1)
 #else
@@ -121,58 +148,84 @@ template <class F> __device__ __forceinline__ C in_block(C x, C* slot, uint32 la
 }
 
 #if CLUSTER > 1
-// Gives this block's value to all blocks of the cluster, which have all values in order after
-// cluster_sync.
-__device__ __forceinline__ void share(C x, C* slot, uint32 lane) {
-    if (lane < CLUSTER) store_in_block(slot + 32 + cluster_rank(), lane, x);
-}
-template <class F> __device__ __forceinline__ C of_cluster(const C* slot) {
-    C x = slot[32];
+// The warps of all blocks of a cluster are peers: each sends its value to every block, and then
+// folds all values, in the same order.
+struct Exchange {
+    C* slots;
+    uint64* barriers;
+    uint32 parity;
+};
+#define PEERS (CLUSTER * LANES / 32)
+#define SHARES (PEERS < 32 ? 1 : PEERS / 32)    // values that a lane folds before the exchange
+template <class F> __device__ __forceinline__ C of_warp(C x) {
 #pragma unroll
-    for (int block = 1; block < CLUSTER; ++block) x = F::combine(x, slot[32 + block]);
+    for (int mask = 1; mask < (PEERS < 32 ? PEERS : 32); mask *= 2)
+        x = F::combine(x, from_lane(x, mask));
     return x;
 }
-// The number of columns of a block, whose units alternate with those of the other blocks.
-__device__ __forceinline__ C columns_of(const Parameters& p, int block) {
-    if (FULL) return UNITS * LANES * VECTOR;
-    int64 count = 0;
+template <class F> __device__ __forceinline__ C in_warp(C x) {
 #pragma unroll
-    for (int k = 0; k < UNITS; ++k) {
-        const int64 left = p.columns - (int64)(k * CLUSTER + block) * LANES * VECTOR;
-        count += left < 0 ? 0 : left < LANES * VECTOR ? left : LANES * VECTOR;
-    }
-    return (C)count;
+    for (int mask = 1; mask < 32; mask *= 2) x = F::combine(x, from_lane(x, mask));
+    return x;
 }
-// The mean of a block's columns from their sum; 0 if it has no columns.
-__device__ __forceinline__ C mean_of(const Parameters& p, int block, C sum) {
-    const C count = columns_of(p, block);
+__device__ __forceinline__ uint32 peer_of(uint32 lane) {
+    return cluster_rank() * (LANES / 32) + lane / 32;
+}
+// Sends the value of fold `number`, which the exchange of fold `at` waits for.
+__device__ __forceinline__ void share(const Exchange& e, int number, int at, C x, uint32 lane) {
+    if (lane % 32 < CLUSTER)
+        send(e.slots + number * PEERS + peer_of(lane), e.barriers + at, lane % 32, x);
+}
+// Waits for the values of `folds` folds.
+__device__ __forceinline__ void exchange(const Exchange& e, int at, int folds, uint32 lane) {
+    if (lane == 0) barrier_expect(e.barriers + at, folds * PEERS * sizeof(C));
+    barrier_wait(e.barriers + at, e.parity);
+}
+template <class F> __device__ __forceinline__ C of_cluster(const C* slot, uint32 lane) {
+    C x = slot[lane % 32 % PEERS];
+#pragma unroll
+    for (int i = 1; i < SHARES; ++i) x = F::combine(x, slot[lane % 32 + 32 * i]);
+    return of_warp<F>(x);
+}
+// The number of columns of a warp: the warps have pieces of neighbouring units in turn.
+__device__ __forceinline__ C columns_of(const Parameters& p, uint32 peer) {
+    if (FULL) return UNITS * 32 * VECTOR;
+    const uint32 pieces = (uint32)p.columns / (32 * VECTOR);
+    const uint32 rest = (uint32)p.columns % (32 * VECTOR);
+    const uint32 whole = (pieces + PEERS - 1 - peer) / PEERS;
+    return (C)(whole * (32 * VECTOR) + (pieces % PEERS == peer ? rest : 0));
+}
+// The mean of a warp's columns from their sum; 0 if it has no columns.
+__device__ __forceinline__ C mean_of(const Parameters& p, uint32 peer, C sum) {
+    const C count = columns_of(p, peer);
     return count == 0 ? (C)0 : sum / count;
 }
 __device__ __forceinline__ C finite(C largest) { return largest == LOWEST ? (C)0 : largest; }
 #endif
 
-// The fold of the values of a row's lanes; every lane gets it. `slot` is memory of this fold alone.
-template <class F> __device__ __forceinline__ C folded(C x, C* slot, uint32 lane, uint32 row) {
-    x = in_block<F>(x, slot, lane, row);
+// FOLDED is the fold of the values of a row's lanes; every lane gets it.
 #if CLUSTER > 1
-    share(x, slot, lane);
-    cluster_sync();
-    x = of_cluster<F>(slot);
-#endif
-    return x;
+template <class F> __device__ __forceinline__ C folded(C x, const Exchange& e, int number,
+                                                       uint32 lane) {
+    share(e, number, number, in_warp<F>(x), lane);
+    exchange(e, number, 1, lane);
+    return of_cluster<F>(e.slots + number * PEERS, lane);
 }
-#define SLOT (ACROSS ? LANES * ROWS : CLUSTER > 1 ? 32 + CLUSTER : 32)
+#define SLOT PEERS
 #define FOLDED(F, number, x) \
-    F::finish(folded<F>(x, shared + number * SLOT, lane, row_of_block), (double)p.columns)
-
-#define SLOT_OF(number) (shared + (number) * SLOT)
+    F::finish(folded<F>(x, rounds, number, lane), (double)p.columns)
+#else
+#define SLOT (ACROSS ? LANES * ROWS : 32)
+#define FOLDED(F, number, x) \
+    F::finish(in_block<F>(x, shared + number * SLOT, lane, row_of_block), (double)p.columns)
+#endif
 
 #if LOOP || MAP
 typedef int64 Column;
 #else
-typedef uint32 Column;
+typedef int32 Column;
 #endif
-#define COLUMN(k) (begin + ((Column)(k) * (CLUSTER * LANES) + place) * VECTOR)
+#define COLUMN(k) (begin + ((Column)(k) * (CLUSTER * LANES) + (Column)place) * VECTOR)
 #define IS_INSIDE(column) (FULL || column < limit)
 #if LOOP
 // A phase reads the row again, each thread UNITS units at a time.
@@ -229,22 +282,19 @@ __device__ __forceinline__ int64 to_row(const Parameters& p, int operand, int64 
 }
 
 #if AHEAD
-// Two blocks share a multiprocessor: one reads and writes while the other folds.
-#define BOUNDS __launch_bounds__(LANES * ROWS, LANES > 512 ? 1 : 2)
-#define FETCH_ROW(number)                                                             \
+#define FETCH_ROW(number, STATEMENTS)                                                 \
     {                                                                                 \
         const int64 here = number;                                                    \
         POINTERS                                                                      \
         _Pragma("unroll") for (int k = 0; k < UNITS; ++k) {                           \
             const Column column = COLUMN(k);                                          \
-            if (IS_INSIDE(column)) { FETCH }                                          \
+            if (IS_INSIDE(column)) { STATEMENTS }                                     \
         }                                                                             \
     }
-#else
-#define BOUNDS __launch_bounds__(LANES * ROWS)
 #endif
 
-extern "C" __global__ void BY_CLUSTER BOUNDS kernel(const Parameters p) {
+extern "C" __global__ void BY_CLUSTER __launch_bounds__(LANES * ROWS)
+kernel(const Parameters p) {
     start_early();
     __shared__ C slots[(1 + AHEAD) * (FOLDS ? FOLDS : 1) * SLOT];
     C* shared = slots;
@@ -253,7 +303,13 @@ extern "C" __global__ void BY_CLUSTER BOUNDS kernel(const Parameters p) {
 #if CLUSTER > 1
     const uint32 place = cluster_rank() * LANES + lane;
     int64 row = blockIdx.x / CLUSTER;
-    cluster_sync();                     // no block writes to another one before that one has begun
+    __shared__ uint64 barriers[2 * FOLDS];
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < 2 * FOLDS; ++i) barrier_init(barriers + i);
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    cluster_sync();                     // no block sends to another one before that one has begun
+    Exchange rounds = {slots, barriers, 0};
 #else
     const uint32 place = lane;
     int64 row = (int64)blockIdx.x * ROWS + row_of_block;
@@ -269,9 +325,11 @@ extern "C" __global__ void BY_CLUSTER BOUNDS kernel(const Parameters p) {
     const Column limit = (Column)p.columns;
 #if AHEAD
     extern __shared__ __align__(16) char ahead[];
-    if (row < p.rows) FETCH_ROW(row)
-    for (; row < p.rows; row += gridDim.x / CLUSTER) {
-        const int64 here = row, next = row + gridDim.x / CLUSTER;
+    const int64 step = gridDim.x / CLUSTER;
+    FETCH_ROW(0, FETCH_FIXED)
+    if (row < p.rows) FETCH_ROW(row, FETCH)
+    for (const int64 first = row; row < p.rows; row += step) {
+        const int64 here = row, next = row + step;
         DECLARE
         asm volatile("cp.async.wait_all;" ::: "memory");
 #pragma unroll
@@ -279,9 +337,17 @@ extern "C" __global__ void BY_CLUSTER BOUNDS kernel(const Parameters p) {
             const Column column = COLUMN(k);
             if (IS_INSIDE(column)) { TAKE }
         }
-        if (next < p.rows) FETCH_ROW(next)
+        if (next < p.rows) FETCH_ROW(next, FETCH)
         // Rows use the two sets of slots in turn: blocks may still read those of the row before.
+#if CLUSTER > 1
+        if (row != first) {
+            if (rounds.slots != slots) rounds.parity ^= 1;
+            rounds.barriers = rounds.slots == slots ? barriers + FOLDS : barriers;
+            rounds.slots = rounds.slots == slots ? slots + FOLDS * SLOT : slots;
+        }
+#else
         shared = shared == slots ? slots + FOLDS * SLOT : slots;
+#endif
 #else
     {
         // All threads take part in the folds; those beyond the last row compute that row again.

@@ -10,13 +10,15 @@ cdef enum:
     UNIT = 0
     STRIDED = 1
     CONSTANT = 2
+    FIXED = 3                   # UNIT, equal for all rows, and in shared memory
     ROW_OPERANDS = 12
     MOST_AXES = 16
     MOST_LANES = 1024
     BLOCK_THREADS = 256
     SHARED_NBYTES = 48 << 10    # of a block, without a request for more
     MOST_CLUSTER = 8
-    AHEAD_NBYTES = 200 << 10    # of a multiprocessor, for rows that are fetched ahead
+    AHEAD_NBYTES = 208 << 10    # of a block, for rows that are fetched ahead
+    CLUSTER_FOLDS = 4           # whose values, of each warp of a cluster, fit beside them
     MAP_UNITS = 4               # loads of a thread in flight, of each operand without folds
     HELD = 32                   # elements of a row in the registers of a thread
     # Threads of all rows that keep a GPU of 132 multiprocessors busy.
@@ -51,6 +53,7 @@ cdef struct RowVariant:
     int is_map
     int full
     int ahead                   # bytes of shared memory of a block; 0: rows are not fetched ahead
+    int fixed                   # units of each FIXED operand in shared memory
     int column_axes
     int kept_axes
     int is_double
@@ -174,49 +177,68 @@ cdef void choose_along(RowVariant* variant, const RowParameters* parameters, int
     cdef int64_t most = max(1, (HELD >> variant.is_double) // variant.vector)
     cdef int64_t lanes = min(power_above(ceil_divide(pieces, most)), MOST_LANES)
     variant.cluster, variant.loop = 1, 0
-    # A block of 1,024 threads is alone on a multiprocessor, which waits while that block folds; a
-    # block of 512 is not alone, but then twice as many blocks wait for each other. Measured on an
-    # H200: for float32 the fewest blocks are best; for 16-bit floats, too, if two blocks share one
-    # exchange for two folds (65,536 columns, blocks of 1,024 and of 512: softmax .75 and .75,
-    # layer_norm .79 and .74, rms_norm .81 and .84).
-    if can_cluster and variant.vector > 4 and ceil_divide(pieces, MOST_LANES * most) > (
-            2 if folds > 1 else 1) and ceil_divide(pieces, MOST_LANES // 2 * MOST_CLUSTER) <= most:
-        lanes = MOST_LANES // 2
-    while lanes < MOST_LANES and ceil_divide(pieces, lanes) > 1 and parameters.rows * lanes < BUSY:
+    can_cluster = can_cluster and folds <= CLUSTER_FOLDS and pieces > lanes * most
+    # A block of a cluster is alone on a multiprocessor. For 16-bit floats 512 threads of twice as
+    # many registers are best, since each thread folds the values of all warps. Measured on an H200,
+    # 1,024 and 512 threads, layer_norm of 65,536, 131,072 and 262,144 columns: .90 .83 .83 and
+    # .89 .93 .95 of the copy rate; four and eight blocks of 512 and 256 are no better.
+    if can_cluster and variant.vector == 8:
+        lanes, most = MOST_LANES // 2, 2 * most
+    while lanes < MOST_LANES and ceil_divide(pieces, lanes) > 1 and (
+            parameters.rows * lanes < BUSY and not can_cluster):
         lanes *= 2
-    if ceil_divide(pieces, lanes) > most and can_cluster:
-        while variant.cluster < MOST_CLUSTER and (
-                ceil_divide(pieces, lanes * variant.cluster) > most):
-            variant.cluster *= 2
+    while can_cluster and variant.cluster < MOST_CLUSTER and (
+            ceil_divide(pieces, lanes * variant.cluster) > most
+            or parameters.rows * lanes * variant.cluster < BUSY):
+        variant.cluster *= 2
     variant.lanes = <int>lanes
     variant.units = <int>ceil_divide(pieces, lanes * variant.cluster)
     variant.rows = <int>max(1, BLOCK_THREADS // lanes)
     if variant.units > most:
-        variant.loop, variant.cluster, variant.units = 1, 1, <int>most
+        variant.loop, variant.cluster, variant.lanes = 1, 1, MOST_LANES
+        variant.units = max(1, (HELD >> variant.is_double) // variant.vector)
 
 
 # The bytes of the next row that a block fetches while it folds one. Used in clusters, whose blocks
 # wait for each other in each fold, and in the largest blocks of 16-bit floats (float32 gains
-# nothing).
-cdef int choose_ahead(const RowVariant* variant, int loads, uint32_t folded) noexcept nogil:
-    cdef int k, nbytes, piece
+# nothing). A cluster keeps as many units as fit of the operands that are equal for all rows, since
+# reading a weight and a bias again for each row takes two thirds of the cache's rate.
+cdef void choose_ahead(RowVariant* variant, int loads, uint32_t folded,
+                       const RowParameters* parameters) noexcept nogil:
+    cdef int k, nbytes = 0, fixed = 0, piece
     if variant.loop or variant.across or (
             variant.cluster == 1 and (variant.lanes < MOST_LANES or variant.vector < 8)):
-        return 0
-    nbytes = 0
+        return
     for k in range(loads):
-        if not folded >> k & 1 or variant.modes[k] == CONSTANT:
-            continue
         piece = variant.vector * dtype_itemsize(variant.dtypes[k])
-        if variant.modes[k] != UNIT or piece < 4 or piece > 16:
-            return 0
-        nbytes += piece * variant.units * variant.lanes
-    return nbytes if nbytes * blocks_of_lanes(variant.lanes) <= AHEAD_NBYTES else 0
+        if folded >> k & 1 and variant.modes[k] != CONSTANT:
+            if variant.modes[k] != UNIT or piece < 4 or piece > 16:
+                return
+            nbytes += piece * variant.units * variant.lanes
+        elif is_fixed(variant, k, parameters):
+            fixed += piece * variant.lanes
+    if nbytes == 0 or nbytes > AHEAD_NBYTES:
+        return
+    variant.ahead = nbytes
+    if fixed == 0 or fixed > AHEAD_NBYTES - nbytes or variant.cluster == 1:
+        return
+    variant.fixed = min(variant.units, (AHEAD_NBYTES - nbytes) // fixed)
+    variant.ahead += variant.fixed * fixed
+    for k in range(loads):
+        if not folded >> k & 1 and is_fixed(variant, k, parameters):
+            variant.modes[k] = FIXED
 
 
-cdef inline int blocks_of_lanes(int lanes) noexcept nogil:
-    """Blocks of a multiprocessor, according to the launch bounds in row.cuh."""
-    return 1 if lanes > 512 else 2
+cdef bint is_fixed(const RowVariant* variant, int k,
+                   const RowParameters* parameters) noexcept nogil:
+    """Whether units of an operand can be copied, and are equal for all rows."""
+    cdef int d, piece = variant.vector * dtype_itemsize(variant.dtypes[k])
+    if variant.modes[k] != UNIT or piece < 4 or piece > 16:
+        return False
+    for d in range(variant.column_axes, variant.column_axes + variant.kept_axes):
+        if parameters.axes[d].strides[k] != 0:
+            return False
+    return True
 
 
 # The number of clusters that run at once; clusters of four and eight leave multiprocessors idle.
@@ -224,7 +246,7 @@ cdef int64_t clusters_at_once(const RowVariant* variant, int multiprocessors) no
     cdef int64_t blocks = max(1, multiprocessors)
     if variant.cluster > 2:
         blocks = blocks * 10 // 11
-    return max(<int64_t>1, blocks * blocks_of_lanes(variant.lanes) // variant.cluster)
+    return max(<int64_t>1, blocks // variant.cluster)
 
 
 # Lanes across rows: the threads of a warp have neighbouring rows. Each fold has memory for all
@@ -302,7 +324,8 @@ cdef void choose_variant(RowFormula formula, const Operand* operands, int row_nd
         choose_across(variant, parameters, formula.folds)
     else:
         choose_along(variant, parameters, formula.folds, can_cluster)
-    variant.ahead = choose_ahead(variant, formula.loads, formula.folded) if can_cluster else 0
+    if can_cluster:
+        choose_ahead(variant, formula.loads, formula.folded, parameters)
     variant.full = not variant.loop and parameters.columns == (
         <int64_t>variant.units * variant.lanes * variant.cluster * variant.vector)
 
@@ -372,7 +395,7 @@ cdef void* variant_kernel(RowFormula formula, const RowVariant* variant) except 
     key = (key << 4 | log_of(variant.lanes)) << 4 | log_of(variant.rows)
     key = (key << 2 | log_of(variant.cluster)) << 1 | variant.across
     key = ((key << 1 | variant.loop) << 1 | variant.is_map) << 1 | variant.full
-    key = key << 1 | (variant.ahead > 0)
+    key = (key << 1 | (variant.ahead > 0)) << 5 | variant.fixed
     key = (key << 5 | variant.column_axes) << 5 | variant.kept_axes
     table = formula.tables.find(dtypes)
     if table == NULL:
@@ -401,7 +424,7 @@ cdef dict described(const RowVariant* variant):
         "vector": variant.vector, "units": variant.units, "lanes": variant.lanes,
         "rows": variant.rows, "across": variant.across, "cluster": variant.cluster,
         "loop": variant.loop, "map": variant.is_map, "full": variant.full,
-        "ahead": int(variant.ahead > 0),
+        "ahead": int(variant.ahead > 0), "fixed": variant.fixed,
         "column_axes": variant.column_axes,
         "kept_axes": variant.kept_axes, "is_double": bool(variant.is_double),
     }
