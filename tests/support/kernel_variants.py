@@ -157,7 +157,7 @@ def maps():
         yield row_program.program(formula, {
             "dtypes": (code,) * 5, "modes": (mode, row_program.CONSTANT, mode, mode, mode),
             "vector": 2 if is_unit else 1, "units": units, "lanes": 64, "rows": 4, "across": 0,
-            "cluster": 1, "loop": 0, "map": 1, "full": int(units == 1), "ahead": 0,
+            "cluster": 1, "loop": 0, "map": 1, "full": int(units == 1), "ahead": 0, "fixed": 0,
             "column_axes": 1, "kept_axes": kept, "is_double": code == 12,
         })  # fmt: skip
 
@@ -315,7 +315,7 @@ def rows():
         yield row_program.program(formula, {
             "dtypes": (code,) * count, "modes": modes, "vector": 4 if is_unit else 1, "units": 4,
             "lanes": lanes, "rows": 1 if cluster > 1 else 4, "across": across, "cluster": cluster,
-            "loop": loop, "map": 0, "full": int(is_full and not loop), "ahead": ahead,
+            "loop": loop, "map": 0, "full": int(is_full and not loop), "ahead": ahead, "fixed": 0,
             "column_axes": columns, "kept_axes": kept, "is_double": code == 12,
         })  # fmt: skip
 
@@ -343,7 +343,14 @@ KERNELS = {
     "convolution shifted": (convolution_shifted, 3),
     "convolution join": (each(convolutions.join, (9, 10), range(7)), 1),
     "attention on Hopper": (
-        each(products.attention_wgmma, HALVES, (64, 128), (1, 2), (128,)),
+        lambda: itertools.starmap(
+            products.attention_wgmma,
+            (
+                (name, *form)
+                for name in HALVES
+                for form in ((64, 1, 64), (64, 2, 128), (64, 3, 128), (128, 2, 128))
+            ),
+        ),
         4,
     ),
     "attention join": (each(products.join, HALVES, (64, 128, 256), (16, 64, 128)), 1),

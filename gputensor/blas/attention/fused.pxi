@@ -10,8 +10,7 @@ cdef enum:
     LEAST_KEYS = 256            # of a split
     HOPPER = 90
     HOPPER_SHARED = 160 << 10   # of a block with heads of 128
-    HOPPER_COLUMNS = 128        # keys of a step
-    FEW_KEYS = 1024
+    FEW_KEYS = 2048
 
 cdef extern from "gputensor/blas/kernels/attention/attention.h" namespace "gputensor" nogil:
     cdef struct AttentionOperand:
@@ -160,8 +159,9 @@ cdef int hopper_groups(int device, const Attention* given, int64_t rows) except 
     blocks = given.query.shape[0] * given.key.shape[1] * ((rows + 127) // 128)
     if rows < 128 or 2 * blocks < device_facts(device).multiprocessors:
         return 0
-    # With few keys, a block's beginning and end count, so two blocks share a multiprocessor
-    # (1,024 keys of 64, causal, 16 heads, batch 8: 108 -> 96 us on an H200).
+    # With few keys, a block's beginning and end count, so three blocks share a multiprocessor
+    # (causal, 16 heads of 64 on an H200: 1,024 keys, batch 8, 95 us with two blocks, 83 with three;
+    # 2,048 keys, batch 4, 151 us with one block of three warpgroups, 129 with three of one).
     if size == 64 and given.is_causal and given.key.shape[2] <= FEW_KEYS:
         return 1
     # With many rows, larger tiles read the keys less often.
@@ -200,7 +200,7 @@ cdef int fused_launch(int device, uint64_t stream, const Attention* given) excep
     choose_form(&form, given, rows)
     groups = hopper_groups(device, given, rows)
     if groups:
-        form.warps, form.columns = 4 * groups, HOPPER_COLUMNS
+        form.warps, form.columns = 4 * groups, 64 if groups == 1 else 128
         return hopper_launch(device, stream, &p, &form, batch)
     p.tiles = <int>((rows + 16 * form.warps - 1) // (16 * form.warps))
     units = batch * p.kept * p.tiles

@@ -425,8 +425,9 @@ def attention(name, head, warps, columns, mask, split):
     return program_of("attention/attention.cuh", defines, minimum=80)
 
 
-#: Registers of a thread of `attention_wgmma` that multiplies and that copies, by warpgroups.
-_ATTENTION_REGISTERS = {1: (232, 24), 2: (240, 24), 3: (160, 32)}
+#: Registers of a thread of `attention_wgmma` that multiplies and that copies, by warpgroups. Three
+#: blocks of one warpgroup share a multiprocessor.
+_ATTENTION_REGISTERS = {1: (136, 24), 2: (240, 24), 3: (160, 32)}
 
 
 def attention_wgmma_shared_nbytes(head, groups, columns):
@@ -449,7 +450,7 @@ def attention_wgmma(name, head, groups, columns):
     groups : {1, 2, 3}
         Warpgroups that multiply, of 64 rows each.
     columns : int
-        Keys of a step, a multiple of 16.
+        Keys of a step, a multiple of 16; 64 for one warpgroup, which has few registers.
 
     >>> ("GROUPS", 2) in attention_wgmma("float16", 128, 2, 128).defines
     True
@@ -472,6 +473,7 @@ def attention_wgmma(name, head, groups, columns):
     held = ", ".join(f'"r"(a[{i}])' for i in range(4))
     multiplying, copying = _ATTENTION_REGISTERS[groups]
     defines = {"ELEMENT": _FLOATS[name], "PACK": f'"{kind}x2"', "HEAD": head, "GROUPS": groups}
+    defines |= {"BLOCKS": 3 if groups == 1 else 1}
     defines |= {"BN": columns, "HELD": multiplying, "COPYING": copying, "SCORES": scores}
     defines["SUMS"] = f'asm volatile("{text}" : {sums} : {held}, "l"(b))'
     return program_of("attention/attention_wgmma.cuh", defines, **_WGMMA)

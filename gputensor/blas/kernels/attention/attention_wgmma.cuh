@@ -7,10 +7,10 @@
 // elements of a head to a panel.
 //
 // Defined before this text: ELEMENT, a 16-bit float; PACK, the name of the conversion of two
-// floats; HEAD, 64 or 128; GROUPS; BN; HELD and COPYING, registers of a thread that multiplies or
-// copies; SCORES, the instruction that multiplies 16 elements of queries and keys from the
-// descriptors a and b and adds them to the sums d, or overwrites d if `adds` is 0; SUMS, the one
-// that adds 16 keys from registers a and descriptor b.
+// floats; HEAD, 64 or 128; GROUPS; BLOCKS of a multiprocessor; BN; HELD and COPYING, registers of a
+// thread that multiplies or copies; SCORES, the instruction that multiplies 16 elements of queries
+// and keys from the descriptors a and b and adds them to the sums d, or overwrites d if `adds` is 0;
+// SUMS, the one that adds 16 keys from registers a and descriptor b.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -128,7 +128,7 @@ DEVICE void add_values(float* sums, const uint32* weights, uint32 values) {
     wgmma_commit();
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, GROUPS == 1 ? 2 : 1)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 kernel(const __grid_constant__ Parameters p) {
     start_early();
     extern __shared__ __align__(1024) char memory[];
@@ -173,18 +173,6 @@ kernel(const __grid_constant__ Parameters p) {
         }
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
-    for (int i = threadIdx.x; i < BM * CHUNKS; i += THREADS) {
-        const int r = tile * BM + i / CHUNKS, chunk = i % CHUNKS;
-        const int s = r < rows ? r : 0;
-        copy_16(queries + place_of(i / CHUNKS, chunk, BM),
-                p.query.ptr + 2 * (batch * p.query.batch
-                                   + (kept * p.shared + s / p.queries) * p.query.head
-                                   + s % p.queries * p.query.row + chunk * 8),
-                r < rows);
-    }
-    copies_commit();
-    copies_wait<0>();
-    proxy_fence();
     __syncthreads();
 
     if (group == GROUPS) {
@@ -204,6 +192,20 @@ kernel(const __grid_constant__ Parameters p) {
         return;
     }
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(HELD));
+    // Each group copies its own queries, while the first keys come.
+    for (int i = threadIdx.x % 128; i < 64 * CHUNKS; i += 128) {
+        const int line = 64 * group + i / CHUNKS, chunk = i % CHUNKS;
+        const int r = tile * BM + line, s = r < rows ? r : 0;
+        copy_16(queries + place_of(line, chunk, BM),
+                p.query.ptr + 2 * (batch * p.query.batch
+                                   + (kept * p.shared + s / p.queries) * p.query.head
+                                   + s % p.queries * p.query.row + chunk * 8),
+                r < rows);
+    }
+    copies_commit();
+    copies_wait<0>();
+    proxy_fence();
+    asm volatile("bar.sync 1, %0;" :: "n"(MULTIPLYING) : "memory");
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const bool is_one = lane == 0;
     int row[2], head[2], query[2];
