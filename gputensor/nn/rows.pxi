@@ -205,9 +205,9 @@ def softmax(x, axis=-1, *, scale=1.0, mask=None, dtype=None):
                       axes_mask(axis, a.ndim_, "softmax"), code, False)[0]
 
 
-def _log_softmax_trees():
+def _log_softmax_trees(power):
     away = ("sub", X, ("fold", "max", X))
-    return [("sub", away, ("log", ("fold", "sum", ("exp", away))))]
+    return [("sub", away, ("log", ("fold", "sum", (power, away))))]
 
 
 def _logsumexp_trees():
@@ -225,9 +225,10 @@ def log_softmax(x, axis=-1, *, dtype=None):
     array([[-0.6931472, -0.6931472]], dtype=float32)
     """
     cdef Tensor a = tensor_argument(x, "log_softmax")
-    return along_rows("log_softmax", kept_formula(("log_softmax",)), [a],
-                      axes_mask(axis, a.ndim_, "log_softmax"),
-                      result_code(a, "log_softmax", dtype), False)[0]
+    cdef int code = result_code(a, "log_softmax", dtype)
+    power = "rough_exp" if dtype_is_half(code) else "exp"
+    return along_rows("log_softmax", kept_formula(("log_softmax", power)), [a],
+                      axes_mask(axis, a.ndim_, "log_softmax"), code, False)[0]
 
 
 @_spellings(dim="axis", keepdim="keepdims")
