@@ -24,13 +24,20 @@ __all__ = ["RawKernel", "RawModule"]
 
 CUPY_SETTINGS = ("translate_cucomplex", "enable_cooperative_groups", "jitify")
 _EXPRESSION = re.compile(r"[A-Za-z_][\w:]*\s*(<.*>)?")
-# The pointers of a call convert to the types that the user's function declares.
-_HEAD = """#pragma push_macro("__global__")
-#undef __global__
+# The bounds of a kernel's launch, before its name.
+_BOUNDS = (
+    r"__launch_bounds__\s*\(((?:[^()]|\([^()]*\))*)\)\s*"
+    r"(?:__global__\s+)?(?:void\s+)?{name}\s*\("
+)
+_NUMBERS = re.compile(r"[\d\s,()*/+-]+")
+# The user's function is called by a kernel, which takes its bounds over. The pointers of a call
+# convert to the types that the function declares.
+_HEAD = """#undef __global__
+#undef __launch_bounds__
 #define __global__ __device__
+#define __launch_bounds__(...)
 #line 1 "{path}"
 {code}
-#pragma pop_macro("__global__")
 """
 _TAIL = """
 struct GputensorPointer {{
@@ -40,10 +47,22 @@ struct GputensorPointer {{
 struct Parameters {{
 {fields}
 }};
-extern "C" __attribute__((global)) void kernel(const Parameters p) {{
+extern "C" __attribute__((global)){bounds} void kernel(const Parameters p) {{
     {name}({values});
 }}
 """
+
+
+def _bounds_of(code, name):
+    """Return the attribute for the ``__launch_bounds__`` of a kernel, or no text.
+
+    Those of a template count only where they are numbers, since others may name its parameters.
+    """
+    plain, is_template, _ = name.partition("<")
+    found = re.search(_BOUNDS.format(name=re.escape(plain.strip())), code)
+    if not found or (is_template and not _NUMBERS.fullmatch(found[1])):
+        return ""
+    return f" __attribute__((launch_bounds({found[1]})))"
 
 
 def _extents(value, name, most):
@@ -82,7 +101,8 @@ class RawKernel:
     other uses of its memory on any stream. The kernel receives no strides: it sees memory as it is.
 
     The function is called from a kernel of the library, so its parameters cannot be
-    ``__grid_constant__``, and it cannot be launched from device code.
+    ``__grid_constant__``, and it cannot be launched from device code. ``__launch_bounds__`` has no
+    effect where it names the parameters of a template.
 
     Examples
     --------
@@ -119,7 +139,8 @@ class RawKernel:
             values = ", ".join(f"p.a{i}" for i in range(len(types)))
             path = f"{self.name.partition('<')[0].strip()}.cu"
             text = _HEAD.format(path=path, code=self.code)
-            text += _TAIL.format(fields=fields, name=self.name, values=values)
+            bounds = _bounds_of(self.code, self.name)
+            text += _TAIL.format(fields=fields, name=self.name, values=values, bounds=bounds)
             self._programs[types] = UserProgram(path, text, self.options)
         return self._programs[types]
 

@@ -32,6 +32,27 @@ def test_a_faulty_text_is_reported_at_its_own_line():
 
 
 @needs_nvrtc
+@pytest.mark.parametrize(
+    ("text", "name", "threads"),
+    [
+        (
+            '#define N 64\nextern "C" __global__ void __launch_bounds__(2 * (N), 2) f(int* x) {}',
+            "f",
+            128,
+        ),
+        ("__launch_bounds__(96) __global__ void\nf(int* x) {}", "f", 96),
+        ("template <int N> __global__ void __launch_bounds__(32) f(int* x) {}", "f<3>", 32),
+        ("template <int N> __global__ void __launch_bounds__(N) f(int* x) {}", "f<64>", None),
+    ],
+)
+def test_bounds_of_launches_are_taken_over(text, name, threads):
+    program = gt.RawKernel(text, name)._program(("GputensorPointer",))
+    ptx = nvrtc.compile_source(program.text(), "compute_90").decode()
+    assert (f".maxntid {threads}" in ptx) is (threads is not None)
+    assert (".maxntid" in ptx) is (threads is not None)
+
+
+@needs_nvrtc
 @pytest.mark.parametrize("codes", [(11, 11, 11), (10, 9, 10), (4, 4, 4), (13, 13, 13), (0, 1, 12)])
 @pytest.mark.parametrize("is_flat", [True, False])
 def test_elementwise_kernels_compile(codes, is_flat):
