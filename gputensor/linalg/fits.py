@@ -39,6 +39,8 @@ def polyfit(x, y, deg, /, *, w=None):
     if tensor_argument(x, "polyfit").ndim != 1 or x.size == 0:
         got = Described(f"shape {x.shape}")
         raise argument_error(ValueError, "polyfit: x", got, "1 dimension and at least 1 element")
+    if not isinstance(deg, int) or deg < 0:
+        raise argument_error(ValueError, "polyfit: deg", deg, "an int of 0 or more")
     dtype = result_type(x, y, 1.0)
     x, y = astype(x, dtype, copy=False), astype(y, dtype, copy=False)
     columns = vander(x, deg + 1)

@@ -56,7 +56,10 @@ def _element(dtype, default, kinds, name):
 
 
 def _finite(value, name, title, least=-math.inf):
-    number = float(value)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise argument_error(TypeError, f"{name}: {title}", value, "a number or a Tensor") from None
     if not math.isfinite(number) or number < least:
         rule = "a finite number" if least < 0 else f"a finite number, {least} or more"
         raise argument_error(ValueError, f"{name}: {title}", value, rule)

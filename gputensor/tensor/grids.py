@@ -17,6 +17,7 @@ from gputensor.tensor.manipulation import (
     reshape,
     tril,
     triu,
+    zeros,
 )
 from gputensor.tensor.manipulation.joining import stack
 
@@ -120,14 +121,28 @@ def diag_indices(n, ndim=2, *, device=None):
     return (arange(n, device=device),) * ndim
 
 
+def within(index, extent):
+    """Return the index; one outside of an axis of that extent raises as ``x[index]`` does.
+
+    >>> import gputensor as gt
+    >>> within(gt.asarray([1], device="host"), 2).tolist()
+    [1]
+    """
+    nothing = broadcast_to(zeros(1, index.dtype, device=index.device), (extent,))
+    return fn.add(index, nothing[index])
+
+
 def unravel_index(index, shape, /):
     """Return the index along each axis of `shape` for flat indices in row-major order.
+
+    Indices out of range raise as those of ``x[index]``.
 
     >>> import gputensor as gt
     >>> [one.tolist() for one in unravel_index(gt.asarray([5], device="host"), (2, 3))]
     [[1], [2]]
     """
     rest = index if isinstance(index, Tensor) else asarray(index, device=Device())
+    rest = within(rest, math.prod(shape))
     found = []
     for extent in reversed(tuple(shape)):
         found.append(fn.remainder(rest, extent))
@@ -138,6 +153,8 @@ def unravel_index(index, shape, /):
 def ravel_multi_index(positions, shape, /):
     """Return the flat row-major indices for indices along each axis of `shape`.
 
+    Indices out of range raise as those of ``x[index]``.
+
     >>> import gputensor as gt
     >>> rows, columns = gt.asarray([1], device="host"), gt.asarray([2], device="host")
     >>> ravel_multi_index((rows, columns), (2, 3)).tolist()
@@ -147,9 +164,10 @@ def ravel_multi_index(positions, shape, /):
         got = Described(f"{len(positions)} positions")
         raise argument_error(ValueError, "ravel_multi_index: positions", got,
                              f"{len(shape)}, one for each axis")  # fmt: skip
-    place = tensor_argument(positions[0], "ravel_multi_index")
-    for one, extent in zip(positions[1:], shape[1:], strict=True):
-        place = fn.add(fn.multiply(place, extent), one)
+    place = 0
+    for one, extent in zip(positions, shape, strict=True):
+        one = within(tensor_argument(one, "ravel_multi_index"), extent)
+        place = fn.add(fn.multiply(place, extent), fn.remainder(one, extent))
     return place
 
 

@@ -1,8 +1,9 @@
 """Sets of values, partitions, and sorting by several keys, as in NumPy."""
 
 from gputensor._arrays.promotion import result_type
+from gputensor.errors import argument_error
 from gputensor.tensor import functions as fn
-from gputensor.tensor.core import tensor_argument
+from gputensor.tensor.core import axis_argument, tensor_argument
 from gputensor.tensor.interop import astype
 from gputensor.tensor.manipulation import reshape
 from gputensor.tensor.manipulation.joining import concat
@@ -67,6 +68,13 @@ def setxor1d(x1, x2, /):
     return sort(concat(alone))
 
 
+def _check_place(x, kth, axis, name):
+    extent = tensor_argument(x, name).shape[axis_argument(axis, x.ndim, name)] if x.ndim else 1
+    for one in kth if isinstance(kth, (tuple, list)) else (kth,):
+        if not isinstance(one, int) or not -extent <= one < extent:
+            raise argument_error(ValueError, f"{name}: kth", one, f"an int below {extent}")
+
+
 def partition(x, kth, /, axis=-1):
     """Return `x` with element `kth` at its sorted position; here `x` is sorted completely.
 
@@ -74,6 +82,7 @@ def partition(x, kth, /, axis=-1):
     >>> partition(gt.asarray([3, 1, 2], device="host"), 1).tolist()
     [1, 2, 3]
     """
+    _check_place(x if axis is not None else reshape(x, -1), kth, axis or 0, "partition")
     return sort(x, axis)
 
 
@@ -84,6 +93,7 @@ def argpartition(x, kth, /, axis=-1):
     >>> argpartition(gt.asarray([3, 1, 2], device="host"), 1).tolist()
     [1, 2, 0]
     """
+    _check_place(x if axis is not None else reshape(x, -1), kth, axis or 0, "argpartition")
     return argsort(x, axis)
 
 

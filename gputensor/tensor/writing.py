@@ -7,6 +7,7 @@ from gputensor.errors import Described, argument_error
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, axis_argument, spellings, tensor_argument
 from gputensor.tensor.engine import queue_call
+from gputensor.tensor.grids import within
 from gputensor.tensor.interop import asarray, astype, copy
 from gputensor.tensor.manipulation import arange, broadcast_to, moveaxis, reshape
 from gputensor.tensor.manipulation.joining import concat, stack
@@ -111,7 +112,8 @@ def choose(index, choices, /):
     >>> choose(gt.asarray([1, 0], device="host"), (a, b)).tolist()
     [10, 2]
     """
-    tensor_argument(index, "choose")
+    index = within(tensor_argument(index, "choose"), len(choices))
+    index = fn.remainder(index, max(len(choices), 1))
     result = choices[0]
     for number, choice in enumerate(choices[1:], 1):
         result = fn.where(fn.equal(index, number), choice, result)

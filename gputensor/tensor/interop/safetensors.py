@@ -135,6 +135,9 @@ def save_safetensors(tensors, path, *, metadata=None, progress=None):
     progress : bool, optional
         As in :func:`load_safetensors`.
     """
+    if not hasattr(tensors, "items"):
+        got = type(tensors).__name__
+        raise TypeError(f"save_safetensors: tensors: got {got}; expected a dict of tensors")
     for name, tensor in tensors.items():
         if not isinstance(tensor, Tensor):
             raise TypeError(

@@ -266,3 +266,22 @@ def test_statistics_of_16_bits_do_not_overflow(where, rng, dtype):
         assert got.dtype == x.dtype
         scale = np.abs(want).max()
         np.testing.assert_allclose(got.numpy().astype(float), want, 0, tolerance * scale)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda x: gt.unravel_index(x + 6, (2, 3)), IndexError, "index"),
+        (lambda x: gt.ravel_multi_index((x, x + 3), (2, 3)), IndexError, "index"),
+        (lambda x: gt.choose(x + 1, (x, x)), IndexError, "index"),
+        (lambda x: gt.polyfit(x, x, -1), ValueError, "polyfit: deg: got -1; expected an int of 0"),
+        (lambda x: gt.partition(x, 2), ValueError, "partition: kth: got 2; expected an int below"),
+        (lambda x: gt.random.normal("b"), TypeError, "normal: loc: got str; expected a number"),
+    ],
+)
+def test_values_out_of_range_are_refused(where, call, error, message):
+    x = gt.asarray([0, 1], device=where)
+    with pytest.raises(error, match=message), gt.checked_indices():
+        call(x)
+    assert gt.choose(x, (x + 5, x + 7)).tolist() == [5, 8]
+    assert [one.tolist() for one in gt.unravel_index(x + 4, (2, 3))] == [[1, 1], [1, 2]]
