@@ -172,10 +172,11 @@ cdef bint fill_memory(const SkinnyProduct* product, const SkinnyDevice* device,
     shape.span = <int>span
     shape.received_offset = shape.x_offset + shape.span * column
     shape.norm_offset = shape.received_offset + received
-    shape.shared_nbytes = shape.norm_offset
+    shape.shared_nbytes = shape.norm_offset + (NORM_NBYTES if product.fused.gain else 0)
+    if shape.shared_nbytes < device.shared_nbytes // 2:
+        shape.shared_nbytes = device.shared_nbytes // 2     # the rest has no room for a second block
     if not product.fused.gain:
         return shape.span > 0
-    shape.shared_nbytes += NORM_NBYTES
     steps = ceil_divide(skinny_mma_columns_of(product), shape.step)
     shape.norm = <int>ceil_divide(steps * shape.step * 8, 32 * warps)
     return shape.span == wanted and shape.norm <= MOST_NORM_CHUNKS
