@@ -398,6 +398,9 @@ def _compute(target, call, arrays, names=("arange", "elementwise", "gather")):
         return None
     tensors, operands = [], []
     for array in arrays:
+        if array is None:
+            operands.append(None)
+            continue
         if isinstance(array, Number):
             operands.append(CallOperand.number(array.dtype, array.value))
             continue
@@ -421,7 +424,9 @@ def _compute_weights(target, is_ahead, rounding, call, arrays):
     """
     device = -1 if is_ahead else target
     if rounding == "once":
-        return _compute(device, call, arrays, ("elementwise", "gather", "reduce", "formula"))
+        return _compute(
+            device, call, arrays, ("elementwise", "gather", "reduce", "formula", "product")
+        )
     if is_ahead and call.attributes.get("op", "copy") not in EXACT:
         return None
     return _compute(device, call, arrays)

@@ -1,7 +1,7 @@
 """The pass that computes calls of weights once; their results become weights.
 
 Casts, transposes and changes of layout of weights are such calls. If a program need not equal eager
-execution bit for bit, so are all element-wise calls and reductions of weights.
+execution bit for bit, so are all element-wise calls, reductions and products of weights.
 """
 
 from __future__ import annotations

@@ -96,3 +96,25 @@ def test_calls_that_grow_weights_and_calls_of_states_and_results_stay(rng):
     np.testing.assert_allclose(total, 1 + 300 * v.sum(), rtol=1e-3, atol=1e-2)
     np.testing.assert_allclose(state, 2 * v.sum(), rtol=1e-3, atol=1e-3)
     np.testing.assert_array_equal(twice, 2 * given["weights"]["v"])
+
+
+@pytest.mark.parametrize("target", ["host", "h200"])
+def test_products_of_weights_run_once(target, rng, monkeypatch, tmp_path):
+    """Factors of a matrix, as those of a low-rank correction, become one matrix."""
+    monkeypatch.setattr(images, "image_of", lambda program, target: b"\x7fELF")
+    shapes = {"w": (6, 5), "down": (6, 2), "up": (2, 5)}
+    weights = {name: rng.standard_normal(shape).astype("f4") for name, shape in shapes.items()}
+
+    def model(x, *, weights):
+        return x @ (weights["w"] + 0.5 * gt.matmul(weights["down"], weights["up"]))
+
+    spec = gt.spec((gt.Dim("n", 1, 9), 6))
+    assert len(names(gt.compile(model, spec, weights=weights, rounding="each"))) > 1
+    program = gt.compile(model, spec, weights=weights, target=target)
+    assert names(program) == ["product"], str(program)
+    program.save(tmp_path / "p.gtp")
+    x = rng.standard_normal((3, 6)).astype(np.float32)
+    wide = {name: one.astype(float) for name, one in weights.items()}
+    wanted = x @ (wide["w"] + 0.5 * (wide["down"] @ wide["up"]))
+    with gt.load_program(tmp_path / "p.gtp") as opened:
+        np.testing.assert_allclose(opened(gt.asarray(x)).numpy(), wanted, rtol=1e-4, atol=1e-5)
