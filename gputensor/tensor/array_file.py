@@ -27,8 +27,18 @@ ZIP = b"PK"
 
 def _path(file, name):
     if not isinstance(file, (str, bytes, os.PathLike)):
-        raise argument_error(TypeError, f"{name}: file", file, "a str or an os.PathLike")
+        rule = "a str, an os.PathLike or a binary file"
+        raise argument_error(TypeError, f"{name}: file", file, rule)
     return os.fsdecode(file)
+
+
+def _write(file, suffix, name, write):
+    """Pass an open file to `write`: the given one, or a new one that replaces a path's at once."""
+    if hasattr(file, "write"):
+        write(file)
+        return
+    path = _path(file, name)
+    write_whole(path if path.endswith(suffix) else path + suffix, write)
 
 
 def _record(dtype):
@@ -54,8 +64,8 @@ def save(file, x, /):
 
     Parameters
     ----------
-    file : str or os.PathLike
-        ``.npy`` is appended unless the name ends with it, as in NumPy.
+    file : str, os.PathLike or binary file
+        ``.npy`` is appended to a path unless it ends with it, as in NumPy.
     x : Tensor
 
     >>> import os, tempfile
@@ -65,10 +75,9 @@ def save(file, x, /):
     >>> load(path, device="host").tolist()
     [1, 2]
     """
-    path = _path(file, "save")
     array = _array(x, "save")
-    path = path if path.endswith(".npy") else path + ".npy"
-    write_whole(path, lambda out: np.lib.format.write_array(out, array, allow_pickle=False))
+    write = np.lib.format.write_array
+    _write(file, ".npy", "save", lambda out: write(out, array, allow_pickle=False))
 
 
 def savez(file, /, *tensors, **named):
@@ -98,14 +107,12 @@ def savez_compressed(file, /, *tensors, **named):
 
 
 def _save_several(file, tensors, named, write, name):
-    path = _path(file, name)
     given = {f"arr_{i}": one for i, one in enumerate(tensors)}
     twice = given.keys() & named.keys()
     if twice:
         raise argument_error(ValueError, f"{name}: names", sorted(twice), "each name once")
     arrays = {key: _array(one, name) for key, one in (given | named).items()}
-    path = path if path.endswith(".npz") else path + ".npz"
-    write_whole(path, lambda out: write(out, **arrays))
+    _write(file, ".npz", name, lambda out: write(out, **arrays))
 
 
 def load(file, /, *, device=None):
@@ -113,7 +120,8 @@ def load(file, /, *, device=None):
 
     Parameters
     ----------
-    file : str or os.PathLike
+    file : str, os.PathLike or binary file
+        An open file is read from its position.
     device : str, int or Device, optional
         Default: the current device.
 
@@ -124,13 +132,18 @@ def load(file, /, *, device=None):
     TypeError
         The file contains an element type that this library lacks.
     """
-    path = _path(file, "load")
-    with open(path, "rb") as opened:
-        is_zip = opened.read(2) == ZIP
+    is_open = hasattr(file, "read")
+    path = str(getattr(file, "name", "the file")) if is_open else _path(file, "load")
+    is_mapped = False
+    if not is_open:
+        with open(path, "rb") as opened:
+            is_mapped = opened.read(2) != ZIP
     try:
-        if not is_zip:
-            return _tensor(np.load(path, mmap_mode="r", allow_pickle=False), device, path)
-        with np.load(path, allow_pickle=False) as arrays:
+        mode = "r" if is_mapped else None
+        found = np.load(file if is_open else path, mmap_mode=mode, allow_pickle=False)
+        if isinstance(found, np.ndarray):
+            return _tensor(found, device, path)
+        with found as arrays:
             return {name: _tensor(arrays[name], device, path) for name in arrays.files}
     except (ValueError, EOFError, OSError) as error:
         if isinstance(error, ValueError) and "got " in str(error):

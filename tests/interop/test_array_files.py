@@ -1,6 +1,7 @@
 """Tensors in NumPy's files, progress bars on files, and what pickle stores of views."""
 
 import copy
+import io
 import pickle
 import sys
 import types
@@ -24,6 +25,12 @@ def test_npy_files_are_numpys(tmp_path, rng, device, dtype):
     check_same(gt.load(path, device=device), array)
     np.save(path, np.asfortranarray(array))
     check_same(gt.load(str(path), device=device), array)
+    opened = io.BytesIO()
+    gt.save(opened, gt.asarray(array, device=device))
+    opened.seek(0)
+    np.testing.assert_array_equal(np.load(opened), array)
+    opened.seek(0)
+    check_same(gt.load(opened, device=device), array)
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3", "float8_e5m2"])

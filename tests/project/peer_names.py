@@ -239,7 +239,7 @@ DIFFERENCES = {
         ("x.sort()", "sort", "`gt.sort` returns values; the method sorts the tensor itself"),
         ("x.index_put_((i, j), v)", "x[i, j] = v", "in place, as `index_add_`, `scatter_add_`"),
         ("x.to('cuda')", "x.to('cuda')", "takes a dtype, a device or a tensor, in any order"),
-        ("x.requires_grad, backward", "", "no automatic differentiation"),
+        ("x.requires_grad, backward, no_grad", "", "no automatic differentiation"),
         ("torch.save, torch.load", "save_safetensors, load", "no pickles"),
         (
             "cuda.Stream, record_stream",

@@ -8,6 +8,7 @@ The public functions, one line each, are made from the table of operations (func
 cdef const unsigned char* PROMOTED = promotion.TABLE
 cdef object keep_table = promotion.TABLE
 cdef object numpy_scalar = np.generic
+cdef object numpy_array = np.ndarray
 cdef dict INTEGER_LIMITS = {
     row.code: (int(np.iinfo(row.numpy).min), int(np.iinfo(row.numpy).max))
     for row in DTYPES if row.kind in ("int", "uint")
@@ -25,7 +26,7 @@ cdef int number_kind(object value) except -2:
         return 2
     if isinstance(value, complex):
         return 3
-    if isinstance(value, numpy_scalar):
+    if isinstance(value, numpy_scalar) or (isinstance(value, numpy_array) and value.ndim == 0):
         return {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3, "V": 2}.get(value.dtype.kind, -1)
     return -1
 

@@ -467,6 +467,7 @@ def test_numbers_only_give_the_scalar_of_numpy(place, rng, name):
     x = gt.asarray(rng.normal(size=3).astype(np.float16), device=place)
     assert (got * x).dtype == x.dtype, "a scalar is weak"
     assert (got < x).tolist() == (float(got) < x).tolist()
+    assert (x / np.array(2.0)).dtype == (np.array(2.0) * x).dtype == x.dtype
     assert np.isnan(gt.log(-1.0)) and gt.where(True, 2, 3) == gt.clip(9, 0, 2) == 2
     assert gt.reciprocal(2) == 0.5 and gt.allclose(1.0, 1.0) is True
 
