@@ -280,7 +280,8 @@ cdef int tile_convolution(int device, uint64_t stream, const Convolution* given)
         if shifted_fits(&now, device) and reach_of(&p, given.x.shape[0]) >> 3 < 1 << 30:
             shifted.common = p
             shifted_form.dtype, shifted_form.activation = form.dtype, form.activation
-            shifted_form.is_vectored = form.is_vectored
+            shifted_form.is_vectored = form.is_vectored and (
+                given.addend == NULL or is_chunked(given.addend, 0))
             if shifted_plan_on(device, &shifted_form, &shifted, given.x.shape[0]):
                 return shifted_launch(device, stream, &shifted, &shifted_form)
         form.spatial = 3 if given.x.ndim == 5 else 2

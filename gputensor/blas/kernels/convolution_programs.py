@@ -178,7 +178,8 @@ def shifted(dtype, activation, tile, *, stages, places, splits, is_vectored):
     splits : {1, 2, 4, 8}
         Blocks of a cluster, among which the terms are cut; a divisor of positions / 8.
     is_vectored : bool
-        Eight outputs of a pixel are 16 bytes that one instruction may write.
+        Eight outputs of a pixel are 16 bytes that one instruction may write and, with an addend,
+        read.
 
     >>> program = shifted(9, 0, (128, 208), stages=6, places=2, splits=1, is_vectored=True)
     >>> ("COLUMNS", 208) in program.defines

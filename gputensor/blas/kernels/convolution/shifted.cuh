@@ -17,9 +17,10 @@
 // part of the positions from the shared memory of all, in the order of the blocks.
 //
 // Defined before this text: the names that pixel.cuh needs; BM; COLUMNS, positions of a warpgroup;
-// STAGES and PLACES; SPLIT; VECTORED, whether 8 outputs are 16 bytes that one instruction may
-// write; PACK, the types of a pair of elements; MULTIPLY, the instruction that multiplies 16 terms
-// from the descriptors a and b and adds them to the sums d, or overwrites d if `adds` is 0.
+// STAGES and PLACES; SPLIT; VECTORED, whether 8 outputs are 16 bytes that one instruction may write
+// and, with an addend, read; PACK, the types of a pair of elements; MULTIPLY, the instruction that
+// multiplies 16 terms from the descriptors a and b and adds them to the sums d, or overwrites d if
+// `adds` is 0.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -36,6 +37,9 @@ const int BN = COLUMNS * ACROSS;
 const int SUMS = COLUMNS / 2;                   // of a thread
 const int STAGE = BM * 128;                     // bytes
 const int PART = COLUMNS / SPLIT;               // positions of a warpgroup that a block finishes
+// Whether places are filled while the first products run. With 64 outputs copies are slower than
+// products, and places are filled while the first copies are on their way.
+const bool FILLS_LATE = BM == 128;
 const int SPAN = 32;                            // positions staged at once,
 const int OUT_PITCH = 144;                      // 64 outputs each: an odd multiple of 16 bytes
 
@@ -51,6 +55,10 @@ DEVICE uint32 pack(float low, float high) {
 DEVICE void store_turned(uint32 to, uint32 x, uint32 y) {
     asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};"
                  :: "r"(to), "r"(x), "r"(y) : "memory");
+}
+DEVICE void load_turned(uint32 from, uint32* x) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(x[0]), "=r"(x[1]) : "r"(from) : "memory");
 }
 // The barrier counts this thread once its copies so far have arrived.
 DEVICE void arrive_with_copies(uint32 barrier) {
@@ -193,8 +201,11 @@ DEVICE void load(const ShiftedParameters& p, const Shared& shared, Barriers& bar
     }
 }
 
+// Calls `meanwhile` while the first products run.
+template <class Meanwhile>
 DEVICE void multiply_all(const ShiftedParameters& p, const Shared& shared, Barriers& barriers,
-                         Walk& walk, float* d, int group, int begin, int end) {
+                         Walk& walk, float* d, int group, int begin, int end,
+                         Meanwhile meanwhile) {
     uint32 last = 0, last_patch = 0;
     const bool is_one = threadIdx.x % 32 == 0;
     const uint32 beside = ACROSS == 2 ? group * COLUMNS : 0;
@@ -216,6 +227,7 @@ DEVICE void multiply_all(const ShiftedParameters& p, const Shared& shared, Barri
         for (int k = 0; k < 4; ++k)
             multiply(d, a + 2 * k, b + (2 * k * p.plane >> 4), step - begin | k);
         wgmma_commit();
+        if (step == begin) meanwhile();
         wgmma_wait<1>();
         if (is_one && step > begin) {
             arrive(last);
@@ -242,8 +254,24 @@ DEVICE float4 float4_of(uint32 at, uint32 rank) {
 }
 #endif
 
-// Writes 64 outputs of a warpgroup's positions; `places` has the positions, `column` is the first
-// output.
+#if VECTORED
+// Loads the addend of SPAN positions, from `from` on: the pieces of 8 outputs of this thread.
+DEVICE void load_added(const char* addend, const Place* places, int from, int outputs,
+                       Words* held) {
+    const int thread = threadIdx.x % 128, o = thread % 8 * 8;
+#pragma unroll
+    for (int k = 0; k < SPAN / 16; ++k) {
+        const int inside = from + k * 16 + thread / 8;
+        held[k] = Words();
+        if (inside < PART && o < outputs && places[inside].out >= 0)
+            held[k] = *reinterpret_cast<const Words*>(addend + 2 * (places[inside].added + o));
+    }
+}
+#endif
+
+// Writes 64 outputs of a warpgroup's positions, with an addend if ADDS; `places` has the positions,
+// `column` is the first output.
+template <bool ADDS>
 DEVICE void write(const ShiftedParameters& p, const float* d, char* staged, const Place* places,
                   int column, int conv_group, int group) {
     const ConvolutionParameters& c = p.common;
@@ -262,24 +290,48 @@ DEVICE void write(const ShiftedParameters& p, const float* d, char* staged, cons
         + (warp * 16 + lane / 8 % 2 * 8) * 2;
     E* out = reinterpret_cast<E*>(c.out.ptr) + ((int64)conv_group * c.outputs + column)
         * c.out.channel;
+#if VECTORED
+    const char* const addend = c.addend.ptr + 2 * ((int64)conv_group * c.outputs + column);
+    Words held[SPAN / 16];
+    if (ADDS) load_added(addend, places, 0, outputs, held);
+#endif
 #pragma unroll
     for (int from = 0; from < PART; from += SPAN) {
         const int buffer = from / SPAN % 2 * SPAN;
+#if VECTORED
+        if (ADDS) {         // transposed like the results, in the same shared memory
+#pragma unroll
+            for (int k = 0; k < SPAN / 16; ++k)
+                *reinterpret_cast<Words*>(staged + (buffer + k * 16 + thread / 8) * OUT_PITCH
+                                          + thread % 8 * 16) = held[k];
+            group_sync(group);
+            if (from + SPAN < PART) load_added(addend, places, from + SPAN, outputs, held);
+        }
+#endif
 #pragma unroll
         for (int j = from / 8; j < (from + SPAN) / 8 && j < PART / 8; ++j) {
             uint32 both[2];
+#if VECTORED
+            uint32 beside[2] = {0, 0};
+            if (ADDS) load_turned(to + (buffer + 8 * j - from) * OUT_PITCH, beside);
+#endif
 #pragma unroll
             for (int h = 0; h < 2; ++h) {
                 float value[2];
 #pragma unroll
                 for (int v = 0; v < 2; ++v) {
                     float a = d[4 * j + 2 * h + v] + added[h];
-                    if (c.addend.ptr && outputs > 0) {
+#if VECTORED
+                    const E part = {(uint16)(beside[h] >> 16 * v)};
+                    if (ADDS) a += wide(part);
+#else
+                    if (ADDS && outputs > 0) {
                         const Place& place = places[8 * j + lane % 4 * 2 + v];
                         if (place.out >= 0)
                             a += wide(reinterpret_cast<const E*>(c.addend.ptr)[
                                 place.added + output[h] * c.addend.channel]);
                     }
+#endif
                     value[v] = ACTIVATION;
                 }
                 both[h] = pack(value[0], value[1]);
@@ -389,16 +441,25 @@ kernel(const __grid_constant__ ShiftedParameters p) {
             float d[SUMS];
 #pragma unroll
             for (int j = 0; j < SUMS; ++j) d[j] = 0;
-            group_sync(group);          // all have read the old values
-            fill_places(p, tile.first + (ACROSS == 2 ? group * COLUMNS : 0) + split * PART, places);
-            group_sync(group);
-            multiply_all(p, shared, barriers, walk, d, group, begin, end);
+            auto fill = [&]() {
+                group_sync(group);      // all have read the old values
+                fill_places(p, tile.first + (ACROSS == 2 ? group * COLUMNS : 0) + split * PART,
+                            places);
+            };
+            if (!FILLS_LATE || begin >= end) fill();
+            multiply_all(p, shared, barriers, walk, d, group, begin, end, [&]() {
+                if (FILLS_LATE) fill();
+            });
 #if SPLIT > 1
             asm volatile("bar.sync 4, 256;" ::: "memory");  // sums overwrite the last steps
             unite(d, memory, split);
 #endif
-            write(p, d, staged, places, tile.column + (BM == 128 ? group * 64 : 0), tile.group,
-                  group);
+            const int column = tile.column + (BM == 128 ? group * 64 : 0);
+            if (p.common.addend.ptr) {
+                group_sync(group);      // all places are there
+                write<true>(p, d, staged, places, column, tile.group, group);
+            } else
+                write<false>(p, d, staged, places, column, tile.group, group);
         }
     }
 }
