@@ -44,6 +44,7 @@ def order(request):
 
     os.environ.pop("FAKE_CUBLAS_LOG", None)
     os.environ.pop("FAKE_CUBLAS_OLD", None)
+    os.environ.pop("FAKE_CUBLAS_WHOLE", None)
     kernel_compiler.install()
     blas.preferred_blas_library("auto")
     padding("auto")

@@ -204,9 +204,12 @@ def test_tuned_products_are_in_the_file(rng, tmp_path, monkeypatch, no_compiler)
     assert {"models", "cublas"} < chosen, chosen
 
 
-@pytest.mark.parametrize("kind", ["used", "another version", "refused"])
+@pytest.mark.parametrize("kind", ["used", "another version", "refused", "whole"])
 def test_the_algorithm_of_a_library_is_in_the_file(kind, rng, tmp_path, no_compiler):
-    """Python and both libraries for C use it, but not with another version of the library."""
+    """Python and both libraries for C use it, but not with another version of the library.
+
+    Without it, and with a proposal that cuts no sum, all ask again with little workspace.
+    """
 
     def model(x, *, weights):
         return gt.linear(x, weights["w"], weights["b"])
@@ -219,7 +222,7 @@ def test_the_algorithm_of_a_library_is_in_the_file(kind, rng, tmp_path, no_compi
     ((key, chosen),) = [one for one in lists.items() if one[1].products]
     ((version, config),) = chosen.algorithms
     assert found and config[:3] in {(7, 20, split) for split in (1, 2, 4)}
-    if kind == "another version":
+    if kind in ("another version", "whole"):
         version += 1
     pinned = (8 if kind == "refused" else 9, 24, 1, 0, 0, 0, 5, 0, 3)
     lists[key] = chosen.with_algorithm(version, pinned)
@@ -238,6 +241,10 @@ def test_the_algorithm_of_a_library_is_in_the_file(kind, rng, tmp_path, no_compi
         return {tuple(map(int, one.split("algo")[1].split()[:9])) for one in lines}
 
     expected = {pinned} if kind == "used" else {(7, 20, 4, 2, 0, 0, 11, 0, 2)}
+    if kind == "whole":
+        os.environ["FAKE_CUBLAS_WHOLE"] = "1"
+        gt.blas.forget_plans()
+        expected = {(7, 21, 1, 0, 0, 0, 11, 0, 2)}
     with gt.load_program(path, device="cuda") as opened:
         assert opened.data.ahead.lists[next(iter(opened.data.ahead.lists))][key].algorithms == [
             (version, pinned)

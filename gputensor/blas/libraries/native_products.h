@@ -321,26 +321,35 @@ private:
     }
 
     int propose(const gt_product& p, Plan* plan) {
+        const size_t allowed =
+            proposal_workspace(p.type_a, p.compute, p.m, p.n, p.k, p.batch, most_workspace);
+        NativeHeuristic result{}, second{};
+        int count = 0, found = 0, status = ask(p, plan, allowed, &result, &count);
+        if (!status && !count) status = NOT_SUPPORTED;
+        if (!status && proposal_is_repeated(allowed, result.workspace_nbytes) &&
+            !ask(p, plan, LITTLE_WORKSPACE, &second, &found) && found && !second.workspace_nbytes)
+            result = second;
+        plan->algo = result.algo;
+        plan->workspace_nbytes = result.workspace_nbytes;
+        return status;
+    }
+
+    int ask(const gt_product& p, Plan* plan, size_t allowed, NativeHeuristic* result, int* count) {
         void* preference = nullptr;
-        NativeHeuristic result{};
-        int count = 0, status = blas->cublasLtMatmulPreferenceCreate(&preference);
+        int status = blas->cublasLtMatmulPreferenceCreate(&preference);
         if (status) return status;
         auto prefer = [&](int attribute, auto value) {
             if (!status)
                 status = blas->cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value,
                                                                     sizeof(value));
         };
-        prefer(1, uint64_t(proposal_workspace(p.type_a, p.compute, p.m, p.n, p.k, p.batch,
-                                              most_workspace)));
+        prefer(1, uint64_t(allowed));
         prefer(3, proposal_reductions(!(p.flags & NO_SPLIT), p.flags & REDUCED_REDUCTION, p.type_d));
         for (int i = 0; i < 4; i++) prefer(5 + i, uint32_t(plan->alignments[i]));
         if (!status)
             status = blas->cublasLtMatmulAlgoGetHeuristic(lt, plan->desc, plan->a, plan->b, plan->c,
-                                                          plan->d, preference, 1, &result, &count);
+                                                          plan->d, preference, 1, result, count);
         blas->cublasLtMatmulPreferenceDestroy(preference);
-        if (!status && !count) status = NOT_SUPPORTED;
-        plan->algo = result.algo;
-        plan->workspace_nbytes = result.workspace_nbytes;
         return status;
     }
 

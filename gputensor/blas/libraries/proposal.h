@@ -8,6 +8,8 @@
 
 namespace gputensor {
 
+const size_t LITTLE_WORKSPACE = size_t(1) << 20;
+
 // Bytes of workspace that a proposal may take. With a large workspace the library cuts sums of
 // small products on tensor cores in parts, which costs a second kernel: 13.8 us instead of 9.8 for
 // 8x3840x1560 in TF32, 8.2 instead of 3.7 for 40x6708x2 in bfloat16 (H200). Few tiles with long
@@ -19,9 +21,15 @@ inline size_t proposal_workspace(int type_a, int compute, int64_t m, int64_t n, 
     const bool on_tensor_cores = type_a < float32 || (type_a == float32 && compute != compute_32f);
     const double few = double(1 << 27), work = double(m) * double(n) * double(k) * double(batch);
     const double tiles = double((m + 63) / 64) * double((n + 63) / 64) * double(batch);
-    const size_t little = size_t(1) << 20;
-    if (!on_tensor_cores || work > few || most < little) return most;
-    return (tiles <= 32 && k >= 1024) || double(k) >= 96 * tiles ? most : little;
+    if (!on_tensor_cores || work > few || most < LITTLE_WORKSPACE) return most;
+    return (tiles <= 32 && k >= 1024) || double(k) >= 128 * tiles ? most : LITTLE_WORKSPACE;
+}
+
+// Whether to ask once more, with little workspace, after a proposal that needs none: it cuts no
+// sum, and the second one, if it cuts none either, has the better tile: 8.1 us instead of 8.9 for
+// 252x9216x104 in bfloat16, 7.4 instead of 8.1 for 48x10328x80 in float32.
+inline bool proposal_is_repeated(size_t allowed, size_t needed) {
+    return allowed > LITTLE_WORKSPACE && needed == 0;
 }
 
 // How parts of a sum may be joined (CUBLASLT_REDUCTION_SCHEME). Results of 32 bits and more hold a

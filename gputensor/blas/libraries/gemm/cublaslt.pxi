@@ -6,8 +6,10 @@ such pointers, so they share descriptors without a lock.
 """
 
 cdef extern from "gputensor/blas/libraries/proposal.h" namespace "gputensor" nogil:
+    size_t LITTLE_WORKSPACE
     size_t proposal_workspace(int type_a, int compute, int64_t m, int64_t n, int64_t k,
                               int64_t batch, size_t most)
+    bint proposal_is_repeated(size_t allowed, size_t needed)
     uint32_t proposal_reductions(bint may_split, bint may_round, int type_d)
 
 cdef LtTable* lt = NULL
@@ -111,8 +113,8 @@ cdef int make_layouts(const Product* product, Plan* plan) noexcept nogil:
 
 cdef int lt_plan_build(const Product* product, size_t workspace_nbytes, const Choice* choice,
                        Plan* plan) noexcept nogil:
-    cdef LtHeuristic result
-    cdef int count = 0
+    cdef LtHeuristic result, second
+    cdef int count = 0, found = 0
     cdef int status = BLAS_OK
     plan.desc = plan.layout_a = plan.layout_b = plan.layout_c = plan.layout_d = NULL
     plan.handle = lt_handle(product.device, &status)
@@ -130,6 +132,11 @@ cdef int lt_plan_build(const Product* product, size_t workspace_nbytes, const Ch
                                               product.n, product.k, product.batch,
                                               workspace_nbytes)
         status = lt_propose(plan, product, workspace_nbytes, 1, &result, &count)
+        if (status == BLAS_OK and count
+                and proposal_is_repeated(workspace_nbytes, result.workspace_nbytes)):
+            if (lt_propose(plan, product, LITTLE_WORKSPACE, 1, &second, &found) == BLAS_OK
+                    and found and second.workspace_nbytes == 0):
+                result = second
     if status == BLAS_OK and count == 0:
         status = BLAS_NOT_SUPPORTED
     if status != BLAS_OK:

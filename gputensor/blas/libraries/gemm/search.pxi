@@ -8,7 +8,6 @@ first finds the tiles and stages that fit, and varies the other attributes only 
 
 cdef enum:
     PROPOSALS = 64              # for each workspace limit
-    LITTLE_WORKSPACE = 1 << 20
     CLUSTERS = 16               # shapes of up to 16 blocks have the first numbers
 
 SPLITS = (1, 2, 3, 4, 6, 8, 16)
