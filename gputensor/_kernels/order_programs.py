@@ -31,14 +31,13 @@ def _sort(dtype, tile, is_order, *_):
     return "sort.cuh", [*_keys(dtype), ("TILE", tile), ("IS_ORDER", is_order)]
 
 
-def _radix(dtype, step, is_order, ends, is_wide):
-    """`ends`: 1 for the first pass, 2 for the last, 3 for both."""
+def _radix(dtype, step, is_order, is_first, is_wide):
     element = DTYPES[dtype]
     low = _LOW_BITS.get(element.name, 0)
     bits = 32 if low else 8 * element.itemsize
     defines = [*_keys(dtype), ("FORM", _STEPS[step]), ("PASSES", -(-(bits - low) // 8))]
-    defines += [("LOW", low), ("IS_ORDER", is_order), ("IS_FIRST", ends & 1)]
-    defines += [("IS_LAST", ends >> 1), ("STATE", "uint64" if is_wide else "uint32")]
+    defines += [("LOW", low), ("IS_ORDER", is_order), ("IS_FIRST", is_first)]
+    defines.append(("STATE", "uint64" if is_wide else "uint32"))
     defines += zip(("THREADS", "EACH"), radix_tile(dtype), strict=True)
     return "radix.cuh", defines
 

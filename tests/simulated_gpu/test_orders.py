@@ -35,6 +35,18 @@ def test_sorts_of_long_rows(rng, name, shape):
     orders.check_sort(rng, 0, row_of(name), shape)
 
 
+def test_digits_that_all_keys_of_a_row_share_need_no_pass(rng):
+    a = rng.integers(-(1 << 31), 1 << 31, (5, 4500)).astype(np.int32)
+    a[1] = 7
+    a[2] &= 0xFFFF
+    a[3] &= 0x00FF00FF
+    a[4] = a[4] & 0xFF | 1 << 20
+    x = gt.asarray(a, device=0)
+    np.testing.assert_array_equal(gt.sort(x).numpy(), np.sort(a))
+    np.testing.assert_array_equal(gt.sort(x, descending=True).numpy(), np.sort(a)[:, ::-1])
+    np.testing.assert_array_equal(gt.argsort(x).numpy(), np.argsort(a, kind="stable"))
+
+
 @pytest.mark.parametrize("name", ["bool", "float32", "complex64", "bfloat16"])
 def test_choices(rng, name):
     for rule in ("true", "first", "first_nan"):

@@ -13,6 +13,7 @@ cdef extern from "gputensor/_kernels/cuda/orders/orders.h" namespace "gputensor"
     cdef struct RadixParameters:
         uint64_t input
         uint64_t out
+        uint64_t result
         uint64_t places
         uint64_t next_places
         uint64_t counts

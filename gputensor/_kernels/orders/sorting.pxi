@@ -4,8 +4,6 @@ cdef enum:
     STEP_COUNTS = 0         # of radix.cuh
     STEP_STARTS = 1
     STEP_PASS = 2
-    IS_FIRST = 1
-    IS_LAST = 2
     DIGITS = 256
     RADIX_COUNTED = 64
     LARGEST_TILE = 2048     # of sort.cuh
@@ -76,6 +74,7 @@ cdef int radix_sort(int device, uint64_t stream, const Operand* x, uint64_t valu
             keys[i] = block.ptr + zeros + min(i, buffers) * count * key
             places[i] = block.ptr + zeros + buffers * count * key + min(i, buffers) * count * 4
         p.input, p.counts = x.ptr, block.ptr + 64
+        p.result = order if order else values
         numbers[0], numbers[1], numbers[2] = x.dtype, STEP_COUNTS, order != 0
         numbers[3], numbers[4] = 0, is_wide
         launch_init(&launch, device, stream, 1, threads, &p, sizeof(p))
@@ -88,10 +87,8 @@ cdef int radix_sort(int device, uint64_t stream, const Operand* x, uint64_t valu
             p.number = i
             p.counter = block.ptr + 4 * i
             p.words = p.counts + counts + i * states
-            numbers[3] = (IS_FIRST if i == 0 else 0) | (IS_LAST if i == passes - 1 else 0)
+            numbers[3] = i == 0
             p.out = keys[i % 2]
-            if i == passes - 1:
-                p.out = order if order else values
             p.next_places = places[i % 2]
             launch_order(RADIX, numbers, p.rows * p.tiles, &launch)
             p.input, p.places = p.out, p.next_places

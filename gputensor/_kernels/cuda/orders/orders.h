@@ -17,7 +17,8 @@ static_assert(sizeof(SortParameters) == 56, "both sides of a launch lay the para
 
 struct RadixParameters {                    // radix.cuh
     GPUTENSOR_POINTER(const char) input;    // rows of columns: elements, in later passes keys
-    GPUTENSOR_POINTER(char) out;            // keys; in the last pass elements or columns
+    GPUTENSOR_POINTER(char) out;            // keys
+    GPUTENSOR_POINTER(char) result;         // elements or columns
     GPUTENSOR_POINTER(const uint32) places; // of the keys of input; null: there are none
     GPUTENSOR_POINTER(uint32) next_places;
     GPUTENSOR_POINTER(uint64) counts;       // of rows, passes and digits; then their starts
@@ -27,7 +28,7 @@ struct RadixParameters {                    // radix.cuh
     int64 pass;
     int64 is_descending;
 };
-static_assert(sizeof(RadixParameters) == 96, "both sides of a launch lay the parameters out alike");
+static_assert(sizeof(RadixParameters) == 104, "both sides of a launch lay the parameters out alike");
 
 struct SearchParameters {                   // search.cuh
     GPUTENSOR_POINTER(const char) sorted;

@@ -4,15 +4,16 @@
 // PASS reads the keys once and writes them once: a block of threads takes a tile, ranks its keys,
 // gets the counts of each digit in all tiles before it, and writes the tile digit by digit. The
 // counts are integers, so a tile may add the counts that it finds until it meets a sum of all tiles
-// before. A pass in which all keys of a row have the same digit, as for numbers of a small range,
-// copies them.
+// before. Where all keys of a row have the same digit, as for numbers of a small range, a pass only
+// copies them; if that holds for all further passes too, there is nothing left to do, since the
+// last pass before them has written the result.
 //
 // Keys of ELEMENT begin at bit LOW. With IS_ORDER, keys travel with their columns, which are the
 // result; without it the elements are made again from the keys.
 //
 // Defined before this text: FORM, one of the three; THREADS of a block, at least 256, and EACH, the
-// keys of a thread; PASSES; LOW; IS_ORDER; IS_FIRST, whether input is elements; IS_LAST, whether out
-// is the result; STATE, an unsigned type for four times the columns; ELEMENT and KEY (keys.cuh).
+// keys of a thread; PASSES; LOW; IS_ORDER; IS_FIRST, whether input is elements; STATE, an unsigned
+// type for four times the columns; ELEMENT and KEY (keys.cuh).
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -115,19 +116,30 @@ __device__ __forceinline__ uint64 look_back(volatile STATE* states, int64 tile, 
     return before;
 }
 
-__device__ __forceinline__ void write_key(const Parameters& p, int64 to, Key key) {
-#if !IS_LAST
-    reinterpret_cast<Key*>(p.out)[to] = key;
-#elif !IS_ORDER
-    reinterpret_cast<T*>(p.out)[to] = element_of(key, p.is_descending);
+// Whether all keys of a row have the same digit in each pass from one on.
+__device__ __forceinline__ bool are_same(const Parameters& p, int64 row, int64 pass) {
+    bool found = true;
+    if (p.tiles == 1) return pass >= PASSES;        // nothing was counted
+#pragma unroll
+    for (int k = 0; k < PASSES; ++k)
+        if (k >= pass) found &= p.counts[(row * PASSES + k) * DIGITS] != 0;
+    return found;
+}
+
+__device__ __forceinline__ void write_key(const Parameters& p, int64 to, Key key, bool is_last) {
+    if (!is_last)
+        reinterpret_cast<Key*>(p.out)[to] = key;
+#if !IS_ORDER
+    else
+        reinterpret_cast<T*>(p.result)[to] = element_of(key, p.is_descending);
 #endif
 }
-__device__ __forceinline__ void write_place(const Parameters& p, int64 to, uint32 place) {
-#if IS_LAST
-    reinterpret_cast<int64*>(p.out)[to] = place;
-#else
-    p.next_places[to] = place;
-#endif
+__device__ __forceinline__ void write_place(const Parameters& p, int64 to, uint32 place,
+                                            bool is_last) {
+    if (is_last)
+        reinterpret_cast<int64*>(p.result)[to] = place;
+    else
+        p.next_places[to] = place;
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) kernel(const Parameters p) {
@@ -162,14 +174,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) kernel(const Param
         }
     }
     const uint64* starts = p.counts + (row * PASSES + p.pass) * DIGITS;
-    if (p.tiles > 1 && starts[0]) {
+    const bool is_copy = p.tiles > 1 && starts[0], is_last = are_same(p, row, p.pass + 1);
+    if (!IS_FIRST && is_copy && is_last) return;
+    if (is_copy) {
 #pragma unroll
         for (int e = 0; e < EACH; ++e) {
             const int at = own + 32 * e;
             if (at >= count) continue;
-            write_key(p, here + at, keys[e]);
+            write_key(p, here + at, keys[e], is_last);
 #if IS_ORDER
-            write_place(p, here + at, IS_FIRST ? (uint32)(first + at) : p.places[here + at]);
+            write_place(p, here + at, IS_FIRST ? (uint32)(first + at) : p.places[here + at],
+                        is_last);
 #endif
         }
         return;
@@ -235,7 +250,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) kernel(const Param
         to[e] = (uint32)there;
 #endif
         if (at >= count) continue;
-        write_key(p, row * p.columns + there, key);
+        write_key(p, row * p.columns + there, key, is_last);
     }
 #if IS_ORDER
     __syncthreads();
@@ -253,7 +268,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) kernel(const Param
     for (int e = 0; e < EACH; ++e) {
         const int at = e * THREADS + threadIdx.x;
         if (at >= count) continue;
-        write_place(p, row * p.columns + to[e], shared.places[at]);
+        write_place(p, row * p.columns + to[e], shared.places[at], is_last);
     }
 #endif
 }
