@@ -1,6 +1,6 @@
 """Products of random shapes, dtypes and layouts beside torch's better library, by graph replay.
 
-    python benchmarks/product_sweep.py [--count 300] [--seed 1] [--rounds 5]
+    python benchmarks/product_sweep.py [--count 300] [--seed 1] [--rounds 5] [--seconds S]
 
 Extents are log-uniform from 1 to 16,384, half of them multiples of 8 or 64; a product has at most
 2^38 multiplications and 1 GiB. Random shapes ensure that special cases for listed shapes do not
@@ -10,6 +10,7 @@ help. The reported rows are the slowest relative to torch; `geometric_mean` is o
 import argparse
 import math
 import random
+import time
 
 from matmul_shapes import ELEMENT, GpuTensor, Operands, Torch, measured
 
@@ -56,13 +57,17 @@ def main():
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no product after")
     arguments = parser.parse_args()
     require_gpu()
     import torch
 
     rng = random.Random(arguments.seed)
     rows = []
+    start = time.monotonic()
     for _ in range(arguments.count):
+        if time.monotonic() - start > arguments.seconds:
+            break
         case = drawn(rng)
         operands = Turned(case, torch)
         contenders = [GpuTensor(operands)]
