@@ -118,6 +118,7 @@ _LATE = {
         "is_tensor iscomplexobj isrealobj isscalar item may_share_memory min_scalar_type ndim "
         "shape size"
     ),
+    "gputensor.tensor.numerics.group_reductions": "index_reduce scatter_reduce",
     "gputensor.tensor.numerics.making": (
         "block_diag combinations complex diag_embed from_numpy frombuffer fromfunction fromiter "
         "polar"

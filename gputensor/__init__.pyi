@@ -611,6 +611,17 @@ def index_copy(
 def index_fill(
     x: Any, /, axis: Any = ..., index: Any = ..., value: Any = ..., *, dim: Any = ...
 ) -> Any: ...
+def index_reduce(
+    x: Any,
+    /,
+    axis: Any = ...,
+    index: Any = ...,
+    source: Any = ...,
+    reduce: Any = ...,
+    *,
+    include_self: Any = ...,
+    dim: Any = ...,
+) -> Any: ...
 def index_select(x: Any, /, axis: Any = ..., index: Any = ..., *, dim: Any = ...) -> Any: ...
 def kthvalue(
     x: Any, /, k: Any, axis: Any = ..., *, keepdims: Any = ..., dim: Any = ..., keepdim: Any = ...
@@ -726,6 +737,18 @@ def scatter_add(
     index: Any = ...,
     source: Any = ...,
     *,
+    dim: Any = ...,
+    src: Any = ...,
+) -> Any: ...
+def scatter_reduce(
+    x: Any,
+    /,
+    axis: Any = ...,
+    index: Any = ...,
+    source: Any = ...,
+    reduce: Any = ...,
+    *,
+    include_self: Any = ...,
     dim: Any = ...,
     src: Any = ...,
 ) -> Any: ...

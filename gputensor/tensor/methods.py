@@ -44,6 +44,7 @@ LATE = {
     ),
     "gputensor.tensor.numerics.distances": "addbmm addmv dist renorm",
     "gputensor.tensor.numerics.facts": "is_complex is_floating_point",
+    "gputensor.tensor.numerics.group_reductions": "index_reduce scatter_reduce",
     "gputensor.tensor.numerics.index_makers": "flat",
     "gputensor.tensor.numerics.making": "diag_embed",
     "gputensor.tensor.numerics.running": "cummax cummin logcumsumexp mode unique_consecutive",
@@ -95,8 +96,8 @@ IN_PLACE = (
 # The same of functions without `out`: their result is copied to the tensor.
 COPIED_BACK = (
     "addbmm addcdiv addcmul addmm addmv baddbmm copysign cumprod cumsum eq float_power frac ge gt "
-    "hypot index_add index_copy index_fill le lerp logit lt masked_scatter ne nextafter renorm "
-    "scatter scatter_add tril triu xlogy"
+    "hypot index_add index_copy index_fill index_reduce le lerp logit lt masked_scatter ne "
+    "nextafter renorm scatter scatter_add scatter_reduce tril triu xlogy"
 )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from gputensor.errors import Described, argument_error
 from gputensor.tensor.core import Tensor, may_share, tensor_argument
 from gputensor.tensor.interop import astype
+from gputensor.tensor.numerics.group_reductions import extremes_at
 
 __all__ = ["array_function", "array_ufunc", "ufunc_method"]
 
@@ -107,15 +108,19 @@ def _no_counterpart(name):
 
 
 def _at(name, target, indices, *values):
-    """``np.add.at``: add to the elements selected by `indices`; repeated indices add up."""
+    """``np.add.at`` and others: combine with the elements at `indices`, which may repeat."""
     gt = _library("numpy")
-    if name not in ("add", "subtract"):
+    if name not in ("add", "subtract", "maximum", "minimum"):
         raise _no_counterpart(f"{name}.at")
     tensor_argument(target, f"{name}.at")
     places = gt.reshape(gt.arange(target.size, device=target.device), target.shape)[indices]
     (added,) = values
     added = added if isinstance(added, Tensor) else gt.asarray(added, device=target.device)
     added = gt.broadcast_to(astype(added, target.dtype, copy=False), places.shape)
+    if name in ("maximum", "minimum"):
+        parts = (gt.reshape(one, -1) for one in (target, places, added))
+        target[...] = gt.reshape(extremes_at(*parts, name == "minimum"), target.shape)
+        return
     sums = gt.index_add(gt.reshape(target, -1), 0, gt.reshape(places, -1), gt.reshape(added, -1),
                         alpha=1 if name == "add" else -1)  # fmt: skip
     target[...] = gt.reshape(sums, target.shape)

@@ -79,8 +79,8 @@ UFUNC_METHODS = {
     "divide": "outer",
     "logical_and": "reduce",
     "logical_or": "reduce",
-    "maximum": "accumulate outer reduce",
-    "minimum": "accumulate outer reduce",
+    "maximum": "accumulate at outer reduce",
+    "minimum": "accumulate at outer reduce",
     "multiply": "accumulate outer reduce",
     "subtract": "at outer",
 }

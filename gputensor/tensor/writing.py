@@ -237,6 +237,18 @@ def scatter_add(x, /, axis, index, source):
             # One index for whole slices, as index[:, None] broadcast to the shape of source.
             index = index[tuple(slice(None) if i == axis else 0 for i in range(x.ndim))]
         return _added(x, axis, index, source)
+    places = flat_places(x, axis, index)
+    return reshape(_added(reshape(x, -1), 0, places, reshape(source, -1)), x.shape)
+
+
+def flat_places(x, axis, index):
+    """Return the flat row-major places in `x` of positions along `axis`, as a vector.
+
+    >>> import gputensor as gt
+    >>> x, index = gt.zeros((2, 3), device="host"), gt.asarray([[2], [-3]], device="host")
+    >>> flat_places(x, 1, index).tolist()
+    [2, 3]
+    """
     places = 0
     for i, extent in enumerate(x.shape):
         line = arange(index.shape[i], device=x.device).reshape(
@@ -244,5 +256,4 @@ def scatter_add(x, /, axis, index, source):
         )
         here = fn.where(fn.less(index, 0), fn.add(index, extent), index) if i == axis else line
         places = fn.add(fn.multiply(here, 1), places * extent if i else 0)
-    places = reshape(broadcast_to(places, index.shape), -1)
-    return reshape(_added(reshape(x, -1), 0, places, reshape(source, -1)), x.shape)
+    return reshape(broadcast_to(places, index.shape), -1)

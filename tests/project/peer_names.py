@@ -67,7 +67,8 @@ diag_embed diagflat diagonal diff digamma dist div divide dot dropout dsplit dst
 empty_like eq equal erf erfc erfinv exp exp2 expm1 eye fix flatten flip fliplr flipud float_power
 floor floor_divide fmax fmin fmod frac frexp from_dlpack from_numpy full full_like gather ge gelu
 gradient gt heaviside histc histogram hsplit hstack hypot i0 imag index_add index_copy index_fill
-index_select inner is_complex is_floating_point is_tensor isclose isfinite isin isinf isnan isneginf
+index_reduce index_select inner is_complex is_floating_point is_tensor isclose isfinite isin isinf
+isnan isneginf
 isposinf isreal item kron kthvalue lcm ldexp le lerp less lgamma linspace load log log10 log1p log2
 log_softmax logaddexp logcumsumexp logical_and logical_not logical_or logical_xor logit logspace
 logsumexp lt manual_seed masked_fill masked_scatter masked_select matmul max maximum mean median
@@ -75,7 +76,8 @@ meshgrid min minimum mm mode moveaxis movedim msort mul multinomial multiply mv 
 nanmedian nanquantile nansum narrow ne neg negative nextafter nonzero norm normal numel ones
 ones_like outer permute pinverse poisson polar positive pow prod quantile rad2deg rand randint randn
 randperm ravel real reciprocal relu remainder renorm repeat_interleave reshape roll rot90 round
-rsqrt save scatter scatter_add searchsorted select sgn sigmoid sign signbit sin sinc sinh
+rsqrt save scatter scatter_add scatter_reduce searchsorted select sgn sigmoid sign signbit sin
+sinc sinh
 softmax sort split sqrt square squeeze stack std std_mean sub subtract sum svd swapaxes swapdims t
 take take_along_dim tan tanh tensor tensor_split tensordot tile topk trace transpose trapezoid
 trapz tril tril_indices triu triu_indices true_divide trunc unbind unflatten unfold unique
@@ -138,7 +140,11 @@ DIFFERENCES = {
         ("object, string and datetime arrays", "", "only numbers and bool"),
         ("more than 16 dimensions", "", "at most 16"),
         ("int64 with uint64", "", "no common dtype; use `astype`"),
-        ("add.at(x, i, v)", "add.at", "also `subtract.at`; `index_add` returns the result instead"),
+        (
+            "add.at(x, i, v)",
+            "add.at",
+            "also of subtract, maximum, minimum; `index_add` returns the result instead",
+        ),
         ("sqrt(2.0), add(1, 2)", "the same", "NumPy's scalar; next to a tensor it is weak"),
         ("mgrid, ogrid, r_, c_", "the same", "on the current device; `r_` without directives"),
         (

@@ -285,3 +285,49 @@ def test_values_out_of_range_are_refused(where, call, error, message):
         call(x)
     assert gt.choose(x, (x + 5, x + 7)).tolist() == [5, 8]
     assert [one.tolist() for one in gt.unravel_index(x + 4, (2, 3))] == [[1, 1], [1, 2]]
+
+
+@pytest.mark.parametrize("is_included", [True, False])
+@pytest.mark.parametrize("name", ["sum", "mean", "amax", "amin"])
+def test_elements_of_one_place_are_reduced(where, rng, name, is_included):
+    join = {"amax": np.maximum, "amin": np.minimum}.get(name, np.add)
+    for dtype in ("float32", "int64"):
+        x, source = (rng.integers(-9, 10, (4, size)).astype(dtype) for size in (5, 12))
+        if dtype == "float32" and name in ("amax", "amin"):
+            source[0, :3] = np.nan
+        index = rng.integers(0, 4, 12)
+        want, count = x.copy(), np.zeros(5, int) + is_included
+        for place, column in zip(index, source.T, strict=True):
+            is_first = not is_included and not count[place]
+            want[:, place] = column if is_first else join(want[:, place], column)
+            count[place] += 1
+        if name == "mean":
+            want = want / np.maximum(count, 1)
+            want = want if dtype == "float32" else np.floor(want)
+        given = [gt.asarray(one, device=where) for one in (x, index, source)]
+        spread = gt.broadcast_to(given[1], source.shape)
+        calls = ((gt.index_reduce, given[1]), (gt.scatter_reduce, spread))
+        for function, places in calls:
+            got = function(given[0], 1, places, given[2], name, include_self=is_included)
+            assert got.dtype == x.dtype
+            np.testing.assert_allclose(got.numpy(), want, 1e-6)
+    if name in ("amax", "amin") and is_included:
+        a, ufunc = given[0].numpy(), getattr(np, name.replace("a", "", 1) + "imum")
+        ufunc.at(a, ([0, 0, -1], 1), [50, -50, 60])
+        getattr(gt, ufunc.__name__).at(
+            given[0], ([0, 0, -1], 1), gt.asarray([50, -50, 60], device=where)
+        )
+        assert given[0].tolist() == a.tolist()
+
+
+def test_reductions_of_places_name_wrong_arguments(where):
+    x, index = gt.zeros(2, device=where), gt.asarray([0, 1], device=where)
+    for call, message in (
+        (lambda: gt.scatter_reduce(x, 0, index, x, "prod"), "reduce: got 'prod'; expected one of"),
+        (lambda: gt.index_reduce(x, 0, index, gt.zeros(3, device=where), "sum"), "source: got sha"),
+        (lambda: gt.scatter_reduce(x, 0, x, x, "sum"), "index: got float32 of 1 dimensions"),
+        (lambda: x.index_reduce_(0, index, x > 0, "sum"), "dtype of source: got bool; expected"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=message):
+            call()
+    assert x.tolist() == [0.0, 0.0]
