@@ -19,7 +19,7 @@ def test_random_calls(rng):
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("shape", [(40, 128), (3, 1001), (1, 600000), (9000, 3), (1, 7)])
 def test_widths(shape, dtype, rng):
-    # The CPU has no clusters of blocks: tests/gpu tests rows of 16,384 to 524,288 columns.
+    # The simulated GPU has no clusters: a GPU tests rows of 16,384 to 524,288 columns.
     values = (rng.standard_normal(shape) * 2).astype(DTYPES[dtype])
     exact = values.astype(np.float64)
     for axis in (0, 1):

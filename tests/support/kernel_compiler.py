@@ -35,15 +35,43 @@ _REPLACEMENTS = (
     (r"extern __shared__ __align__\(16\) (char ahead)\[\];", r"alignas(16) static \1[1 << 18];"),
     (r'asm\("ex2\.approx[^;]*;"[^;]*;', "y = exp2f(x);"),
 )
+# The same for the blocks of a cluster, which have their shared variables in one array.
+_CLUSTER_HEAD = """\
+#define __cluster_dims__(...)
+#define __cvta_generic_to_shared(x) ((unsigned long long)(x))
+"""
+_CLUSTER = (
+    (r"__shared__ C (slots)(\[.*\]);", r"CPU_SHARED(0, C, \1, \2)"),
+    (r"__shared__ uint64 (barriers)(\[.*\]);", r"CPU_SHARED(1, uint64, \1, \2)"),
+    (r"static (char) (ahead)(\[1 << 18\]);", r"static char ahead_of[CPU_CLUSTER][1 << 16]; "
+                                             r"char* ahead = ahead_of[cpu_rank];"),
+    (r'asm volatile\("mov\.u32 %0, %%cluster_ctarank[^;]*;"[^;]*;', "rank = cpu_rank;"),
+    (r'asm volatile\("barrier\.cluster[^)]*\);', "__syncthreads();"),
+    (r'asm volatile\("fence[^;]*;"[^;]*;', ";"),
+    (r'asm volatile\("mbarrier\.init[^;]*;"[^;]*;', "*barrier = 0;"),
+    (r'asm volatile\("mbarrier\.arrive[^;]*;"[^;]*;', "cpu_barrier_count(barrier, nbytes, true);"),
+    (r'asm volatile\("\{\\n\.reg \.pred p;[^}]*\}"[^;]*;',
+     "done = cpu_barrier_wait(barrier, parity);"),
+    (r'asm volatile\("mapa[^;]*;"[^;]*;', "there = here;"),
+    (r'asm volatile\("st\.async[^;]*;"[^;]*;',
+     "cpu_barrier_send((char*)slot + 4 * i, barrier, rank, u.words[i]);"),
+    (r"\bfinite\(", "finite_value("),
+)  # fmt: skip
 
 
 def cpu_source(source):
     """Return the source between the header and the entry point, with its PTX replaced."""
     for pattern, replacement in _REPLACEMENTS:
         source = re.sub(pattern, replacement, source)
+    head = f'#include "{HEADER}"\n'
+    cluster = re.search(r"#define CLUSTER (\d+)", source)
+    if cluster and cluster[1] != "1":
+        head += f"#undef CPU_CLUSTER\n#define CPU_CLUSTER {cluster[1]}\n{_CLUSTER_HEAD}"
+        for pattern, replacement in _CLUSTER:
+            source = re.sub(pattern, replacement, source)
     if "asm(" in source:
         raise ValueError("a kernel has PTX that the tests cannot run")
-    return f'#include "{HEADER}"\n{source}\nCUDA_ON_CPU_RUN\n'
+    return f"{head}{source}\nCUDA_ON_CPU_RUN\n"
 
 
 def image_of(text, options=OPTIONS):

@@ -70,6 +70,27 @@ def test_wide_rows_with_parts_of_only_infinities(where, columns, dtype, rng):
     close(f"masked softmax of {columns}", nn.softmax(x, mask=mask), want, dtype, 200 * want)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_wide_rows_with_weights_that_a_gpu_keeps(where, dtype, rng):
+    """The blocks of a GPU take several rows each; equal rows have equal bits."""
+    values = (rng.standard_normal((3, 70000)) * 2 + 1).astype(DTYPES[dtype])
+    w, b = (rng.standard_normal(70000).astype(DTYPES[dtype]) for _ in range(2))
+    times = 60 if where == "cuda" else 1
+    x = gt.tile(gt.asarray(values, device=where), (times, 1))
+    weight, bias = (gt.asarray(one, device=where) for one in (w, b))
+    exact, w, b = (one.astype(np.float64) for one in (values, w, b))
+    away = exact - exact.mean(axis=1, keepdims=True)
+    layer = away / np.sqrt((away * away).mean(axis=1, keepdims=True) + 1e-5) * w
+    rms = exact / np.sqrt((exact * exact).mean(axis=1, keepdims=True) + 1e-5) * w
+    for name, got, want, scale in (
+        ("layer_norm", nn.layer_norm(x, weight, bias), layer + b, np.abs(layer) + np.abs(b)),
+        ("rms_norm", nn.rms_norm(x, weight), rms, np.abs(rms)),
+    ):
+        close(name, got[:3], want, dtype, 400 * (np.abs(w) + scale))
+        parts = got.numpy().reshape(times, 3, 70000)
+        assert (parts == parts[:1]).all(), name
+
+
 @pytest.mark.parametrize("shape", [(5, 700, 33), (700, 64), (3, 2000, 5)])
 def test_softmax_along_a_strided_axis(where, shape, rng):
     values = rng.standard_normal(shape).astype(np.float32)

@@ -151,7 +151,10 @@ extern "C" inline void cudaGraphSetConditional(unsigned long long condition, uns
 // A fiber begins in its own context and then switches by jumps, which need no system call.
 static jmp_buf cpu_scheduler, cpu_fibers[1024];
 static unsigned cpu_lanes[1024];
-static unsigned cpu_thread() { return threadIdx.y * blockDim.x + threadIdx.x; }
+// The blocks of a cluster run at once: the rank of this one, and the first of its threads.
+#define CPU_CLUSTER 1
+static unsigned cpu_rank, cpu_first;
+static unsigned cpu_thread() { return cpu_first + threadIdx.y * blockDim.x + threadIdx.x; }
 static void __syncthreads() {
     if (_setjmp(cpu_fibers[cpu_thread()]) == 0) _longjmp(cpu_scheduler, 1);
 }
@@ -180,6 +183,34 @@ static unsigned __ballot_sync(unsigned, bool is_set) {
     return found;
 }
 static void __syncwarp() { __syncthreads(); }
+
+// A barrier in shared memory that waits for bytes: their number in the lower half, which is negative
+// if they come before they are announced; bit 32: they are announced; bit 33: the phase. A shared
+// variable is an array of those of all blocks; these are the distances of two neighbours.
+static long cpu_row_nbytes[2];
+#define CPU_SHARED(number, type, name, length)           \
+    static type name##_of[CPU_CLUSTER] length;           \
+    cpu_row_nbytes[number] = sizeof(name##_of[0]);       \
+    type* name = name##_of[cpu_rank];
+static void cpu_barrier_count(unsigned long long* barrier, unsigned change, bool is_announced) {
+    if (is_announced && *barrier >> 32 & 1) abort();
+    const unsigned left = (unsigned)*barrier + change;
+    *barrier = (*barrier >> 32 | is_announced) << 32 | left;
+    if (left == 0 && *barrier >> 32 & 1) *barrier ^= 3ull << 32;
+}
+static void cpu_barrier_send(const void* to, unsigned long long* barrier, unsigned rank,
+                             unsigned word) {
+    const long distance = (long)rank - (long)cpu_rank;
+    memcpy((char*)to + distance * cpu_row_nbytes[0], &word, 4);
+    barrier = (unsigned long long*)((char*)barrier + distance * cpu_row_nbytes[1]);
+    cpu_barrier_count(barrier, -4u, false);
+}
+// A warp stays together.
+static unsigned cpu_barrier_wait(const unsigned long long* barrier, unsigned parity) {
+    for (int i = 0; i < 100000; ++i)
+        if (__ballot_sync(~0u, (*barrier >> 33 & 1) != parity) == ~0u) return 1;
+    abort();
+}
 static int __popc(unsigned x) { return __builtin_popcount(x); }
 static unsigned __shfl_xor_sync(unsigned, unsigned value, int mask) {
     unsigned thread = cpu_thread();
@@ -237,16 +268,19 @@ struct CpuStacks {
         gridDim = {grid[0], grid[1], grid[2]};                                                  \
         const bool is_same = blockDim.x == block[0] && blockDim.y == block[1];                  \
         blockDim = {block[0], block[1], block[2]};                                              \
-        const unsigned threads = block[0] * block[1];                                           \
+        const unsigned threads = block[0] * block[1], all = threads * CPU_CLUSTER;              \
         for (t = 0; t < 1024 && !is_same; ++t) cpu_begun[t] = false;                            \
-        for (b = 0; b < grid[0] * grid[1]; ++b) {                                               \
-            blockIdx = {b % grid[0], b / grid[0], 0};                                           \
-            for (t = 0; t < threads; ++t) cpu_done[t] = false;                                  \
+        for (b = 0; b < grid[0] * grid[1]; b += CPU_CLUSTER) {                                  \
+            for (t = 0; t < all; ++t) cpu_done[t] = false;                                      \
             for (is_running = true; is_running;) {                                              \
                 is_running = false;                                                             \
-                for (t = 0; t < threads; ++t) {                                                 \
+                for (t = 0; t < all; ++t) {                                                     \
                     if (cpu_done[t]) continue;                                                  \
-                    threadIdx = {t % block[0], t / block[0], 0};                                \
+                    cpu_rank = CPU_CLUSTER > 1 ? t / threads : 0;                               \
+                    cpu_first = cpu_rank * threads;                                             \
+                    const unsigned one = t - cpu_first, here = b + cpu_rank;                    \
+                    threadIdx = {one % block[0], one / block[0], 0};                            \
+                    blockIdx = {here % grid[0], here / grid[0], 0};                             \
                     is_running = true;                                                          \
                     if (_setjmp(cpu_scheduler)) continue;                                       \
                     if (cpu_begun[t]) _longjmp(cpu_fibers[t], 1);                               \
