@@ -4,7 +4,8 @@ Each convolution, channels last, is captured ten times in a CUDA graph; the grap
 replayed in turn, and times are medians. `count` is how often a network has the convolution, and
 the last row of a network and batch is the sum over all convolutions. For depthwise convolutions
 `share` is the rate of bytes read and written relative to a copy of as many bytes in the same run;
-for the others it is left out. The largest error is against torch in float32 at batch 1.
+for the others it is left out. The largest error is against torch in float32 at batch 1. With
+`--dtypes float32` both sides may use TF32.
 
     python benchmarks/convolution.py [--batches N ...] [--dtypes NAME ...] [--networks NAME ...]
 """
@@ -125,10 +126,11 @@ def run_layer(layer, batch, dtype, torch):
     channels, outputs, extent, kernel, stride, groups = layer
     x, w = operands(layer, batch, dtype)
     how = {"stride": stride, "padding": kernel // 2, "groups": groups}
-    result = gt.conv2d(x, w, **how)
+    with gt.blas.precision(allow_tf32=True):
+        result = gt.conv2d(x, w, **how)
+        replays = {"ours": graph_of(lambda: gt.conv2d(x, w, **how))}
     copied = gt.empty((x.size + result.size) // 2, dtype=x.dtype, device="cuda")
     other = gt.empty_like(copied)
-    replays = {"ours": graph_of(lambda: gt.conv2d(x, w, **how))}
 
     def copy():
         other[...] = copied
@@ -138,9 +140,11 @@ def run_layer(layer, batch, dtype, torch):
     error = ""
     if torch is not None:
         theirs = [torch.from_dlpack(one) for one in (x, w)]
+        torch.backends.cudnn.allow_tf32 = True
         replays["torch"] = torch_graph_of(
             lambda: torch.nn.functional.conv2d(*theirs, **how), torch
         )  # fmt: skip
+        torch.backends.cudnn.allow_tf32 = False
         if batch == 1:
             want = torch.nn.functional.conv2d(*(one.float() for one in theirs), **how)
             error = (torch.from_dlpack(result).float() - want).abs().max().item()
@@ -169,7 +173,6 @@ def main():
         import torch
 
         torch.backends.cudnn.benchmark = True
-        torch.backends.cudnn.allow_tf32 = False
     except ImportError:
         torch = None
     report = Report("convolution", "Convolutions of ResNet-50 and MobileNet v2")
