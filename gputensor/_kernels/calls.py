@@ -259,13 +259,16 @@ _ROWS = (
     Row("quantized_product", "blas.product", attributes="precision:precision",
         writes="out", reads="x weight scales bias?"),
     # r @ (weight * scales).T + bias + addend, where r is x, or with a gain
-    # x * rsqrt(mean(x * x) + epsilon) * gain. If gated: activation(first half) * second half.
+    # x * rsqrt(mean(x * x) + epsilon) * gain. If gated: activation(first half) * second half. If
+    # steady, the call before it on the stream does not write weight or scales.
     Row("fused_product", "blas.product",
-        attributes="epsilon:number activation:activation is_gated:flag precision:precision",
+        attributes="epsilon:number activation:activation is_gated:flag is_steady:flag "
+                   "precision:precision",
         writes="out", reads="x weight scales? gain? bias? addend?"),
     # The same product; its columns are heads of queries, keys and values. Cosines and sines rotate
     # elements i and i + size / 2 of queries and keys. Keys and values are written to `places`.
-    Row("rotary_product", "blas.product", attributes="epsilon:number precision:precision",
+    Row("rotary_product", "blas.product",
+        attributes="epsilon:number is_steady:flag precision:precision",
         writes="out keys values",
         reads="x weight scales? gain? bias? cosines sines places", updates=("keys", "values")),
 )

@@ -34,7 +34,7 @@ def _few_rows(name, n, epsilon, reads):
 
 
 def _fused_product(name, attributes, writes, reads):
-    (epsilon, activation, is_gated, _precision), (out,), (*given, addend) = (
+    (epsilon, activation, is_gated, _steady, _precision), (out,), (*given, addend) = (
         attributes, writes, reads)  # fmt: skip
     _need(len(out.shape) == 2, name, "out.shape", out.shape, "two extents")
     _few_rows(name, out.shape[1] * (2 if is_gated else 1), epsilon, given)
@@ -46,7 +46,7 @@ def _fused_product(name, attributes, writes, reads):
 
 
 def _rotary_product(name, attributes, writes, reads):
-    epsilon, _precision = attributes
+    epsilon, _steady, _precision = attributes
     (out, keys, values), (*given, cosines, sines, places) = writes, reads
     x = given[0]
     for one in (out, keys, values):

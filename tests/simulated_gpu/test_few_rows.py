@@ -82,6 +82,10 @@ def test_nodes_of_a_layer(rng, monkeypatch):
     assert calls_of(model) == {
         "rotary_product": 2, "fused_product": 5, "attention": 2, "product": 1,
     }  # fmt: skip
+    (function,) = model.program("host").data.functions.values()
+    products = [call for call in function.calls if "is_steady" in call.attributes]
+    # The first x is an input, so a kernel before the program may have written the weights.
+    assert [call.attributes["is_steady"] for call in products] == [False] + [True] * 6
     monkeypatch.setattr(join, "STEPS", {})
     assert calls_of(model) == {
         "quantized_product": 7, "formula": 3 * 2 + 2 * (2 - model.has_pairs) + 2 * 2 - 4,

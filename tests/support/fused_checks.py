@@ -21,7 +21,7 @@ class Case:
 
     def __init__(self, rng, name, form, group, sizes, has_gain, has_bias):
         m, n, k = self.sizes = sizes
-        self.name, self.rng = name, rng
+        self.name, self.rng, self.is_steady = name, rng, bool(rng.integers(2))
         x = rng.standard_normal((m, k)).astype(DTYPES[name]) * DTYPES[name].type(4)
         if form == PLAIN:
             w = (rng.standard_normal((n, k)) / 32).astype(DTYPES[name])
@@ -64,7 +64,9 @@ def check_sum(rng, name, form, group, sizes, has_gain, has_addend):
     m, n, _k = sizes
     addend = on_device(rng.standard_normal((m, n)).astype(DTYPES[name])) if has_addend else None
     out = case.poison((m, n))
-    case.make("fused_product", (case.epsilon, None, False, 0), out, *case.reads, addend)
+    case.make(
+        "fused_product", (case.epsilon, None, False, case.is_steady, 0), out, *case.reads, addend
+    )
     exact = case.exact + (wide(addend.numpy()) if has_addend else 0)
     # The kernel adds before it rounds; the single calls may round in between.
     case.assert_near(out, exact, case.error + UNIT[name] * np.abs(case.exact))
@@ -74,7 +76,9 @@ def check_gate(rng, name, form, group, sizes, has_gain, activation):
     case = Case(rng, name, form, group, sizes, has_gain, bool(rng.integers(2)))
     m, n, _k = sizes
     out = case.poison((m, n // 2))
-    case.make("fused_product", (case.epsilon, activation, True, 0), out, *case.reads, None)
+    case.make(
+        "fused_product", (case.epsilon, activation, True, case.is_steady, 0), out, *case.reads, None
+    )
     gate, x = case.exact[:, : n // 2], case.exact[:, n // 2 :]
     error = case.error + 2 * UNIT[name] * np.abs(case.exact)
     with np.errstate(over="ignore"):
@@ -95,7 +99,9 @@ def check_heads(rng, name, form, group, heads, has_gain, m, k):
         for shape in ((count, m, size), (kept, length, size), (kept, length, size))
     )
     given = [on_device(one) for one in (np.cos(angles), np.sin(angles), places)]
-    case.make("rotary_product", (case.epsilon, 0), out, keys, values, *case.reads, *given)
+    case.make(
+        "rotary_product", (case.epsilon, case.is_steady, 0), out, keys, values, *case.reads, *given
+    )
     exact, error = (
         np.moveaxis(one.reshape(m, count + 2 * kept, size), 1, 0)
         for one in (case.exact, case.error + UNIT[name] * np.abs(case.exact))

@@ -129,6 +129,7 @@ def skinny_mma():
             form, name, "float32" if is_float else name, tokens,
             tiles=2 if form == products.INT4 else 1, step=1 if form == products.PLAIN else 2,
             row_warps=warps[0], k_warps=warps[1], stages=3, splits=splits, group=group,
+            steady=warps[0] == 2,
         )  # fmt: skip
     for (form, group), name, (norm, pairs, gate), splits in itertools.product(
         forms, HALVES, ((1, 0, 0), (4, 1, 4), (0, 1, 3), (2, 2, 0)), (1, 2)
@@ -136,7 +137,7 @@ def skinny_mma():
         yield products.skinny_mma(
             form, name, name, 8, tiles=2 if form == products.INT4 else 1,
             step=1 if form == products.PLAIN else 2, row_warps=2, k_warps=8, stages=3,
-            splits=splits, group=group, norm=norm, pairs=pairs, gate=gate,
+            splits=splits, group=group, norm=norm, pairs=pairs, gate=gate, steady=splits == 1,
         )  # fmt: skip
 
 

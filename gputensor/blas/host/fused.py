@@ -105,11 +105,13 @@ def fused(*arguments, maker=_Arrays):
     """The row `fused_product`.
 
     >>> x, w, y = np.ones((1, 2), "f4"), np.ones((2, 2), "f4"), np.empty((1, 1), "f4")
-    >>> fused(0.0, "relu", True, 0, y, x, w, None, None, None, None)
+    >>> fused(0.0, "relu", True, False, 0, y, x, w, None, None, None, None)
     >>> float(y[0, 0])
     4.0
     """
-    epsilon, activation, is_gated, precision, out, x, *weights, gain, bias, addend = arguments
+    epsilon, activation, is_gated, _steady, precision, out, x, *weights, gain, bias, addend = (
+        arguments
+    )
     if gain is not None:
         x = normed(maker, epsilon, x, gain)
     given = (x, *weights, bias)
@@ -124,7 +126,8 @@ def fused(*arguments, maker=_Arrays):
 
 def rotary(*arguments, maker=_Arrays):
     """The row `rotary_product`."""
-    epsilon, precision, *results, x, weight, scales, gain, bias, cosines, sines, places = arguments
+    epsilon, _steady, precision, *results, x, weight, scales, gain, bias = arguments[:-3]
+    cosines, sines, places = arguments[-3:]
     if gain is not None:
         x = normed(maker, epsilon, x, gain)
     (heads, m, size), kept = results[0].shape, results[1].shape[0]

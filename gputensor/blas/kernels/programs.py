@@ -360,7 +360,7 @@ def skinny(tokens, *, tiles, warps, stages, splits):
 
 def skinny_mma(
     form, x_name, y_name, tokens, *, tiles, step, row_warps, k_warps, stages, splits, group=0,
-    norm=0, pairs=0, gate=0,
+    norm=0, pairs=0, gate=0, steady=False,
 ):  # fmt: skip
     """Return the program of skinny products on tensor cores for one shape of block.
 
@@ -387,6 +387,8 @@ def skinny_mma(
         Chunks of 8 elements of a row that each thread normalizes; 0 without a norm.
     pairs, gate : int
         Kind of pairs of features: 0 none, 1 gated by the activation `gate`, 2 elements of heads.
+    steady : bool
+        Whether weights and their scales may be read before earlier work has ended.
     """
     defines = {
         "FORM": form,
@@ -404,6 +406,7 @@ def skinny_mma(
         "NORM": norm,
         "PAIRS": pairs,
         "GATE": gate,
+        "STEADY": int(steady),
     }
     return program_of("skinny/skinny_mma.cuh", defines, minimum=_skinny_minimum(splits))
 

@@ -105,11 +105,12 @@ def _fused_door(int device, uint64_t stream, tuple arguments):
     cdef SkinnyProduct small
     cdef CallOperand out, x, weight, scales, gain, bias, addend
     cdef _Maker maker
-    epsilon, activation, is_gated, precision, out, x, weight, scales, gain, bias, addend = arguments
-    for operand in arguments[4:]:
+    (epsilon, activation, is_gated, is_steady, precision, out, x, weight, scales, gain, bias,
+     addend) = arguments
+    for operand in arguments[5:]:
         check_dense(operand, "fused_product")
     if device_kind(device) == DEVICE_HOST:
-        host_call(device, stream, FUSED_CALL, given_to_host(device, 4, arguments))
+        host_call(device, stream, FUSED_CALL, given_to_host(device, 5, arguments))
         return
     if 0 in x.shape or 0 in out.shape:
         return
@@ -118,7 +119,7 @@ def _fused_door(int device, uint64_t stream, tuple arguments):
         if takes_own(device, x) and fill_skinny(
                 &small, device, x, weight, scales, bias,
                 out.c.shape[1] * (2 if is_gated else 1)):
-            small.y, small.y_pitch = out.c.ptr, out.c.shape[1]
+            small.y, small.y_pitch, small.is_steady = out.c.ptr, out.c.shape[1], is_steady
             if addend is not None:
                 small.addend, small.addend_pitch, small.beta = addend.c.ptr, small.n, 1
             if is_gated:
@@ -137,19 +138,19 @@ def _rotary_door(int device, uint64_t stream, tuple arguments):
     cdef CallOperand out, keys, values, x, weight, scales, gain, bias, cosines, sines, places
     cdef _Maker maker
     cdef SkinnyFusion* fused = &small.fused
-    (epsilon, precision, out, keys, values, x, weight, scales, gain, bias, cosines, sines,
+    (epsilon, is_steady, precision, out, keys, values, x, weight, scales, gain, bias, cosines, sines,
      places) = arguments
-    for operand in (out, *arguments[5:]):
+    for operand in (out, *arguments[6:]):
         check_dense(operand, "rotary_product")
     if device_kind(device) == DEVICE_HOST:
-        host_call(device, stream, ROTARY_CALL, given_to_host(device, 2, arguments))
+        host_call(device, stream, ROTARY_CALL, given_to_host(device, 3, arguments))
         return
     maker = _Maker(device, stream)
     try:
         if takes_own(device, x) and places.c.dtype in (DT_INT32, DT_INT64) and fill_skinny(
                 &small, device, x, weight, scales, bias,
                 (out.c.shape[0] + 2 * keys.c.shape[0]) * out.c.shape[2]):
-            small.y, small.y_pitch = out.c.ptr, out.c.shape[2]
+            small.y, small.y_pitch, small.is_steady = out.c.ptr, out.c.shape[2], is_steady
             fused.pairs, fused.half = PAIRS_ROTATED, out.c.shape[2] // 2
             fill_pairs(&small, fused.half)
             fused.cosines, fused.sines, fused.places = cosines.c.ptr, sines.c.ptr, places.c.ptr

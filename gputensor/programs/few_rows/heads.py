@@ -182,7 +182,7 @@ def _made(site, call, given, rotated, result, scatters):
         site.values.append(Value("temporary", heads * m * size * _SIZE))
         out = out._replace(value=len(site.values) - 1)
         site.renamed[result.value] = out.value
-    attributes = {"epsilon": given.epsilon, "precision": given.precision}
+    attributes = {"epsilon": given.epsilon, "is_steady": False, "precision": given.precision}
     made = Call(
         "rotary_product", attributes, (out, keys.writes[0], values.writes[0]), reads,
         (None, keys.into[0], values.into[0]), call.stream, call.line,

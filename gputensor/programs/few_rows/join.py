@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from gputensor.programs.attention.views import Graph
 from gputensor.programs.few_rows.heads import placed
+from gputensor.programs.few_rows.steady import steady
 from gputensor.programs.few_rows.steps import gated, normed, summed
 from gputensor.programs.function import Operand
 from gputensor.programs.passes.clean import clean
@@ -18,7 +19,8 @@ from gputensor.programs.passes.clean import clean
 __all__ = ["STEPS", "join_few_rows"]
 
 #: In this order: a norm has only one operand after its sum became part of the product before it.
-STEPS = {"residuals": summed, "heads": placed, "gates": gated, "norms": normed}
+STEPS = {"residuals": summed, "heads": placed, "gates": gated, "norms": normed,
+         "steady": steady}  # fmt: skip
 
 
 def join_few_rows(function, weights):

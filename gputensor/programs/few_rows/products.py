@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from gputensor.blas.backends import skinny_half_wins
@@ -9,7 +10,7 @@ from gputensor.programs import dims as forms
 from gputensor.programs.attention.views import is_whole
 from gputensor.programs.function import Call, Operand
 
-__all__ = ["MOST_ROWS", "Given", "fused", "given_of", "is_new", "lies"]
+__all__ = ["MOST_ROWS", "Given", "fused", "given_of", "is_new", "lies", "with_sum"]
 
 MOST_ROWS = 16
 _HALVES = ("float16", "bfloat16")
@@ -52,6 +53,28 @@ def given_of(call):
     m, n, k = found.sizes
     fits = 0 < m <= MOST_ROWS and (found.scales is not None or skinny_half_wins(m, n, k))
     return found if fits else None
+
+
+def with_sum(call):
+    """Return the operands of a product of few rows and the addend of its result, each or None."""
+    if call.name != "product" or (call.reads[2] is None and call.reads[5] is None):
+        return given_of(call), None
+    a, b, addend, bias, scale, residual = call.reads
+    if residual is not None and addend is not None:
+        return None, None
+    if residual is None and call.attributes["beta"] != 1:
+        return None, None
+    other = addend if residual is None else residual
+    attributes = {**call.attributes, "beta": 0}
+    reads = (a, b, None, bias, scale, None)
+    given = given_of(replace(call, attributes=attributes, reads=reads))
+    if given is None or other.dtype != call.writes[0].dtype:
+        return None, None
+    m, n, _k = given.sizes
+    is_dense = lies(other, other.shape, forms.row_major(other.shape))
+    if other.shape != call.writes[0].shape or not is_dense:
+        return None, None
+    return given, other._replace(shape=(m, n), strides=(n, 1))
 
 
 def _plain(call):
@@ -100,7 +123,7 @@ def fused(given, call, out, *, activation=None, is_gated=False, addend=None):
     columns = n // 2 if is_gated else n
     attributes = {
         "epsilon": given.epsilon, "activation": activation, "is_gated": is_gated,
-        "precision": given.precision,
+        "is_steady": False, "precision": given.precision,
     }  # fmt: skip
     out = out._replace(shape=(m, columns), strides=(columns, 1))
     reads = (*given[:5], addend)

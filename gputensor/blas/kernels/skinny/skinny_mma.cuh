@@ -18,7 +18,8 @@
 // Defined before this text: FORM, 0 for plain weights, 1 for int8, 2 for int4; X_KIND, X_TYPE and
 // Y_KIND; TOKENS, 8 or 16; TILES, STEP, ROW_WARPS, K_WARPS, STAGES, SPLITS; GROUP, the number of k
 // that share a scale, 0 for all; NORM, the chunks of a row per thread if x is normalized first
-// (norm.cuh), else 0; PAIRS and GATE (pairs.cuh), 0 if features are independent.
+// (norm.cuh), else 0; PAIRS and GATE (pairs.cuh), 0 if features are independent; STEADY, whether
+// weights and their scales may be read before earlier work has ended.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -319,7 +320,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 __cluster_dims__(SPLITS, 1, 1)
 #endif
 kernel(const Parameters p) {
+#if !STEADY
     start_early();
+#endif
     extern __shared__ __align__(128) char memory[];
     const uint32 shared = (uint32)__cvta_generic_to_shared(memory);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -337,11 +340,22 @@ kernel(const Parameters p) {
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 #endif
     // One step goes before x, so that the memory is busy while the cache delivers x, unless x is
-    // small.
-    const bool is_x_first = FORM == 1 || p.m == 1;
+    // small. Steady weights are copied while earlier work still runs.
+    const bool is_x_first = STEADY || FORM == 1 || p.m == 1;
+#if STEADY
+#pragma unroll
+    for (int s = 0; s < STAGES - 1; ++s) copy_step(p, at);
+    start_early();
+#if !NORM
+    copy_x(p, shared, split, 0);
+    copies_commit();
+    copies_wait<0>();
+#endif
+#endif
 #if NORM
     const Row row = load_row(p, p.x), gain = load_row(p, p.gain);
 #endif
+#if !STEADY
 #pragma unroll
     for (int s = 0; s < STAGES; ++s) {
         if (!NORM && (is_x_first ? s == 0 : s == 1)) {
@@ -350,6 +364,7 @@ kernel(const Parameters p) {
         }
         if (s < STAGES - 1) copy_step(p, at);
     }
+#endif
 #if NORM
     normed_x(p, shared, split, row, gain);
 #endif

@@ -81,6 +81,7 @@ cdef struct Known:              # the shape and kernel found for a product
     int type_y
     int group
     int fused                   # fused_key
+    int is_steady
     int epoch
     int64_t m
     int64_t n
@@ -173,8 +174,9 @@ cdef bint fill_memory(const SkinnyProduct* product, const SkinnyDevice* device,
     shape.received_offset = shape.x_offset + shape.span * column
     shape.norm_offset = shape.received_offset + received
     shape.shared_nbytes = shape.norm_offset + (NORM_NBYTES if product.fused.gain else 0)
+    # The rest has no room for a second block.
     if shape.shared_nbytes < device.shared_nbytes // 2:
-        shape.shared_nbytes = device.shared_nbytes // 2     # the rest has no room for a second block
+        shape.shared_nbytes = device.shared_nbytes // 2
     if not product.fused.gain:
         return shape.span > 0
     steps = ceil_divide(skinny_mma_columns_of(product), shape.step)
@@ -261,7 +263,8 @@ cdef uint64_t variant_key(const Known* known) noexcept nogil:
     key = (key << 5 | <uint64_t>shape.row_warps) << 5 | <uint64_t>shape.k_warps
     key = (key << 5 | <uint64_t>shape.stages) << 5 | <uint64_t>shape.splits
     key = key << 8 | <uint64_t>known.group
-    return (key << 6 | <uint64_t>known.fused) << 3 | <uint64_t>shape.norm
+    key = (key << 6 | <uint64_t>known.fused) << 3 | <uint64_t>shape.norm
+    return key << 1 | <uint64_t>known.is_steady
 
 
 cdef object skinny_mma_program(const void* variant):
@@ -271,7 +274,7 @@ cdef object skinny_mma_program(const void* variant):
         known.form, DTYPES[known.type_x].name, DTYPES[known.type_y].name, shape.tokens,
         tiles=shape.tiles, step=shape.step, row_warps=shape.row_warps, k_warps=shape.k_warps,
         stages=shape.stages, splits=shape.splits, group=known.group, norm=shape.norm,
-        pairs=known.fused >> 4, gate=known.fused >> 1 & 7)
+        pairs=known.fused >> 4, gate=known.fused >> 1 & 7, steady=bool(known.is_steady))
 
 
 cdef const Known* skinny_mma_known(const SkinnyProduct* product,
@@ -281,18 +284,20 @@ cdef const Known* skinny_mma_known(const SkinnyProduct* product,
     cdef Known* found
     cdef Known made
     mixed = ((mixed * 31 + product.group) * 31 + product.form) * 31
-    mixed += product.type_x + product.device + 7 * fused_key(product)
+    mixed += product.type_x + product.device + 7 * fused_key(product) + 3 * product.is_steady
     found = <Known*>gt_skinny_places(KNOWN * sizeof(Known)) + ((mixed ^ mixed >> 9) & (KNOWN - 1))
     if (found.kernel and found.n == product.n and found.k == product.k and found.m == product.m
             and found.group == product.group and found.form == product.form
             and found.type_x == product.type_x and found.type_y == product.type_y
-            and found.fused == fused_key(product) and found.device == product.device
+            and found.fused == fused_key(product) and found.is_steady == product.is_steady
+            and found.device == product.device
             and found.epoch == known_epoch):
         return found
     skinny_mma_shape(product, device, &made.shape)
     made.n, made.k, made.m, made.group = product.n, product.k, product.m, product.group
     made.form, made.device, made.epoch = product.form, product.device, known_epoch
     made.type_x, made.type_y, made.fused = product.type_x, product.type_y, fused_key(product)
+    made.is_steady = product.is_steady
     made.kernel = kernel_of(&skinny_mma_kernels, variant_key(&made), skinny_mma_program, &made)
     # Written at once, because a finalizer that ran meanwhile may have used the place.
     found[0] = made

@@ -1,0 +1,36 @@
+"""Products of few rows whose weights may be read before earlier work has ended."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gputensor.programs.few_rows.products import fused, with_sum
+
+__all__ = ["steady"]
+
+_JOINED = ("fused_product", "rotary_product")
+
+
+def steady(site, place, call):
+    """Return a product that reads its weights before the call before it has ended.
+
+    Nothing writes the weights of a program while it runs. A kernel before the program may, so x
+    must be a result of an earlier call.
+    """
+    if call.name not in (*_JOINED, "product", "quantized_product"):
+        return None
+    if call.name in _JOINED:
+        made = call
+    else:
+        given, addend = with_sum(call)
+        if given is None:
+            return None
+        made = fused(given, call, call.writes[0], addend=addend)
+    x, weight, scales = made.reads[:3]
+    constant = (one for one in (weight, scales) if one is not None)
+    if any(site.graph.values[one.value].kind != "weight" for one in constant):
+        return None
+    before = site.graph.writer.get(x.value)
+    if before is None or site.calls[before].stream != call.stream:
+        return None
+    return {place: (replace(made, attributes={**made.attributes, "is_steady": True}),)}
