@@ -180,8 +180,9 @@ cdef void choose_along(RowVariant* variant, const RowParameters* parameters, int
     can_cluster = can_cluster and folds <= CLUSTER_FOLDS and pieces > lanes * most
     # A block of a cluster is alone on a multiprocessor. For 16-bit floats 512 threads of twice as
     # many registers are best, since each thread folds the values of all warps. Measured on an H200,
-    # 1,024 and 512 threads, layer_norm of 65,536, 131,072 and 262,144 columns: .90 .83 .83 and
-    # .89 .93 .95 of the copy rate; four and eight blocks of 512 and 256 are no better.
+    # 1,024 and 512 threads, softmax of 65,536, 131,072 and 262,144 columns: .89 .93 .94 and
+    # .90 .94 .95 of the copy rate; two blocks of a multiprocessor, of 512 or 256 threads, are no
+    # better.
     if can_cluster and variant.vector == 8:
         lanes, most = MOST_LANES // 2, 2 * most
     while lanes < MOST_LANES and ceil_divide(pieces, lanes) > 1 and (
