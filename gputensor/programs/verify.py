@@ -39,7 +39,7 @@ def verify(function):
     function : Function
     """
     _Structure(function, function.dims, function.name, 0).check()
-    for sizes in _sizes(list(function.dims.values())):
+    for sizes in sizes_to_check(list(function.dims.values())):
         check_sizes(function, sizes)
 
 
@@ -99,7 +99,7 @@ def _check_memory(function, program, path):
             _check_memory(region, program, f"{path}.calls[{index}].regions[{at}]")
 
 
-def _sizes(dims):
+def sizes_to_check(dims):
     """Return the sizes to check at: corners of the ranges, and the samples."""
     if len(dims) <= _MAX_CORNERS:
         ends = [sorted({dim.low, dim.high}) for dim in dims]

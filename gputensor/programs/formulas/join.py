@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gputensor.programs import dims as forms
 from gputensor.programs.attention.views import Graph
 from gputensor.programs.formulas.steps import is_complete, joined, steps_of
 from gputensor.programs.passes.clean import clean
+from gputensor.programs.verify import sizes_to_check
 
 __all__ = ["join_formulas"]
 
 
-def join_formulas(function, weights):
+def join_formulas(function, weights, sizes=None):
     """Return a function whose element-wise steps are fused into as few calls as possible.
 
     Parameters
@@ -25,13 +27,17 @@ def join_formulas(function, weights):
         Not modified.
     weights : dict
         The weights of the program by name.
+    sizes : list of dict, optional
+        Sizes of the dims at which steps must have elements; by default those of `verify`.
     """
+    if sizes is None:
+        sizes = sizes_to_check(list(function.dims.values()))
     calls = [
-        replace(call, regions=tuple(join_formulas(one, weights) for one in call.regions))
+        replace(call, regions=tuple(join_formulas(one, weights, sizes) for one in call.regions))
         for call in function.calls
     ]
     function = replace(function, calls=calls)
-    join = _Join(function, weights)
+    join = _Join(function, weights, sizes)
     if not join.run():
         return function
     calls = list(join.calls())
@@ -39,8 +45,8 @@ def join_formulas(function, weights):
 
 
 class _Join:
-    def __init__(self, function, weights):
-        self.function, self.graph = function, Graph(function, weights)
+    def __init__(self, function, weights, sizes):
+        self.function, self.graph, self.sizes = function, Graph(function, weights), sizes
         self.kept = {one.operand.value for one in function.outputs}
         self.readers = self.graph.readers  # updated when calls are absorbed
         self.steps = {}  # place -> Steps
@@ -51,13 +57,21 @@ class _Join:
         """Fuse steps; return whether any were fused."""
         for index, call in enumerate(self.function.calls):
             steps = steps_of(call, index)
-            if steps is None:
+            if steps is None or not self.has_elements(call):
                 continue
             steps = self.absorbed(steps)
             self.steps[index] = steps
             for written in steps.call.writes:
                 self.writer[written.value] = index
         return any(one.parts > 1 for one in self.steps.values())
+
+    def has_elements(self, call):
+        """Whether the results of a call have elements at all sizes: a formula needs some."""
+        extents = {n for operand in call.writes for n in operand.shape}
+        if 0 in extents:
+            return False
+        extents = [n for n in extents if type(n) is not int]
+        return all(forms.evaluate(n, sizes) for n in extents for sizes in self.sizes)
 
     def calls(self):
         """Yield the remaining calls in order."""

@@ -193,3 +193,20 @@ def test_random_steps_equal_eager_ones():
             raise AssertionError(f"seed {seed + turn}") from error
         joined += names(program).count("formula")
     assert joined > 60
+
+
+def test_steps_without_elements_at_some_size_stay(rng):
+    """A formula needs elements; the steps on all rows but the first have none for one row."""
+
+    def model(x):
+        return gt.exp(x[1:] * 2) + 1, gt.exp(x * 2) + 1
+
+    with gt.device("host"):
+        program = gt.compile(model, gt.spec((gt.Dim("n", 1, 9), 3)))
+        (function,) = program.functions.values()
+        assert [call.name for call in function.calls].count("formula") == 1, str(program)
+        for n in (1, 2, 9):
+            x = rng.standard_normal((n, 3)).astype(np.float32)
+            found, wanted = program(gt.asarray(x)), (np.exp(x[1:] * 2) + 1, np.exp(x * 2) + 1)
+            for one, other in zip(found, wanted, strict=True):
+                np.testing.assert_allclose(one.numpy(), other, rtol=1e-5)
