@@ -4,6 +4,7 @@ Properties of the real libraries (their arithmetic, their speed, what they refus
 tests/gpu.
 """
 
+import math
 import os
 import tempfile
 import threading
@@ -155,6 +156,24 @@ def test_factors(rng):
     for name in ("float64", "float32", "bfloat16", "complex64"):
         for factor in (float("inf"), float("nan"), 2.0):
             check_no_terms("cuda", name, factor)
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+@pytest.mark.orders("at-once")
+def test_exact_gelu_of_every_number(name):
+    """Its 16-bit form is a polynomial inside a logistic function."""
+    bits = np.arange(1 << 16, dtype=np.uint16)
+    with np.errstate(invalid="ignore"):
+        numbers = bits.view(numpy_dtype(name)).astype(float)
+    kept = np.isfinite(numbers) & ((numbers == 0) | (np.abs(numbers) > 1e-4))
+    x = gt.asarray(bits[kept].view(numpy_dtype(name))[:, None], device="cuda")
+    made = gt.linear(x, gt.ones((8, 1), dtype=name, device="cuda"), activation="gelu")
+    made = made.numpy().astype(float)
+    numbers = numbers[kept]
+    wanted = np.array([0.5 * x * math.erfc(-x / math.sqrt(2)) for x in numbers])
+    unit = {"float16": 2.0**-11, "bfloat16": 2.0**-8}[name] + 2.0**-13
+    limit = unit * np.abs(wanted) + np.where(numbers < -5, 2e-6, 3e-8)
+    assert (np.abs(made - wanted[:, None]) <= limit[:, None]).all()
 
 
 def test_epilogues(rng):

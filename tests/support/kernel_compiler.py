@@ -34,6 +34,7 @@ _REPLACEMENTS = (
     (r'asm volatile\("cp\.async\.wait[^"]*"[^;]*;', ";"),
     (r"extern __shared__ __align__\(16\) (char ahead)\[\];", r"alignas(16) static \1[1 << 18];"),
     (r'asm\("ex2\.approx[^;]*;"[^;]*;', "y = exp2f(x);"),
+    (r'asm\("rcp\.approx[^;]*;"[^;]*;', "y = 1 / x;"),
 )
 # The same for the blocks of a cluster, which have their shared variables in one array.
 _CLUSTER_HEAD = """\

@@ -82,7 +82,9 @@ def epilogues():
     for kinds, activation, rank, is_scaled, is_wide in itertools.product(
         types, range(5), (1, 2, 4, 16), BITS, BITS
     ):
-        yield products.epilogue(kinds, activation, rank, 4 if is_wide else 1, is_scaled, is_wide)
+        yield products.epilogue(
+            kinds, activation, rank, 4 if is_wide else 1, is_scaled, not is_scaled, is_wide
+        )
 
 
 def grouped_wgmma():

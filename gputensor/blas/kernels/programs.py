@@ -52,7 +52,7 @@ ACTIVATIONS = (
     "a",
     "a < 0 ? (C)0 : a",
     "logistic(a, (C)1.5957691216057307118 * (a + (C)0.044715 * a * a * a))",
-    "gelu<C>(a)",
+    "exact_gelu(a)",
     "logistic(a, a)",
 )
 
@@ -118,7 +118,7 @@ def dequantize(name, bits):
     return program_of("quantized/dequantize.cuh", {"KIND": _KINDS[name], "BITS": bits}, **needs)
 
 
-def epilogue(types, activation, rank, vector, is_scaled, is_wide):
+def epilogue(types, activation, rank, vector, is_scaled, is_plain, is_wide):
     """Return the program that finishes a product.
 
     Parameters
@@ -129,12 +129,13 @@ def epilogue(types, activation, rank, vector, is_scaled, is_wide):
         An ``ACT_*`` number.
     rank, vector : int
         Axes, at least 1, and elements a thread takes at once.
-    is_scaled, is_wide : bool
-        Whether scales are supported; whether indices need 64 bits.
+    is_scaled, is_plain, is_wide : bool
+        Whether scales are supported; whether there is neither a bias nor a residual; whether
+        indices need 64 bits.
 
     Examples
     --------
-    >>> program = epilogue((11, 11, 11, 10), 3, 2, 4, False, False)
+    >>> program = epilogue((11, 11, 11, 10), 3, 2, 4, False, True, False)
     >>> ("TARGET", "bfloat_t") in program.defines
     True
     """
@@ -144,6 +145,7 @@ def epilogue(types, activation, rank, vector, is_scaled, is_wide):
         "VECTOR": vector,
         "UNROLL": 2,
         "SCALED": int(is_scaled),
+        "PLAIN": int(is_plain),
         "QUICK": int(target.itemsize <= 2),
         "INDEX": "int64" if is_wide else "int32",
         "UNSIGNED": "uint64" if is_wide else "uint32",

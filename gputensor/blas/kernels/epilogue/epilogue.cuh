@@ -4,16 +4,18 @@
 //
 // Each operand but source and target may be absent (address 0), and all are broadcast to the
 // target's shape by strides of 0. Their presence is checked at run time, with the same outcome in
-// all threads, so that a few kernels serve every combination; only scales, which are rare, have
-// separate kernels. A thread takes UNROLL times VECTOR neighbours along the innermost axis and
+// all threads, so that a few kernels serve every combination; only scales, which are rare, and an
+// activation without a bias and a residual (PLAIN) have separate kernels. A thread takes UNROLL times VECTOR neighbours along the innermost axis and
 // loads all of them before it computes. The arithmetic is float32 (float64 for a float64 result)
 // and the result is rounded once. Scales are float32 for every type of result.
 //
 // SiLU and the tanh form of GELU are written with one exp and one division, x / (1 + exp(-u)),
 // since 0.5 (1 + tanh(u / 2)) is 1 / (1 + exp(-u)). For 16-bit and 8-bit results (QUICK) both are
-// fast instructions, whose errors are 2^-21 at most.
+// fast instructions, whose errors are 2^-21 at most. For those results the exact GELU is x / (1 +
+// exp(-u)), too: u is the logarithm of P(x) / (1 - P(x)), where P is the normal distribution. u / x
+// is a polynomial of x^2 here, fitted so that relative errors of GELU are below 2^-13 from -5 on.
 //
-// Defined before this text: RANK, at least 1; VECTOR; UNROLL; SCALED; QUICK; INDEX and UNSIGNED,
+// Defined before this text: RANK, at least 1; VECTOR; UNROLL; SCALED; PLAIN; QUICK; INDEX and UNSIGNED,
 // types of an index; SOURCE, BIAS, RESIDUAL and TARGET, element types; ARITHMETIC; ACTIVATION of a
 // value a.
 #pragma once
@@ -32,8 +34,33 @@ typedef TARGET TO;
 typedef ARITHMETIC C;
 
 __device__ __forceinline__ double logistic(double a, double u) { return a / (1 + exp(-u)); }
+__device__ __forceinline__ float power_of_two(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+__device__ __forceinline__ float inverse(float x) {
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
 __device__ __forceinline__ float logistic(float a, float u) {
-    return QUICK ? __fdividef(a, 1 + __expf(-u)) : a / (1 + expf(-u));
+    return QUICK ? a * inverse(1 + power_of_two(-1.44269504f * u)) : a / (1 + expf(-u));
+}
+
+__device__ __forceinline__ double exact_gelu(double a) { return gelu<double>(a); }
+__device__ __forceinline__ float exact_gelu(float a) {
+    if (!QUICK) return gelu<float>(a);
+    const float t = fminf(a * a, 36.0f);
+    float power = 3.36453959e-11f;
+    power = power * t - 4.76807131e-09f;
+    power = power * t + 2.76600225e-07f;
+    power = power * t - 8.27952288e-06f;
+    power = power * t + 0.00012052734f;
+    power = power * t + 0.000316200559f;
+    power = power * t - 0.105363505f;
+    power = power * t - 2.30185398f;
+    return a * inverse(1 + power_of_two(a * power));
 }
 
 template <class T>
@@ -48,7 +75,7 @@ __device__ __forceinline__ Vector<T, VECTOR> load(const Parameters& p, int i, IN
     return value;
 }
 
-extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
+extern "C" __global__ void __launch_bounds__(256, PLAIN ? 4 : 1) kernel(const Parameters p) {
     start_early();
     const C last = p.inputs[5] ? (C)*reinterpret_cast<const float*>(p.inputs[5]) : (C)1;
     const uint64 step = (uint64)gridDim.x * (256 * UNROLL);
@@ -76,8 +103,10 @@ extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
             }
             target[u] = at[6];
             x[u] = load<TX>(p, 0, at[0]);
-            bias[u] = load<TB>(p, 3, at[3]);
-            residual[u] = load<TR>(p, 4, at[4]);
+            if (!PLAIN) {
+                bias[u] = load<TB>(p, 3, at[3]);
+                residual[u] = load<TR>(p, 4, at[4]);
+            }
             if (SCALED) {
                 scale[u] = load<float>(p, 1, at[1]);
                 scale2[u] = load<float>(p, 2, at[2]);
@@ -94,9 +123,9 @@ extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
                     if (p.inputs[1]) a = a * (C)scale[u].item[v];
                     if (p.inputs[2]) a = a * (C)scale2[u].item[v];
                 }
-                if (p.inputs[3]) a = a + (C)wide(bias[u].item[v]);
+                if (!PLAIN && p.inputs[3]) a = a + (C)wide(bias[u].item[v]);
                 a = ACTIVATION;
-                if (p.inputs[4]) a = a + (C)wide(residual[u].item[v]);
+                if (!PLAIN && p.inputs[4]) a = a + (C)wide(residual[u].item[v]);
                 result.item[v] = narrow<TO>(a * last);
             }
             *reinterpret_cast<Vector<TO, VECTOR>*>(

@@ -31,6 +31,7 @@ cdef struct EpilogueVariant:
     int rank
     int vector
     int is_scaled
+    int is_plain
     int is_wide
 
 cdef KernelTable epilogue_kernels
@@ -167,6 +168,7 @@ cdef int epilogue_run(int device, uint64_t stream, const Epilogue* epilogue,
     variant.vector = vector_of(operands, &p, rank)
     variant.is_wide = is_wide(&p, rank)
     variant.is_scaled = operands[1] is not NULL or operands[2] is not NULL
+    variant.is_plain = operands[3] is NULL and operands[4] is NULL
     variant.types[0], variant.types[3] = source.dtype, target.dtype
     variant.types[1] = operands[3].dtype if operands[3] else target.dtype
     variant.types[2] = operands[4].dtype if operands[4] else target.dtype
@@ -189,13 +191,15 @@ cdef uint64_t epilogue_key(const EpilogueVariant* variant) noexcept nogil:
     key = key << 5 | <uint64_t>variant.activation
     key = key << 5 | <uint64_t>variant.rank
     key = key << 5 | <uint64_t>variant.vector
+    key = key << 1 | <uint64_t>variant.is_plain
     return key << 2 | <uint64_t>(variant.is_scaled << 1 | variant.is_wide)
 
 
 cdef object epilogue_program(const void* given):
     cdef EpilogueVariant* variant = <EpilogueVariant*>given
     return programs.epilogue(tuple(variant.types), variant.activation, variant.rank,
-                             variant.vector, bool(variant.is_scaled), bool(variant.is_wide))
+                             variant.vector, bool(variant.is_scaled), bool(variant.is_plain),
+                             bool(variant.is_wide))
 
 
 cdef int add_bias(int device, uint64_t stream, const Epilogue* epilogue, const Operand* source,
