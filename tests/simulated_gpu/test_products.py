@@ -16,7 +16,8 @@ import pytest
 
 import gputensor as gt
 from gputensor import blas
-from gputensor.blas.kernels import padding
+from gputensor._kernels.launch import nvrtc
+from gputensor.blas.kernels import padding, programs
 from tests.conformance.products.test_epilogues import check_epilogue, check_vector_bias
 from tests.conformance.products.test_factors import (
     INTEGERS,
@@ -38,6 +39,7 @@ from tests.conformance.products.test_matmul import (
 from tests.conformance.products.test_scaled import KINDS, check_scaled
 from tests.support import refused_calls
 from tests.support.device_memory import all_memory
+from tests.support.products import grouped_on_cpu
 from tests.unit.blas import test_c_entry as c_entry_case
 
 
@@ -424,6 +426,35 @@ def test_groups(rng):
             )
             exact, limit = exact_rows(x, w, ends)
             assert_within(out.numpy(), exact, limit)
+
+
+@pytest.mark.orders("deferred")
+@pytest.mark.process(FAKE_CUDA_SHARED="233472")
+def test_groups_by_wgmma(rng, monkeypatch):
+    """Rows with offsets on the device, aligned as the tensor cores of Hopper need them."""
+    made = []
+    program = programs.grouped_wgmma
+    monkeypatch.setattr(nvrtc, "compile_source", grouped_on_cpu.compile_source)
+    monkeypatch.setattr(
+        programs, "grouped_wgmma", lambda *given: made.append(given) or program(*given)
+    )
+    name = str(rng.choice(["float16", "bfloat16"]))
+    is_along = bool(rng.integers(2))
+    groups = int(rng.integers(1, 4))
+    tokens = int(rng.integers(1, 200))
+    k, n = (8 * int(size) for size in (rng.integers(1, 26), rng.integers(1, 21)))
+    x, w = random_array(rng, (tokens, k), name), random_array(rng, (groups, k, n), name)
+    ends = np.sort(rng.integers(0, tokens + 1, groups))
+    weights = gt.asarray(w.swapaxes(1, 2).copy() if is_along else w, device="cuda")
+    out = gt.full((tokens, n), np.nan, dtype=name, device="cuda")
+    gt.grouped_matmul(
+        gt.asarray(x, device="cuda"), weights.swapaxes(1, 2) if is_along else weights,
+        gt.asarray(ends, device="cuda"), out=out,
+    )  # fmt: skip
+    print(tokens, k, n, name, made)
+    assert made, "the product did not go to the kernel"
+    exact, limit = exact_rows(x, w, ends)
+    assert_within(out.numpy(), exact, limit)
 
 
 def test_refusals(rng):
