@@ -63,7 +63,6 @@ HOT = (
     "_alloc.core",
     "_alloc.grow",
     "_alloc.history",
-    "_alloc.miss",
     "_alloc.order",
     "_alloc.pinned",
     "_driver.cuda",

@@ -105,8 +105,8 @@ def _names_in(match, package):
         return
     source = resolved(match["source"], package)
     names = re.findall(r"\w+", re.sub(r"\bas\s+\w+", "", match["names"]))
-    # In `from package import x`, x may be a module.
-    yield from (f"{source}.{name}" for name in names)
+    # In `from package import x`, x may be a module; `*` stands for no name.
+    yield from (f"{source}.{name}" for name in names) if names else (source,)
 
 
 def resolved(name, package):

@@ -20,7 +20,7 @@ ROOMS = {
     ),
     "_alloc": (
         "config.options", "config.settings", "config", "model", "history.pool_names", "history",
-        "core", "grow", "order", "miss", "allocator", "pinned", "observe", "foreign", "replay",
+        "core", "order", "grow", "allocator", "pinned", "observe", "foreign", "replay",
         "explain", "check", "__init__",
     ),
     "streams": ("order", "queue", "capture", "__init__"),

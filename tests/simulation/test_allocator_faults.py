@@ -7,6 +7,11 @@ accounting is real, there is no memory behind it, and events stay incomplete for
 """
 
 import contextlib
+import ctypes
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -27,9 +32,10 @@ from gputensor._alloc import (
 )
 from gputensor._driver import registry
 from gputensor.errors import DriverError, OutOfMemoryError
+from tests.support import internals
 from tests.support.allocator_settings import put_in_force, restored
 from tests.support.driver_calls import Calls
-from tests.support.internals import limit_views
+from tests.support.internals import hold_records, limit_views, return_records
 
 MIB = 1 << 20
 CAPACITY = 256 * MIB
@@ -122,15 +128,15 @@ def a_full_device(run):
 def a_private_pool(run):
     run.free(run.malloc(512))  # opens the allocator
     pool = raw_memory.new_pool_id()
-    raw_memory.retain_pool(run.device, pool)
-    raw_memory.begin_pool(run.device, pool)
+    internals.retain_pool(run.device, pool)
+    internals.begin_pool(run.device, pool)
     blocks = [run.malloc(nbytes) for nbytes in (3000, 9 * MIB, 25 * MIB)]
-    raw_memory.end_pool(run.device, pool)
+    internals.end_pool(run.device, pool)
     run.use(blocks[1], 1)
     for ptr in blocks:
         run.free(ptr)
     run.malloc(230 * MIB)
-    raw_memory.release_pool(run.device, pool)
+    internals.release_pool(run.device, pool)
     run.malloc(230 * MIB)
     run.empty_cache()
 
@@ -153,11 +159,11 @@ def pools_of_two_kinds(run):
     pools = [raw_memory.new_pool_id() for _ in range(2)]
     for pool, kind in zip(pools, ((True, False), (False, True)), strict=True):
         with contextlib.suppress(DriverError):
-            raw_memory.set_pool_kind(run.device, pool, *kind)
-        raw_memory.retain_pool(run.device, pool)
-        raw_memory.begin_pool(run.device, pool)
+            internals.set_pool_kind(run.device, pool, *kind)
+        internals.retain_pool(run.device, pool)
+        internals.begin_pool(run.device, pool)
         blocks = [run.malloc(nbytes, 1) for nbytes in (3000, 9 * MIB, 65 * MIB)]
-        raw_memory.end_pool(run.device, pool)
+        internals.end_pool(run.device, pool)
         run.use(blocks[1], 2)
         for ptr in blocks:
             run.free(ptr)
@@ -165,13 +171,13 @@ def pools_of_two_kinds(run):
     run.malloc(60 * MIB, 1)  # lent
     run.free_all()
     for pool in pools:
-        raw_memory.release_pool(run.device, pool)
+        internals.release_pool(run.device, pool)
     run.malloc(230 * MIB)
     run.empty_cache()
 
 
 def streams_that_last(run):
-    core.keep_stream(run.device, run.streams[1])
+    core.stream_own(run.device, run.streams[1])
     other_streams(run)
     a_full_device(run)
 
@@ -262,3 +268,41 @@ def test_any_driver_call_may_fail(configure, name, status):
         finally:
             registry.close_host(number)
     assert k > 15, "the scenario made hardly any call"
+
+
+def test_growth_without_host_memory_for_records(tmp_path):
+    source = Path(__file__).parents[1] / "support" / "fakes" / "scarce_memory.c"
+    library = tmp_path / "scarce_memory.so"
+    subprocess.run(["cc", "-shared", "-fPIC", source, "-o", library], check=True)
+    subprocess.run(
+        [sys.executable, "-m", "tests.simulation.test_allocator_faults"],
+        env={**os.environ, "LD_PRELOAD": str(library)},
+        check=True,
+        timeout=60,
+    )
+
+
+def growth_with_few_records():
+    """Fail each driver call of a growth by several pages, with 0 to 3 block records left."""
+    deny = ctypes.CDLL(os.environ["LD_PRELOAD"]).deny_memory
+    put_in_force("thread_cache:False")
+    for call in range(1, 16):
+        for left in range(4):
+            number = registry.open_host(capacity=CAPACITY, seed=call, phantom=True)
+            run = Run(number)
+            run.malloc(2 * MIB)
+            deny(1)
+            hold_records(left)
+            registry.fail_call(number, call, UNKNOWN)
+            run.malloc(20 * MIB)
+            registry.fail_call(number, 0)
+            faults = checker.check(number)
+            deny(0)
+            return_records()
+            assert faults == [], f"after call {call} failed with {left} records left: {faults}"
+            verify(run)
+            registry.close_host(number)
+
+
+if __name__ == "__main__":
+    growth_with_few_records()

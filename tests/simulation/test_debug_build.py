@@ -42,7 +42,7 @@ from gputensor._alloc import (
 )
 from gputensor._driver import registry
 from tests.support.driver_calls import Calls
-from tests.support.internals import view_blocks
+from tests.support import internals
 from tests.simulation.planted_violations import KINDS, plant
 
 assert gputensor.__file__.startswith(sys.argv[1]), gputensor.__file__
@@ -56,7 +56,7 @@ large = [alloc(device, 20 * MIB, stream) for i in range(8)]
 for ptr in large[::2]:
     free(ptr)
 in_view = alloc(device, 40 * MIB, stream)
-assert view_blocks(device) == [in_view]
+assert internals.view_blocks(device) == [in_view]
 for ptr in small[::3]:
     free(ptr)
 free(alloc(device, 512, stream))
@@ -66,10 +66,10 @@ for _ in range(100):
 raw_memory.raw_record_stream(small[2], other)
 free(small[2])                          # pending
 pool = raw_memory.new_pool_id()
-raw_memory.retain_pool(device, pool)
-raw_memory.begin_pool(device, pool)
+internals.retain_pool(device, pool)
+internals.begin_pool(device, pool)
 in_pool = alloc(device, 3 * MIB, stream)
-raw_memory.end_pool(device, pool)
+internals.end_pool(device, pool)
 free(small[1])                          # cached
 
 def end_a_thread():
@@ -101,11 +101,11 @@ OPERATIONS = {
     "free in a view": lambda: free(in_view),
     "free in a pool": lambda: free(in_pool),
     "record_stream": lambda: raw_memory.raw_record_stream(small[5], other),
-    "the begin of a pool": lambda: raw_memory.begin_pool(device, pool),
-    "the end of a pool": lambda: raw_memory.end_pool(device, pool),
-    "a hold on a pool": lambda: raw_memory.retain_pool(device, pool),
-    "a pool's release": lambda: raw_memory.release_pool(device, pool),
-    "set_pool_kind": lambda: raw_memory.set_pool_kind(device, pool, True, False),
+    "the begin of a pool": lambda: internals.begin_pool(device, pool),
+    "the end of a pool": lambda: internals.end_pool(device, pool),
+    "a hold on a pool": lambda: internals.retain_pool(device, pool),
+    "a pool's release": lambda: internals.release_pool(device, pool),
+    "set_pool_kind": lambda: internals.set_pool_kind(device, pool, True, False),
     "empty_cache": lambda: report.empty_cache(device),
     "reset_peak": lambda: report.reset_peak(device),
     "statistics": lambda: report.all_values(device),
@@ -117,7 +117,7 @@ OPERATIONS = {
 before = {
     "malloc, a hit": lambda: free(alloc(device, 2000, stream)),
     "malloc without caching": lambda: device_allocator.set_caching(device, False),
-    "the end of a pool": lambda: raw_memory.begin_pool(device, pool),
+    "the end of a pool": lambda: internals.begin_pool(device, pool),
 }
 """
 OPERATE = """
@@ -170,6 +170,7 @@ BUILD = """
 import os
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from tests.support import internals
 os.environ["CC"] = os.environ["CXX"] = {compiler!r}
 extension = Extension("tests.simulation.planted_violations",
                       ["tests/simulation/planted_violations.pyx"], language="c++",

@@ -29,8 +29,8 @@ PLANTED = {
         "return True",
     ),
     "a view is unmapped while the device may use it": (
-        "grow/view",
-        "if state.bit & view.streams and not progress_is_done(a, state, view.epoch):",
+        "order/returns",
+        "if state.bit & view.streams and not progress_is_done(state, view.epoch):",
         "if False:",
     ),
 }

@@ -43,7 +43,7 @@ class Probe:
     def stream(self):
         """Make a stream that lasts as long as the device, like those of the library."""
         self.streams.append(self.foreign_stream())
-        core.keep_stream(self.device, self.streams[-1])
+        core.stream_own(self.device, self.streams[-1])
         return self.streams[-1]
 
     def foreign_stream(self):

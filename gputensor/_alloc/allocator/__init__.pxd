@@ -2,13 +2,10 @@
 
 from libc.stdint cimport uint64_t
 
-from gputensor._alloc.core cimport Block
 from gputensor._alloc.model cimport Block, BlockPool, DeviceAllocator, MemorySource, PoolHold
 from gputensor._driver.table cimport status_t
 
 # ---- devices
-
-# The allocators of the open devices.
 
 # The allocator of a device, or NULL when the device was not used yet.
 cdef DeviceAllocator* allocator_find(int device) noexcept nogil
@@ -62,8 +59,6 @@ cdef int pool_use_count(int device, uint64_t pool_id) noexcept nogil
 
 
 # ---- central
-
-# Allocation under the device lock: what thread caches fall back to.
 
 # The size that a request is served with: a multiple of UNIT, or a division of a power of two.
 cdef size_t round_size(DeviceAllocator* a, size_t nbytes) noexcept nogil

@@ -30,7 +30,7 @@ cdef Block* _hand_out(DeviceAllocator* a, Block* block, size_t nbytes) noexcept 
     if block == NULL:
         return NULL
     if not block_map_insert(block):
-        _put_back(a, block)
+        block_return(a, block)
         return NULL
     block.state = BLOCK_ALLOCATED
     block.requested = nbytes
@@ -43,14 +43,6 @@ cdef Block* _hand_out(DeviceAllocator* a, Block* block, size_t nbytes) noexcept 
     return block
 
 
-cdef inline void _put_back(DeviceAllocator* a, Block* block) noexcept nogil:
-    if block.view != NULL:
-        view_close(a, block)
-    else:
-        block.state = BLOCK_HELD
-        pool_insert(block.pool, block)
-
-
 # Serves a request from the pools; NULL on a miss. Makes no driver call but event queries.
 cdef Block* central_take(DeviceAllocator* a, size_t nbytes, size_t rounded,
                          uint64_t stream) noexcept nogil:
@@ -59,7 +51,7 @@ cdef Block* central_take(DeviceAllocator* a, size_t nbytes, size_t rounded,
     if a.pending != NULL:
         pending_poll(a)
     if rounded > SMALL_LIMIT and gt_load(&a.caches_in_use) > 1:
-        caches_drain_large(a)
+        caches_drain(a, SMALL_LIMIT + 1)
     return _hand_out(a, pool_take(_choose_pool(a, rounded, stream), stream, rounded), nbytes)
 
 
@@ -83,7 +75,7 @@ cdef void central_free(DeviceAllocator* a, Block* block) noexcept nogil:
     cdef Held held
     device_lock_counted(a, &held)
     if block.kind == POOL_LARGE and a.contention == 0 and gt_load(&a.caches_in_use) > 1:
-        caches_drain_large(a)       # it may be a neighbour of a cached block
+        caches_drain(a, SMALL_LIMIT + 1)        # it may be a neighbour of a cached block
     a.frees += 1
     block_map_remove(block.ptr)
     account_take(a, block.kind, block.nbytes, block.requested)
@@ -96,4 +88,4 @@ cdef void central_free(DeviceAllocator* a, Block* block) noexcept nogil:
     if block.uses != NULL:
         pending_add(a, block)
     else:
-        _put_back(a, block)
+        block_return(a, block)

@@ -1,18 +1,13 @@
-# The functions of _alloc/core for other rooms; each section is named after its part.
+# The functions of _alloc/core for other rooms; each section is named after its part, which explains
+# its idea. All need the device lock where nothing else is said.
 
 from libc.stdint cimport int64_t, uint64_t
 
-from gputensor._alloc.model cimport (
-    BLOCK_MOVING, BLOCK_UNMAPPED, STAT_RESERVED_BYTES, Bins, Block, BlockPool, DeviceAllocator,
-    Held, Page, Segment, Stat, StreamBins, StreamState, ThreadCache, gt_load, gt_store,
-    pthread_mutex_t,
-)
+from gputensor._alloc.model cimport *
 from gputensor._driver.table cimport status_t
 
-# ---- check_hook
-
-# The hook of a debug build: each operation that changes an allocator calls `check_after` as its
-# last step, with no lock held, or has a guard of `device_hold`. In other builds that is nothing.
+# ---- check_hook, without a lock: `check_after` is the last step of each operation that changes an
+# allocator, unless it has a guard of `device_hold`
 
 cdef extern from *:
     """
@@ -74,11 +69,8 @@ cdef inline void device_lock_counted(DeviceAllocator* a, Held* held) noexcept no
 
 # ---- limit
 
-# The limit of reserved memory. Memory that a thread is about to create counts as soon as it is
-# allowed, since it is accounted for only after the driver's call. Needs the device lock.
-
-# Whether `nbytes` more may be reserved. If so they are claimed, until the caller accounts for them
-# or gives up, and settles the claim. 0 bytes are always allowed: the limit may have been lowered.
+# Whether `nbytes` more may be reserved (0 always: the limit may be lower now). They are claimed
+# until the caller, which accounts for them or gives up, takes them off `making_nbytes`.
 cdef inline bint limit_claim(DeviceAllocator* a, size_t nbytes) noexcept nogil:
     cdef size_t held = <size_t>a.stats[STAT_RESERVED_BYTES][0].current + a.making_nbytes
     if nbytes > 0 and nbytes + held > a.limit_nbytes:
@@ -86,14 +78,8 @@ cdef inline bint limit_claim(DeviceAllocator* a, size_t nbytes) noexcept nogil:
     a.making_nbytes += nbytes
     return True
 
-cdef inline void limit_settle(DeviceAllocator* a, size_t nbytes) noexcept nogil:
-    a.making_nbytes -= nbytes
-
 
 # ---- in_flight
-
-# Operations in flight: threads that drop the lock while they own tiles, pages or views.
-# Needs the device lock.
 
 cdef enum:
     ATTEMPTS = 32   # of a request at most, while other threads free and return memory
@@ -114,8 +100,7 @@ cdef bint in_flight_wait(DeviceAllocator* a, uint64_t others, uint64_t frees) no
 
 # ---- statistics
 
-# Counts the memory that callers hold, exactly and without a counter that all threads write: see
-# DESIGN.md. All but stats_allocated need the device lock. caches_stop takes all cache locks.
+# Take and release all cache locks.
 cdef void caches_stop(DeviceAllocator* a) noexcept nogil
 cdef void caches_resume(DeviceAllocator* a) noexcept nogil
 # Sum the shards, move the peaks and hand out new budgets. For stats_settle the caches are stopped
@@ -145,15 +130,13 @@ cdef int64_t stats_allocated(DeviceAllocator* a) noexcept nogil
 # ---- owned_streams
 
 # The stream stays valid as long as its device is open. Any thread, no lock needed.
-cdef void stream_own(int device, uint64_t stream) noexcept nogil
+cpdef void stream_own(int device, uint64_t stream) noexcept nogil
 
 
 # ---- progress
 
-# The progress of the device on each stream. Needs the device lock.
-
 # Whether work queued before the end of `epoch` is known to be done.
-cdef bint progress_is_done(DeviceAllocator* a, StreamState* state, uint64_t epoch) noexcept nogil
+cdef bint progress_is_done(StreamState* state, uint64_t epoch) noexcept nogil
 # On a miss of `stream`: queries the events recorded before, and records new ones, which end the
 # current epochs of that stream and of the owned ones. Drops the lock meanwhile.
 cdef void progress_advance(DeviceAllocator* a, uint64_t stream) noexcept nogil
@@ -167,8 +150,6 @@ cdef void event_give(DeviceAllocator* a, uint64_t event) noexcept nogil
 
 # ---- bins
 
-# Free blocks by size: a bitmap of rows, a bitmap of columns for each row, a list for each column.
-
 cdef void bins_insert(Bins* bins, Block* block) noexcept nogil
 cdef void bins_remove(Bins* bins, Block* block) noexcept nogil
 # The smallest block of at least `nbytes` (a multiple of UNIT), or NULL. Stays in the bins.
@@ -181,14 +162,14 @@ cdef Block* bins_below(Bins* bins, Block* block) noexcept nogil
 
 # ---- block
 
-# Block records: where they come from, how they are found by address, how tiles split and join.
-# The struct is in model.pxd; callers outside _alloc read ptr, nbytes, requested, stream, device.
-
-# Records come from a slab shared by all devices and go back to it. NULL: no host memory left.
+# Records come from a slab shared by all devices and go back to it; NULL: no host memory is left.
+# Needs no lock.
 cdef Block* block_new() noexcept nogil
 cdef void block_drop(Block* block) noexcept nogil
-# Cuts the tile at `nbytes`; gives the new tail, which has the same state and is in no list.
+# Cuts the tile at `nbytes`; gives the new tail, which has the same state and is in no list. NULL:
+# no host memory for its record, which block_cut gets from its caller.
 cdef Block* block_split(Block* block, size_t nbytes) noexcept nogil
+cdef Block* block_cut(Block* block, size_t nbytes, Block* tail) noexcept nogil
 # Joins `block` with the tile after it, which is in no list; the tail's record is dropped.
 cdef void block_join_next(Block* block) noexcept nogil
 # The block that starts at an address, for callers that hold only the address. Lookups need no
@@ -199,9 +180,6 @@ cdef Block* block_map_find(uint64_t ptr) noexcept nogil
 
 
 # ---- segment
-
-# Segments: ranges of address space and the tiles in them. All functions need the device lock and
-# make no driver call; growth.pxi and release.pxi make the calls between them.
 
 # The records of a segment over [va, va + nbytes), one UNMAPPED (virtual) or HELD (plain) tile.
 cdef Segment* segment_new(BlockPool* pool, uint64_t va, size_t nbytes, bint is_virtual,
@@ -224,8 +202,6 @@ cdef inline bint block_is_mapped(Block* block) noexcept nogil:
 
 
 # ---- pool
-
-# A BlockPool: the free blocks of one kind, by stream. All functions need the device lock.
 
 cdef void pool_init(BlockPool* pool, DeviceAllocator* a, int kind, uint64_t pool_id) noexcept nogil
 cdef void pool_clear(BlockPool* pool) noexcept nogil
@@ -250,12 +226,10 @@ cdef Block* pool_cut(BlockPool* pool, Block* block, uint64_t start, uint64_t end
 
 # ---- page_pool
 
-# Physical pages: the page pool of a device, and taking free pages out of segments.
-
-# Needs the device lock. Takes the largest page of at most `nbytes` out of the page pool, otherwise
+# Takes the largest page of at most `nbytes` out of the page pool, otherwise
 # the smallest larger page; NULL when the pool is empty.
 cdef Page* page_pool_take(DeviceAllocator* a, size_t nbytes) noexcept nogil
-# Needs the device lock: cuts whole pages that the device is done with out of free blocks of all
+# Cuts whole pages that the device is done with out of free blocks of all
 # pools but `skipped`, or of retired pools only; largest blocks first, up to `nbytes`, `count` pages
 # (which counts down) of at most `largest` bytes. The cut tiles are HELD and linked by link_next.
 cdef Block* pages_detach(DeviceAllocator* a, BlockPool* skipped, size_t nbytes, size_t largest,
@@ -271,9 +245,8 @@ cdef status_t page_unmake(DeviceAllocator* a, Page* page) noexcept nogil
 
 # ---- thread_cache
 
-# Thread caches: blocks of exact sizes in front of the pools. See thread_cache.pxi for the rules.
-
-# The calling thread's cache for a device, made at first use; NULL without host memory.
+# The calling thread's cache for a device, made at first use; NULL without host memory. The first
+# three need no lock.
 cdef ThreadCache* cache_mine(DeviceAllocator* a) noexcept nogil
 # A cached block of exactly this size and stream, for the caller; NULL on a miss.
 cdef Block* cache_take(ThreadCache* cache, size_t nbytes, size_t requested,
@@ -281,8 +254,7 @@ cdef Block* cache_take(ThreadCache* cache, size_t nbytes, size_t requested,
 # Caches a block that its caller frees, in the cache it belongs to. False: the cache does not accept
 # it.
 cdef bint cache_put(ThreadCache* cache, Block* block) noexcept nogil
-# Needs the device lock: moves all cached blocks to their pools; returns their number.
-cdef int caches_drain(DeviceAllocator* a) noexcept nogil
-cdef void caches_drain_large(DeviceAllocator* a) noexcept nogil
+# Moves all cached blocks of at least `least` bytes to their pools; returns their number.
+cdef int caches_drain(DeviceAllocator* a, size_t least=*) noexcept nogil
 # The allocator of a device is closed: threads forget its caches.
 cdef void caches_forget(DeviceAllocator* a) noexcept nogil

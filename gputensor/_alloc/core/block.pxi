@@ -47,14 +47,18 @@ cdef Block* block_new() noexcept nogil:
 
 cdef void block_drop(Block* block) noexcept nogil:
     cdef SpinHeld held
+    if block == NULL:
+        return
     held.take(&slab_lock)
     chain_push(&slab_free, block)
 
 
 cdef Block* block_split(Block* block, size_t nbytes) noexcept nogil:
     cdef Block* tail = block_new()
-    if tail == NULL:
-        return NULL
+    return <Block*>NULL if tail == NULL else block_cut(block, nbytes, tail)
+
+
+cdef Block* block_cut(Block* block, size_t nbytes, Block* tail) noexcept nogil:
     tail.ptr = block.ptr + nbytes
     tail.nbytes = block.nbytes - nbytes
     tail.stream = block.stream

@@ -23,7 +23,7 @@ cdef inline CoreSlot* core_of(int device) noexcept nogil:
     return <CoreSlot*>device_slot(device, core_slot)
 
 
-cdef void stream_own(int device, uint64_t stream) noexcept nogil:
+cpdef void stream_own(int device, uint64_t stream) noexcept nogil:
     cdef SpinHeld held
     # Without host memory for the record the stream is only queried less often.
     cdef OwnedStream* record = <OwnedStream*>calloc(1, sizeof(OwnedStream))
@@ -44,11 +44,6 @@ cdef bint stream_is_owned(int device, uint64_t stream) noexcept nogil:
         if record.handle == stream:
             return True
     return False
-
-
-def keep_stream(int device, uint64_t stream):
-    """Register a stream that stays valid until its device is closed."""
-    stream_own(device, stream)
 
 
 # ---- the slot of this room (registry.pxd), and the locks of the process in a fork

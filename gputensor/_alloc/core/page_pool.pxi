@@ -24,7 +24,6 @@ cdef Page* page_pool_take(DeviceAllocator* a, size_t nbytes) noexcept nogil:
     return best
 
 
-# At most `count` pages, none larger than `largest`.
 cdef size_t _detach_some(DeviceAllocator* a, BlockPool* pool, size_t nbytes, size_t largest,
                          int64_t* count, Block** detached) noexcept nogil:
     cdef StreamBins* sb
@@ -43,7 +42,7 @@ cdef size_t _detach_some(DeviceAllocator* a, BlockPool* pool, size_t nbytes, siz
             while block != NULL and got < nbytes:
                 tile = block
                 block = block.link_next
-                if (not progress_is_done(a, sb.state, tile.epoch)
+                if (not progress_is_done(sb.state, tile.epoch)
                         or not block_whole_pages(a, tile, &start, &end)):
                     continue
                 taken = start
@@ -110,8 +109,8 @@ cdef size_t pages_take(DeviceAllocator* a, Block* detached) noexcept nogil:
         account_reserved_moved(a, tile.pool, NULL, <int64_t>tile.nbytes)
         a.page_pool_nbytes += tile.nbytes
         a.num_device_free += 1
-        history_record(a.device, HISTORY_SEGMENT_UNMAP, tile.ptr, tile.nbytes, tile.segment.stream,
-                       stack_of_request(), tile.pool.pool_id)
+        history_segment(HISTORY_SEGMENT_UNMAP, tile.segment, tile.ptr, tile.nbytes,
+                        stack_of_request())
         hole_insert(tile)
     pool_insert_all(failed)
     in_flight_end(a)

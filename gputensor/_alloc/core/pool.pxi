@@ -46,8 +46,9 @@ cdef inline void _enter(BlockPool* pool, StreamBins* sb, Block* block) noexcept 
         gt_store(&block.next.stands_alone, False)
     sb.free_nbytes += block.nbytes
     block.is_split = block_keeps_segment(block)
-    if block.is_split:
-        account_split_in(pool.allocator, block)
+    if (block.is_split
+            and not counters_split_in(&pool.allocator.counters[block.kind], block.nbytes)):
+        stats_update(pool.allocator)
 
 
 cdef inline void _leave(BlockPool* pool, StreamBins* sb, Block* block) noexcept nogil:
@@ -158,7 +159,7 @@ cdef bint pool_gather(BlockPool* pool, uint64_t stream) noexcept nogil:
         while sb != own and sb.bins.rows != 0:
             block = bins_largest(&sb.bins)
             _leave(pool, sb, block)
-            if not progress_is_done(pool.allocator, sb.state, block.epoch):
+            if not progress_is_done(sb.state, block.epoch):
                 chain_push(&kept, block)
                 continue
             block.stream = stream

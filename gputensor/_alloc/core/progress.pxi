@@ -35,7 +35,7 @@ cdef StreamState* progress_of(DeviceAllocator* a, uint64_t stream) noexcept nogi
     return state
 
 
-cdef bint progress_is_done(DeviceAllocator* a, StreamState* state, uint64_t epoch) noexcept nogil:
+cdef bint progress_is_done(StreamState* state, uint64_t epoch) noexcept nogil:
     return epoch < state.completed
 
 

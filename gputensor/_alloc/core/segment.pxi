@@ -19,8 +19,7 @@ cdef Segment* segment_new(BlockPool* pool, uint64_t va, size_t nbytes, bint is_v
     if segment != NULL and is_virtual:
         segment.pages = <Page**>calloc(nbytes // granularity, sizeof(Page*))
     if segment == NULL or block == NULL or (is_virtual and segment.pages == NULL):
-        if block != NULL:
-            block_drop(block)
+        block_drop(block)
         free(segment)
         return NULL
     segment.va = va
@@ -67,7 +66,7 @@ cdef bint segment_is_done(Segment* segment) noexcept nogil:
     if not segment_is_free(segment):
         return False
     sb = pool_bins(segment.pool, segment.first.stream)
-    return progress_is_done(segment.pool.allocator, sb.state, segment.first.epoch)
+    return progress_is_done(sb.state, segment.first.epoch)
 
 
 cdef Block* segment_move(Segment* segment, BlockPool* pool) noexcept nogil:

@@ -180,11 +180,6 @@ cdef void account_take(DeviceAllocator* a, int kind, size_t nbytes,
     counters_take(&a.counters[kind], nbytes, requested)
 
 
-cdef void account_split_in(DeviceAllocator* a, Block* block) noexcept nogil:
-    if not counters_split_in(&a.counters[block.kind], block.nbytes):
-        stats_update(a)
-
-
 cdef void account_pending(DeviceAllocator* a, Block* block, int sign) noexcept nogil:
     cdef int64_t amount, apart
     cdef int flow

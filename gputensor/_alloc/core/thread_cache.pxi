@@ -204,20 +204,14 @@ cdef int _drain(DeviceAllocator* a, ThreadCache* cache, size_t least) noexcept n
     return count
 
 
-cdef int caches_drain(DeviceAllocator* a) noexcept nogil:
+cdef int caches_drain(DeviceAllocator* a, size_t least=0) noexcept nogil:
     cdef ThreadCache* cache
     cdef int count = 0
     for cache in each(a.caches):
-        count += _drain(a, cache, 0)
-    return count
-
-
-cdef void caches_drain_large(DeviceAllocator* a) noexcept nogil:
-    cdef ThreadCache* cache
-    for cache in each(a.caches):
         # Read without its lock: a block that arrives now is treated like one that comes later.
-        if gt_load(&cache.cached_nbytes[POOL_LARGE]) > 0:
-            _drain(a, cache, SMALL_LIMIT + 1)
+        if least <= SMALL_LIMIT or gt_load(&cache.cached_nbytes[POOL_LARGE]) > 0:
+            count += _drain(a, cache, least)
+    return count
 
 
 cdef void caches_forget(DeviceAllocator* a) noexcept nogil:

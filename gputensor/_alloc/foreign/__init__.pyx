@@ -6,14 +6,11 @@ from libcpp.vector cimport vector
 from operator import index
 
 from gputensor._alloc.allocator cimport (
-    allocator_find, allocator_free, allocator_malloc, allocator_record_stream, pool_begin_thread,
-    pool_end_thread, pool_live, pool_new_id, pool_release, pool_retain, pool_set_kind, pool_take_at,
-    pool_thread, pool_use_count, raise_for_malloc,
+    allocator_find, allocator_free, allocator_malloc, allocator_record_stream, pool_live,
+    pool_new_id, pool_take_at, pool_use_count, raise_for_malloc,
 )
 from gputensor._alloc.core cimport block_map_find, device_lock, device_unlock
-from gputensor._alloc.model cimport (
-    BLOCK_ALLOCATED, Block, DeviceAllocator, gt_clear_byte, gt_load, gt_store,
-)
+from gputensor._alloc.model cimport *
 from gputensor._driver.registry cimport device_generation, driver_get, driver_open
 from gputensor._driver.table cimport STATUS_INVALID_VALUE, STATUS_OK, Driver, status_t
 

@@ -33,6 +33,8 @@ cdef int64_t _page_moves_affordable(DeviceAllocator* a) noexcept nogil:
     return <int64_t>(left / (UNMAP_US + MAP_US)) if left > 0 else 0
 
 
+# Moves whole free pages of other pools into the page pool, as many as the request needs and as the
+# bound on driver time allows. Drops the lock; not for use during a capture.
 cdef void pages_bring(DeviceAllocator* a, Request* request) noexcept nogil:
     cdef BlockPool* pool = request.pool
     cdef size_t need = growth_need(a, request)

@@ -4,6 +4,7 @@ Before another pool grows, it takes over a free segment of the default pool that
 driver call, and pools that are made in a loop use the same memory.
 """
 
+# The source of a pool's plain segments in place of the driver; NULL: the driver.
 cdef MemorySource* pool_source(BlockPool* pool) noexcept nogil:
     if pool.owner == NULL:
         return NULL
@@ -97,7 +98,7 @@ cdef Block* plain_grow(DeviceAllocator* a, Request* request) noexcept nogil:
         in_flight_unlock(a)
         request.status = _plain_take(a, source, &ptr, size, stream)
         in_flight_lock(a, request.status == STATUS_OK or a.limit_nbytes != SIZE_MAX)
-        limit_settle(a, size)
+        a.making_nbytes -= size
         if request.status != STATUS_OK:
             return NULL
         segment = segment_new(pool, ptr, size, False, stream, 0)
@@ -112,7 +113,6 @@ cdef Block* plain_grow(DeviceAllocator* a, Request* request) noexcept nogil:
         if size >= a.config.max_split_size:
             segment.is_oversize = True
             stat_change(&a.oversize_segments, 1)
-        history_record(a.device, HISTORY_SEGMENT_ALLOC, ptr, size, stream, stack_of_request(),
-                       pool.pool_id)
+        history_segment(HISTORY_SEGMENT_ALLOC, segment, ptr, size, stack_of_request())
     pool_trim(pool, segment.first, request.nbytes)
     return segment.first

@@ -187,7 +187,7 @@ cdef View* _least_useful(DeviceAllocator* a) noexcept nogil:
     cdef View* view
     cdef View* least = NULL
     for view in each(a.views):
-        if view.use_count == 0 and _is_done(a, view):
+        if view.use_count == 0 and view_is_done(a, view):
             least = view
     return least
 
@@ -202,6 +202,8 @@ cdef bint _evict(DeviceAllocator* a) noexcept nogil:
     return _drop(a, view)
 
 
+# A HELD block that is a view, or NULL when a view is not possible, or not worth its driver calls
+# with an `effort` of VIEW_IF_WORTH. May drop the lock.
 cdef Block* view_open(DeviceAllocator* a, Request* request, int effort) noexcept nogil:
     cdef Block* block = NULL
     cdef bint may_begin = True
@@ -220,39 +222,6 @@ cdef Block* view_open(DeviceAllocator* a, Request* request, int effort) noexcept
         may_begin = _evict(a)
     free(plan)
     return block
-
-
-# Whether the device can no longer touch the view's addresses.
-cdef bint _is_done(DeviceAllocator* a, View* view) noexcept nogil:
-    cdef StreamState* state
-    for state in each(a.streams):
-        if state.bit & view.streams and not progress_is_done(a, state, view.epoch):
-            return False
-    return True
-
-
-cdef void view_show(Block* block, int state) noexcept nogil:
-    cdef Block* tile
-    for tile in linked(block.parts):
-        tile.state = state
-
-
-cdef void view_close(DeviceAllocator* a, Block* block) noexcept nogil:
-    cdef Block* tile
-    cdef View* view = block.view
-    if _is_done(a, view):
-        view.streams = 0
-    view.streams |= pool_bins(block.pool, block.stream).state.bit
-    view.epoch = max(view.epoch, block.epoch)
-    if history_enabled(a.device):
-        view_event_close(block)
-    for tile in linked(block.parts):
-        tile.epoch = max(tile.epoch, block.epoch)
-        tile.stream = block.stream
-    pool_insert_all(block.parts)
-    view.use_count -= 1
-    row_remove(&view.blocks, block)
-    block_drop(block)
 
 
 # Takes an unused view off the list and unmaps it. Drops the lock. False: the driver refused, and
@@ -285,6 +254,7 @@ cdef bint _drop(DeviceAllocator* a, View* view) noexcept nogil:
     return True
 
 
+# Unmaps and forgets all unused views that the device is done with.
 cdef void views_drop_idle(DeviceAllocator* a) noexcept nogil:
     cdef View* view = _least_useful(a)
     while view != NULL and _drop(a, view):

@@ -17,6 +17,11 @@ SPEND_SMALL, and a MiB of new memory counts for more. So the driver time of a pr
 whatever its pattern, and a miss plans nothing once that time is spent.
 """
 
+cdef enum:                      # what a request may do to get a view
+    VIEW_IF_WORTH = 0
+    VIEW_OF_FREE = 1            # whatever it costs, but without memory of the driver
+    VIEW_AND_GROW = 2           # whatever it costs, with new pages for what is missing
+
 cdef enum:
     PLAN_PIECES = 512
     MIN_TILE = 2 << 20          # free tiles below this are not looked at

@@ -2,11 +2,9 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 
-from gputensor._alloc.model cimport Block
+from gputensor._alloc.model cimport Block, Segment
 
 # ---- stacks
-
-# Interned call stacks. The model is described in stacks.pxi.
 
 # Turns ids into lists of frame dicts for one snapshot; equal stacks share one list.
 cdef class StackFormatter:
@@ -24,8 +22,7 @@ cdef void stacks_choose_walk(bint is_public) noexcept
 
 # ---- history
 
-# The memory history: one ring of fixed-size records for each device. No function here waits or
-# allocates host memory; any lock may be held. The model is described in history.pxi.
+# No function here waits or allocates host memory; any lock may be held.
 
 cdef enum:
     HISTORY_ALLOC = 0
@@ -49,9 +46,9 @@ cdef int history_enabled(int device) noexcept nogil
 # Adds one record (nothing when HISTORY_TRACE is off). Lock-free.
 cdef void history_record(int device, int action, uint64_t ptr, size_t nbytes, uint64_t stream,
                          uint32_t stack, uint64_t pool_id) noexcept nogil
-# A segment of the pinned host memory of a device, which has a history of its own.
-cdef void history_record_pinned(int device, int action, uint64_t ptr, size_t nbytes,
-                                uint32_t stack) noexcept nogil
+# Adds a record of a segment, or of a part of one. (Pinned memory has a history of its own.)
+cdef void history_segment(int action, Segment* segment, uint64_t ptr, size_t nbytes,
+                          uint32_t stack) noexcept nogil
 # The id of the caller's Python stack when `wanted` (HISTORY_STACK_ALLOC or HISTORY_STACK_FREE) is
 # on and the thread holds the GIL, else 0. Call it before taking the allocator's lock.
 cdef uint32_t stack_capture_if(int wanted) noexcept nogil

@@ -8,7 +8,7 @@ from libcpp.vector cimport vector
 
 import numpy as np
 
-from gputensor._alloc.model cimport Block, gt_load, gt_store, linked
+from gputensor._alloc.model cimport Block, DeviceAllocator, Segment, gt_load, gt_store, linked
 from gputensor._driver.registry cimport Slot, device_slot, register_slot, request_delivery
 from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES
 

@@ -43,8 +43,7 @@ cdef void block_event_completed(Block* block) noexcept nogil:
 cdef void _events_of_parts(Block* block, int action) noexcept nogil:
     cdef Block* tile
     for tile in linked(block.parts):
-        history_record(block.device, action, tile.ptr, tile.nbytes, tile.segment.stream, 0,
-                       tile.pool.pool_id)
+        history_segment(action, tile.segment, tile.ptr, tile.nbytes, 0)
 
 
 cdef void view_event_open(Block* block) noexcept nogil:

@@ -90,19 +90,10 @@ ACTIONS = (
 )
 LARGEST_RING = 1 << 28          # entries: 16 GiB of address space
 # A gt_record.
-RECORD_DTYPE = np.dtype(
-    [
-        ("sequence", "u8"),
-        ("ptr", "u8"),
-        ("nbytes", "u8"),
-        ("stream", "u8"),
-        ("pool_id", "u8"),
-        ("time_ns", "u8"),
-        ("stack", "u4"),
-        ("action", "u4"),
-        ("requested", "u8"),
-    ]
-)
+RECORD_DTYPE = np.dtype({
+    "names": "sequence ptr nbytes stream pool_id time_ns stack action requested".split(),
+    "formats": "u8 u8 u8 u8 u8 u8 u4 u4 u8".split(),
+})
 
 # The texts that threads add to their events, by number; 0: none. A record has it above its action.
 cdef enum:
@@ -129,10 +120,12 @@ cdef void history_record(int device, int action, uint64_t ptr, size_t nbytes, ui
     record_add(device, DEVICE_RING, &record)
 
 
-cdef void history_record_pinned(int device, int action, uint64_t ptr, size_t nbytes,
-                                uint32_t stack) noexcept nogil:
-    cdef gt_record record = record_of(action, ptr, nbytes, 0, stack, 0)
-    record_add(device, PINNED_RING, &record)
+cdef void history_segment(int action, Segment* segment, uint64_t ptr, size_t nbytes,
+                          uint32_t stack) noexcept nogil:
+    cdef DeviceAllocator* a = segment.pool.allocator
+    cdef gt_record record = record_of(action, ptr, nbytes, segment.stream, stack,
+                                      segment.pool.pool_id)
+    record_add(a.device, PINNED_RING if a.is_pinned else DEVICE_RING, &record)
 
 
 # Adds a record that has everything but its time, if its action is recorded.

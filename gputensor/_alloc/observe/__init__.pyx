@@ -17,17 +17,12 @@ from gputensor._alloc.core cimport (
     bins_below, bins_largest, block_is_mapped, caches_resume, caches_stop, device_hold,
     device_lock, device_unlock, progress_is_done, stats_allocated, stats_settle, stats_update,
 )
-from gputensor._alloc.grow cimport Request, growth_need, request_for
+from gputensor._alloc.grow cimport Request, growth_need, miss_refuses, request_for
 from gputensor._alloc.history cimport (
     HISTORY_SNAPSHOT, HISTORY_STACK_ALLOC, StackFormatter, history_entries, history_record,
     stack_capture_if, stack_capture_if_enabled,
 )
-from gputensor._alloc.miss cimport miss_refuses
-from gputensor._alloc.model cimport (
-    BLOCK_ALLOCATED, BLOCK_PENDING, FLOW_BYTES, POOL_LARGE, POOL_SMALL, SMALL_LIMIT,
-    STAT_ALLOCATED_BYTES, STAT_RESERVED_BYTES, STAT_TYPES, Block, BlockPool,
-    DeviceAllocator, Held, PrivatePool, Segment, Stat, StreamBins, View, each, gt_load, linked,
-)
+from gputensor._alloc.model cimport *
 from gputensor._alloc.pinned cimport CallTimes, PinnedPool, pinned_pool_peek
 from gputensor._driver.registry cimport device_generation
 

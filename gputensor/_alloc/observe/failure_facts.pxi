@@ -32,7 +32,7 @@ cdef Free _free_in(DeviceAllocator* a, BlockPool* pools, bint serves,
             while head != NULL:
                 for block in linked(head):
                     if (serves and sb.state.handle == stream
-                            or progress_is_done(a, sb.state, block.epoch)):
+                            or progress_is_done(sb.state, block.epoch)):
                         sums.done += block.nbytes
                     else:
                         sums.busy += block.nbytes

@@ -33,30 +33,13 @@ cdef struct BlockRecord:
     uint32_t stack              # where it was allocated; 0: unknown
     uint8_t state               # RECORD_*
 
-SEGMENT_DTYPE = np.dtype(
-    [
-        ("address", "u8"),
-        ("nbytes", "u8"),
-        ("stream", "u8"),
-        ("pool_id", "u8"),
-        ("stack", "u4"),
-        ("n_blocks", "u4"),
-        ("device", "i4"),
-        ("is_large", "u1"),
-        ("is_expandable", "u1"),
-    ],
-    align=True,
-)
-BLOCK_DTYPE = np.dtype(
-    [
-        ("address", "u8"),
-        ("nbytes", "u8"),
-        ("requested", "u8"),
-        ("stack", "u4"),
-        ("state", "u1"),
-    ],
-    align=True,
-)
+SEGMENT_DTYPE = np.dtype({
+    "names": "address nbytes stream pool_id stack n_blocks device is_large is_expandable".split(),
+    "formats": "u8 u8 u8 u8 u4 u4 i4 u1 u1".split(),
+}, align=True)
+BLOCK_DTYPE = np.dtype({
+    "names": "address nbytes requested stack state".split(), "formats": "u8 u8 u8 u4 u1".split(),
+}, align=True)
 if SEGMENT_DTYPE.itemsize != sizeof(SegmentRecord) or BLOCK_DTYPE.itemsize != sizeof(BlockRecord):
     raise ImportError("the records of snapshots and their NumPy dtypes differ")
 

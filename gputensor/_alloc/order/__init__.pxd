@@ -1,24 +1,22 @@
-# The functions of _alloc/order for other rooms; each section is named after its part.
+# The functions of _alloc/order for other rooms. All need the device lock; those whose names begin
+# with `pending_` call the driver, and drop it meanwhile.
 
 from libc.stdint cimport uint64_t
 
-from gputensor._alloc.model cimport Block, BlockPool, DeviceAllocator
+from gputensor._alloc.model cimport Block, BlockPool, DeviceAllocator, View
 from gputensor._driver.table cimport status_t
 
-# ---- capture_reuse
+# A block that no work uses goes back to its pool, or its home tiles if it lies in a view.
+cdef void block_return(DeviceAllocator* a, Block* block) noexcept nogil
+# Sets the state of the home tiles of a view's block.
+cdef void view_show(Block* block, int state) noexcept nogil
+# Whether the device can no longer touch a view's addresses.
+cdef bint view_is_done(DeviceAllocator* a, View* view) noexcept nogil
 
-# Blocks freed during a capture that the graph itself gives back. Needs the device lock.
-
-# Returns to the pool those of its blocks whose uses all come before the next work of `stream`; says
-# whether there were any.
+# Returns to the pool those blocks that a capture freed and whose uses all come before the next work
+# of `stream`; says whether there were any.
 cdef bint capture_reuse_collect(DeviceAllocator* a, BlockPool* pool,
                                 uint64_t stream) noexcept nogil
-
-
-# ---- deferred_free
-
-# Frees that wait for other streams. All need the device lock; those that call the driver drop it
-# meanwhile: all but use_add.
 
 cdef status_t use_add(Block* block, uint64_t stream) noexcept nogil
 # A block with uses on other streams is freed: it waits for an event on each of them.

@@ -47,10 +47,7 @@ cdef PendingQueue* _queue(DeviceAllocator* a, uint64_t stream) noexcept nogil:
 cdef void _complete(DeviceAllocator* a, Block* block) noexcept nogil:
     account_pending(a, block, -1)
     block_event_completed(block)
-    if block.view != NULL:
-        view_close(a, block)
-    else:
-        pool_insert(block.pool, block)
+    block_return(a, block)
 
 
 # One of the waits of a block is over.

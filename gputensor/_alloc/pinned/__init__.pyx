@@ -16,14 +16,10 @@ from gputensor._alloc.core cimport (
 )
 from gputensor._alloc.history cimport (
     HISTORY_SEGMENT_ALLOC, HISTORY_SEGMENT_FREE, HISTORY_STACK_FREE, block_event_alloc,
-    block_event_free, history_enabled, history_record_pinned, stack_capture_if,
+    block_event_free, history_enabled, history_segment, stack_capture_if,
     stack_capture_if_enabled, stack_of_request,
 )
-from gputensor._alloc.model cimport (
-    BLOCK_ALLOCATED, BLOCK_FREE, BLOCK_HELD, BLOCK_PENDING, FLOW_BYTES, POOL_SMALL,
-    STAT_RESERVED_BYTES, UNIT, Block, DeviceAllocator, Held, PendingQueue, Segment, StreamUse,
-    chain_pop, chain_push, each, gt_load, gt_store, row_push, row_remove,
-)
+from gputensor._alloc.model cimport *
 from gputensor._alloc.order cimport (
     pending_begin, pending_poll, pending_wait_one, use_add,
 )

@@ -106,9 +106,8 @@ cdef void _count_segment(PinnedPool* pool, Segment* segment, int sign,
     _count_call(&pool.times[sign < 0], started_ns)
     account_segment(&pool.a, POOL_SMALL, sign)
     account_reserved(&pool.a, POOL_SMALL, sign * <int64_t>segment.nbytes)
-    history_record_pinned(pool.a.device, HISTORY_SEGMENT_ALLOC if sign > 0 else
-                          HISTORY_SEGMENT_FREE, segment.va, segment.nbytes,
-                          segment.stack if sign > 0 else 0)
+    history_segment(HISTORY_SEGMENT_ALLOC if sign > 0 else HISTORY_SEGMENT_FREE, segment,
+                    segment.va, segment.nbytes, segment.stack if sign > 0 else 0)
 
 
 # A HELD block of `nbytes` cut from a new segment, the rest of which goes into the pool; NULL and a

@@ -6,11 +6,18 @@ from libc.string cimport memset
 
 import contextlib
 
-from gputensor._alloc.allocator cimport allocator_find
+from gputensor._alloc.allocator cimport (
+    allocator_find, pool_begin_thread, pool_end_thread, pool_release, pool_retain, pool_set_kind,
+    pool_thread,
+)
 from gputensor._alloc.config cimport AllocatorConfig, settings_to_struct
-from gputensor._alloc.core cimport check_after, device_lock, device_unlock
+from gputensor._alloc.core cimport (
+    block_drop, block_new, check_after, device_lock, device_unlock,
+)
 from gputensor._alloc.history cimport stacks_choose_walk, stacks_walk_directly
-from gputensor._alloc.model cimport POOL_LARGE, Block, DeviceAllocator, ThreadCache, View
+from gputensor._alloc.model cimport (
+    POOL_LARGE, Block, DeviceAllocator, ThreadCache, View, chain_pop, chain_push,
+)
 from gputensor._arrays cimport DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32, Operand
 from gputensor._driver.registry cimport Slot, register_slot
 from gputensor.blas.backends cimport (
@@ -31,10 +38,12 @@ from gputensor.blas.plan cimport (
 
 from gputensor._alloc.allocator import open_allocator
 from gputensor.blas.libraries import CUBLAS_SYMBOLS, LT_SYMBOLS
+from gputensor.errors import raise_for_status
 
 include "slots.pxi"
 include "settings.pxi"
 include "views.pxi"
+include "pools.pxi"
 include "plans.pxi"
 include "libraries.pxi"
 include "kernels.pxi"

@@ -1,4 +1,6 @@
-"""The views of an allocator, and the contents of its thread caches."""
+"""The views of an allocator, the contents of its thread caches, and the records of blocks."""
+
+cdef Block* held_records = NULL
 
 
 def view_blocks(int device):
@@ -69,3 +71,21 @@ def cached_large_nbytes(int device):
         cache = cache.next
     device_unlock(a)
     return total
+
+
+def hold_records(int left):
+    """Take all block records there are, but for `left`; host memory for more must be denied."""
+    global held_records
+    record = block_new()
+    while record != NULL:
+        chain_push(&held_records, record)
+        record = block_new()
+    for _ in range(left):
+        block_drop(chain_pop(&held_records))
+
+
+def return_records():
+    """Return the records that :func:`hold_records` took."""
+    global held_records
+    while held_records != NULL:
+        block_drop(chain_pop(&held_records))

@@ -90,7 +90,7 @@ class Shadow:
         self.rng = rng or random.Random(0)
         self.streams = [0] + [self.calls.make("stream_create", 0) for _ in range(streams)]
         for stream in self.streams[1:-1]:  # the last is not declared permanent
-            core.keep_stream(number, stream)
+            core.stream_own(number, stream)
         self.slots = self.calls.make("pinned_alloc", SLOTS * 4)
         self.expected = []
         self.held = []

@@ -13,6 +13,7 @@ from gputensor._alloc import observe as report
 from gputensor.errors import OutOfMemoryError
 from gputensor.streams import Device, current_stream
 from gputensor.streams.capture import CUDAGraph, graph, graph_pool_handle
+from tests.support import internals
 from tests.support.alloc_probe import MIB, held_up, opened
 
 
@@ -75,9 +76,9 @@ def test_requests_that_fail_together_do_not_make_each_other_retry_for_ever():
 def test_a_request_past_the_pools_waits_for_memory_that_another_thread_gives_back(backend, beside):
     with opened(f"memory_limit_mb:100,backend:{backend}", phantom=True) as probe:
         pool = raw_memory.new_pool_id()
-        raw_memory.begin_pool(probe.device, pool)
+        internals.begin_pool(probe.device, pool)
         cached = probe.malloc(60 * MIB)
-        raw_memory.end_pool(probe.device, pool)
+        internals.end_pool(probe.device, pool)
         probe.free(cached)
         memory.caching_allocator_enable(backend != "native", probe.device)
         is_held, failures = threading.Event(), []

@@ -10,6 +10,7 @@ from gputensor._alloc import check as checker
 from gputensor._alloc import foreign as raw_memory
 from gputensor._alloc import observe as report
 from gputensor.errors import OutOfMemoryError
+from tests.support import internals
 from tests.support.alloc_probe import MIB, opened
 
 FIELDS = ("current", "peak", "allocated", "freed")
@@ -96,9 +97,9 @@ def test_a_pool_that_gives_its_memory_back_counts_it_as_freed(probe):
     inside(probe, pool, 1000)  # keeps the pool's counts alive
     before = private_stats(probe.device, pool)["large_pool"]
     assert before["current"] == before["allocated"] == before["peak"] >= 30 * MIB
-    raw_memory.release_pool(probe.device, pool._number)  # without a holder for a moment
+    internals.release_pool(probe.device, pool._number)  # without a holder for a moment
     report.empty_cache(probe.device)
-    raw_memory.retain_pool(probe.device, pool._number)
+    internals.retain_pool(probe.device, pool._number)
     after = private_stats(probe.device, pool)["large_pool"]
     assert after == {**before, "current": 0, "freed": before["allocated"]}
 

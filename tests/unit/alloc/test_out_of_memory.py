@@ -9,6 +9,7 @@ from gputensor._alloc.explain import out_of_memory
 from gputensor._driver import registry
 from gputensor.errors import DriverError, OutOfMemoryError
 from gputensor.streams import Device
+from tests.support import internals
 from tests.support.alloc_probe import MIB, opened
 
 
@@ -64,12 +65,12 @@ def test_memory_of_other_processes_is_named():
 def test_a_pool_that_holds_enough_is_named():
     with opened(capacity=64 * MIB) as probe:
         pool = raw_memory.new_pool_id()
-        raw_memory.retain_pool(probe.device, pool)
-        raw_memory.begin_pool(probe.device, pool)
+        internals.retain_pool(probe.device, pool)
+        internals.begin_pool(probe.device, pool)
         probe.free(probe.malloc(40 * MIB))
-        raw_memory.end_pool(probe.device, pool)
+        internals.end_pool(probe.device, pool)
         assert refused(probe, 30 * MIB).reason == "idle private pool"
-        raw_memory.release_pool(probe.device, pool)
+        internals.release_pool(probe.device, pool)
         probe.malloc(30 * MIB)
 
 

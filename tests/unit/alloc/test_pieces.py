@@ -12,6 +12,7 @@ from gputensor._alloc import check as checker
 from gputensor._alloc import foreign as raw_memory
 from gputensor._alloc import observe as report
 from gputensor.errors import OutOfMemoryError
+from tests.support import internals
 from tests.support.alloc_probe import MIB, opened
 from tests.support.internals import view_blocks
 
@@ -53,18 +54,18 @@ def test_a_request_that_fits_in_the_free_bytes_is_served(first, kind):
 
 
 def in_pool(probe, pool, nbytes):
-    raw_memory.begin_pool(probe.device, pool)
+    internals.begin_pool(probe.device, pool)
     try:
         return probe.malloc(nbytes)
     finally:
-        raw_memory.end_pool(probe.device, pool)
+        internals.end_pool(probe.device, pool)
 
 
 @pytest.mark.parametrize("refuses", [False, True])
 def test_a_limit_below_reserved_memory_refuses_no_request_that_reserves_nothing(refuses):
     with opened("page_size_mb:2", capacity=128 * MIB, phantom=True) as probe:
         pool = raw_memory.new_pool_id()
-        raw_memory.retain_pool(probe.device, pool)
+        internals.retain_pool(probe.device, pool)
         probe.free(probe.malloc(100 * MIB))
         memory.set_allocator_settings(f"memory_limit_mb:60,throw_on_cudamalloc_oom:{refuses}")
         in_pool(probe, pool, 90 * MIB)
@@ -72,7 +73,7 @@ def test_a_limit_below_reserved_memory_refuses_no_request_that_reserves_nothing(
         assert probe.reserved() == 100 * MIB
         with pytest.raises(OutOfMemoryError):
             probe.malloc(20 * MIB)
-        raw_memory.release_pool(probe.device, pool)
+        internals.release_pool(probe.device, pool)
 
 
 @pytest.mark.parametrize("first", range(0, 120, 40))
@@ -83,7 +84,7 @@ def test_a_request_that_fits_is_served_while_limits_change(first):
         rng = random.Random(seed)
         with opened("page_size_mb:2", capacity=total, phantom=True) as probe:
             pool, limit, held = raw_memory.new_pool_id(), total, {}
-            raw_memory.retain_pool(probe.device, pool)
+            internals.retain_pool(probe.device, pool)
             for _ in range(150):
                 if rng.random() < 0.1:
                     limit = MIB * rng.choice([128, 96, 40, 10])
@@ -114,7 +115,7 @@ def test_a_request_that_fits_is_served_while_limits_change(first):
                     held[probe.malloc(nbytes)] = nbytes
                 assert probe.reserved() <= max(limit, reserved)
                 if kind < 0.02:
-                    raw_memory.release_pool(probe.device, pool)
-                    raw_memory.retain_pool(probe.device, pool)
+                    internals.release_pool(probe.device, pool)
+                    internals.retain_pool(probe.device, pool)
             assert not checker.check(probe.device)
-            raw_memory.release_pool(probe.device, pool)
+            internals.release_pool(probe.device, pool)

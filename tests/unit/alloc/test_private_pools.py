@@ -10,6 +10,7 @@ from gputensor._alloc import foreign as raw_memory
 from gputensor._alloc import observe as report
 from gputensor.errors import DriverError, OutOfMemoryError
 from gputensor.streams import Device
+from tests.support import internals
 from tests.support.alloc_probe import MIB, opened
 
 
@@ -20,39 +21,39 @@ def probe(request):
 
 
 def inside(probe, pool, nbytes):
-    raw_memory.begin_pool(probe.device, pool)
+    internals.begin_pool(probe.device, pool)
     try:
         return probe.malloc(nbytes)
     finally:
-        raw_memory.end_pool(probe.device, pool)
+        internals.end_pool(probe.device, pool)
 
 
 def test_holders_are_counted(probe):
     pool = raw_memory.new_pool_id()
     assert raw_memory.count_pool_uses(probe.device, pool) == 0
     for count in (1, 2):
-        raw_memory.retain_pool(probe.device, pool)
+        internals.retain_pool(probe.device, pool)
         assert raw_memory.count_pool_uses(probe.device, pool) == count
     for count in (1, 0):
-        raw_memory.release_pool(probe.device, pool)
+        internals.release_pool(probe.device, pool)
         assert raw_memory.count_pool_uses(probe.device, pool) == count
-    raw_memory.release_pool(probe.device, pool)
+    internals.release_pool(probe.device, pool)
     assert raw_memory.count_pool_uses(probe.device, pool) == 0
 
 
 def test_a_scope_that_was_not_opened_cannot_be_ended(probe):
     probe.malloc(512)
     with pytest.raises(DriverError, match="pool_end_thread"):
-        raw_memory.end_pool(probe.device, raw_memory.new_pool_id())
+        internals.end_pool(probe.device, raw_memory.new_pool_id())
 
 
 def test_scopes_nest_and_the_innermost_serves(probe):
     first, second = raw_memory.new_pool_id(), raw_memory.new_pool_id()
-    raw_memory.begin_pool(probe.device, first)
+    internals.begin_pool(probe.device, first)
     outer = probe.malloc(3 * MIB)
     nested = inside(probe, second, 3 * MIB)
     again = probe.malloc(3 * MIB)
-    raw_memory.end_pool(probe.device, first)
+    internals.end_pool(probe.device, first)
     pools = {}
     segments, blocks = report.collect_segments(probe.device)
     place = 0
@@ -65,7 +66,7 @@ def test_scopes_nest_and_the_innermost_serves(probe):
 
 def test_free_memory_of_a_held_pool_serves_no_other_pool(probe):
     pool = raw_memory.new_pool_id()
-    raw_memory.retain_pool(probe.device, pool)
+    internals.retain_pool(probe.device, pool)
     probe.free(inside(probe, pool, 100 * MIB))
     with pytest.raises(OutOfMemoryError) as caught:
         probe.malloc(60 * MIB)
@@ -73,13 +74,13 @@ def test_free_memory_of_a_held_pool_serves_no_other_pool(probe):
     report.empty_cache(probe.device)
     inside(probe, pool, 100 * MIB)
     probe.free_all()
-    raw_memory.release_pool(probe.device, pool)
+    internals.release_pool(probe.device, pool)
     probe.malloc(120 * MIB)
 
 
 def test_a_block_returns_to_the_pool_it_came_from(probe):
     pool = raw_memory.new_pool_id()
-    raw_memory.retain_pool(probe.device, pool)
+    internals.retain_pool(probe.device, pool)
     ptr = inside(probe, pool, 5000)
     other = probe.malloc(5000)
     probe.free(ptr)
@@ -87,18 +88,18 @@ def test_a_block_returns_to_the_pool_it_came_from(probe):
     assert probe.malloc(5000) != ptr
     assert inside(probe, pool, 5000) == ptr
     assert checker.check(probe.device) == []
-    raw_memory.release_pool(probe.device, pool)
+    internals.release_pool(probe.device, pool)
 
 
 def test_other_threads_are_not_in_the_scope(probe):
     pool = raw_memory.new_pool_id()
     probe.malloc(512)
-    raw_memory.begin_pool(probe.device, pool)
+    internals.begin_pool(probe.device, pool)
     found = []
     thread = threading.Thread(target=lambda: found.append(probe.malloc(9 * MIB)))
     thread.start()
     thread.join()
-    raw_memory.end_pool(probe.device, pool)
+    internals.end_pool(probe.device, pool)
     assert pool not in report.all_values(probe.device)[1], "it has no holder and no memory"
     assert found[0] in probe.held
 

@@ -9,6 +9,7 @@ from gputensor._alloc import observe as report
 from gputensor._driver import registry
 from gputensor.errors import OutOfMemoryError
 from gputensor.streams import Device, synchronize
+from tests.support import internals
 from tests.support.alloc_probe import MIB, opened
 from tests.support.failing_requests import refusing
 
@@ -92,14 +93,14 @@ def test_a_pool_is_as_new_when_its_id_is_used_again():
     with opened("", capacity=256 * MIB) as probe:
         pool = raw_memory.new_pool_id()
         for count in range(3):
-            raw_memory.retain_pool(probe.device, pool)
-            raw_memory.begin_pool(probe.device, pool)
+            internals.retain_pool(probe.device, pool)
+            internals.begin_pool(probe.device, pool)
             ptr = probe.malloc(20 * MIB)
-            raw_memory.end_pool(probe.device, pool)
+            internals.end_pool(probe.device, pool)
             assert raw_memory.count_pool_uses(probe.device, pool) == 1
             assert report.all_values(probe.device)[1][pool][0] >= 20 * MIB
             probe.free(ptr)
-            raw_memory.release_pool(probe.device, pool)
+            internals.release_pool(probe.device, pool)
             assert raw_memory.count_pool_uses(probe.device, pool) == 0
             if count:
                 probe.malloc(512)

@@ -29,6 +29,7 @@ from gputensor._alloc import (
 )
 from gputensor._driver import registry
 from gputensor.errors import OutOfMemoryError
+from tests.support import internals
 from tests.support.alloc_probe import MIB, held_up, opened
 from tests.support.internals import contend
 from tests.support.models.allocator_shadow import c_symbols
@@ -108,7 +109,7 @@ def test_snapshots_and_statistics_are_consistent_while_threads_allocate():
         def churn():
             while not done.is_set():
                 pool = raw_memory.new_pool_id()
-                raw_memory.retain_pool(probe.device, pool)
+                internals.retain_pool(probe.device, pool)
                 blocks = [raw_memory.raw_alloc(probe.device, 512, 0) for _ in range(3000)]
                 for ptr in blocks:
                     raw_memory.raw_delete(ptr)

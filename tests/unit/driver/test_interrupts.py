@@ -19,9 +19,9 @@ import pytest
 import gputensor as gt
 from gputensor import blas, memory
 from gputensor._alloc import check as checker
-from gputensor._alloc import foreign as raw_memory
 from gputensor._driver import registry
 from gputensor.graphs import CUDAGraph, graph
+from tests.support import internals
 from tests.support.alloc_probe import MIB
 
 INTERRUPTS = 500
@@ -219,8 +219,8 @@ def traced_cases():
     side, pool = gt.Stream(DEVICE), memory.MemPool(DEVICE)
 
     def leave_pool():
-        raw_memory.end_pool(-1, pool._number)
-        raw_memory.release_pool(-1, pool._number)
+        internals.end_pool(-1, pool._number)
+        internals.release_pool(-1, pool._number)
 
     def is_cached():
         return gt._alloc.allocator.is_caching(-1)

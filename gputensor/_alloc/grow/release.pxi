@@ -85,8 +85,7 @@ cdef bint _release(DeviceAllocator* a, Segment* segment) noexcept nogil:
     account_segment(a, pool.kind, -1)
     if segment.is_oversize:
         stat_change(&a.oversize_segments, -1)
-    history_record(a.device, HISTORY_SEGMENT_FREE, segment.va, segment.nbytes, segment.stream,
-                   stack_of_request(), pool.pool_id)
+    history_segment(HISTORY_SEGMENT_FREE, segment, segment.va, segment.nbytes, stack_of_request())
     segment_drop(segment)
     return True
 

@@ -55,7 +55,7 @@ cdef status_t _try(DeviceAllocator* a, Block* block) noexcept nogil:
         _give_back(a, block)
         status = STATUS_OUT_OF_MEMORY
     in_flight_lock(a, status == STATUS_OK)      # or two that fail would wait for each other
-    limit_settle(a, block.nbytes)
+    a.making_nbytes -= block.nbytes
     return status
 
 
