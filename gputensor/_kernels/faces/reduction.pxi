@@ -79,6 +79,8 @@ cdef int host_folded(int op, int device, uint64_t stream, int compute_dtype, con
     if out.dtype != wanted or compute_dtype != (wanted if op <= RED_PROD else input.dtype):
         return 0
     reduction_layout(&layout, out, input, axes_mask, True)
+    if layout.kept == 1 and layout.reduced == 1:
+        layout.reduced_ndim, layout.reduced_axes[0].stride = 1, 1
     if (layout.kept * layout.reduced > MOST_FOLDED or layout.reduced_ndim != 1
             or layout.kept_ndim > 1 or layout.kept == 0):
         return 0

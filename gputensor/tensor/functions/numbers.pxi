@@ -23,12 +23,9 @@ cpdef object of_numbers(str name, tuple arguments):
     return result[()] if isinstance(result, np.ndarray) else result
 
 
-cdef object elementwise_result(int op, str name, tuple arguments, object out, int rule):
-    """Return the tensor of a call, or for numbers only NumPy's scalar."""
-    cdef object value, result
-    for value in arguments:
-        if type(value) is Tensor:
-            return elementwise_tensor(op, name, arguments, out, rule)
+cdef object of_other(int op, str name, tuple arguments, object out, int rule):
+    """Return NumPy's scalar if a call has numbers only; otherwise the tensor, or raise."""
+    cdef object result
     if out is None:
         if rule == RULE_FLOAT and type(arguments[0]) in (bool, int):
             arguments = (float(arguments[0]), *arguments[1:])
@@ -39,7 +36,9 @@ cdef object elementwise_result(int op, str name, tuple arguments, object out, in
 
 
 cdef object scaled(str name, object x, object factor):
-    return elementwise_result(OP_MUL, name, (x, factor), None, RULE_SAME)
+    if type(x) is Tensor:
+        return elementwise_tensor(OP_MUL, name, (x, factor), None, RULE_SAME)
+    return of_other(OP_MUL, name, (x, factor), None, RULE_SAME)
 
 
 def numbers_too(function):

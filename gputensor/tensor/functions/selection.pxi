@@ -15,7 +15,10 @@ def where(condition, x1=None, x2=None, /, *, out=None):
     """
     if x1 is None and x2 is None and out is None:
         return tensor_argument(condition, "where").nonzero()
-    return elementwise_result(OP_WHERE, "where", (condition, x1, x2), out, RULE_WHERE)
+    for value in (condition, x1, x2):
+        if type(value) is Tensor:
+            return elementwise_tensor(OP_WHERE, "where", (condition, x1, x2), out, RULE_WHERE)
+    return of_other(OP_WHERE, "where", (condition, x1, x2), out, RULE_WHERE)
 
 
 cdef object bound(object number, object other, Tensor a, bint is_lower):

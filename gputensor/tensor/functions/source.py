@@ -14,7 +14,9 @@ _FUNCTION = '''
 def {name}({parameters}, /, out=None):
     """{doc}
     """
-    return elementwise_result({code}, "{name}", ({arguments}), out, RULE_{rule})
+    if {is_tensor}:
+        return elementwise_tensor({code}, "{name}", ({arguments}), out, RULE_{rule})
+    return of_other({code}, "{name}", ({arguments}), out, RULE_{rule})
 '''
 # PyTorch's factor of the second argument.
 _SCALED = '''
@@ -23,7 +25,9 @@ def {name}({parameters}, /, out=None, *, alpha=None):
     """
     if alpha is not None:
         x2 = scaled("{name}", x2, alpha)
-    return elementwise_result({code}, "{name}", ({arguments}), out, RULE_{rule})
+    if {is_tensor}:
+        return elementwise_tensor({code}, "{name}", ({arguments}), out, RULE_{rule})
+    return of_other({code}, "{name}", ({arguments}), out, RULE_{rule})
 '''
 SCALED = ("add", "subtract")
 _DOC = """Return {doc}
@@ -92,6 +96,7 @@ def cython_source(rows, rules):
             (_SCALED if row.public_name in SCALED else _FUNCTION).format(
                 name=row.public_name,
                 parameters=parameters,
+                is_tensor=" or ".join(f"type({one}) is Tensor" for one in row.parameters[:2]),
                 doc=doc,
                 code=row.code,
                 arguments=parameters + "," * (row.arity == 1),
