@@ -1,7 +1,7 @@
 # The allocator as users see it: statistics, snapshots and summaries. Apart from empty_cache,
 # nothing here changes memory.
 
-from libc.stdint cimport SIZE_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport SIZE_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memcpy, memset
 from libcpp.vector cimport vector
 

@@ -64,19 +64,21 @@ def format_segments(segments, blocks, int number=0, StackFormatter stacks=None):
     """
     cdef list tiles = [], formatted = []
     cdef dict tile, pools = {pool: pool_pair(pool) for pool in segments["pool_id"].tolist()}
-    cdef Py_ssize_t first = 0
+    cdef Py_ssize_t i, first = 0
+    cdef tuple states = STATES
     stacks = stacks or StackFormatter()
     if segments["n_blocks"].sum() != len(blocks):
         raise ValueError(f"segments: got {len(blocks)} blocks; expected as many as the counts "
                          "of the segments say")
-    columns = [blocks[name].tolist() for name in BLOCK_DTYPE.names]
-    for address, nbytes, requested, stack, state in zip(*columns):
+    blocks = np.ascontiguousarray(blocks)
+    block = <BlockRecord*><uintptr_t>blocks.__array_interface__["data"][0]
+    for i in range(len(blocks)):
         tile = {
-            "address": address,
-            "size": nbytes,
-            "requested_size": requested,
-            "state": STATES[state],
-            "frames": stacks.frames_of(stack),
+            "address": block[i].address,
+            "size": block[i].nbytes,
+            "requested_size": block[i].requested,
+            "state": states[block[i].state],
+            "frames": stacks.frames_of(block[i].stack),
         }
         PyObject_GC_UnTrack(tile)       # part of no cycle, like the entries of the history
         tiles.append(tile)
