@@ -138,8 +138,8 @@ def _rotary_door(int device, uint64_t stream, tuple arguments):
     cdef CallOperand out, keys, values, x, weight, scales, gain, bias, cosines, sines, places
     cdef _Maker maker
     cdef SkinnyFusion* fused = &small.fused
-    (epsilon, is_steady, precision, out, keys, values, x, weight, scales, gain, bias, cosines, sines,
-     places) = arguments
+    (epsilon, is_steady, precision, out, keys, values, x, weight, scales, gain, bias, cosines,
+     sines, places) = arguments
     for operand in (out, *arguments[6:]):
         check_dense(operand, "rotary_product")
     if device_kind(device) == DEVICE_HOST:
