@@ -8,10 +8,11 @@ parts are integers of the form too. `dims.py` evaluates them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-__all__ = ["Argument", "Call", "Function", "Number", "Operand", "ProgramData", "Value", "Weight"]
+__all__ = ["Argument", "Call", "Function", "Number", "Operand", "ProgramData", "Value", "Weight",
+           "with_regions"]  # fmt: skip
 
 #: Kinds of values. Only temporaries and versions of states have a writer in the function.
 KINDS = ("input", "weight", "constant", "state", "temporary")
@@ -97,6 +98,12 @@ class Function:
     tree: Any = None
     result: Any = None
     at: dict = field(default_factory=dict)  # name of a dim -> the listed size that it was traced at
+
+
+def with_regions(function, change):
+    """Return the function with `change(region)` in place of each region of its calls."""
+    calls = [replace(call, regions=tuple(map(change, call.regions))) for call in function.calls]
+    return replace(function, calls=calls)
 
 
 @dataclass

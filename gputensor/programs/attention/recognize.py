@@ -15,7 +15,7 @@ from gputensor._arrays.element_types import DTYPES
 from gputensor.programs import dims as forms
 from gputensor.programs.attention.scores import Mask, constant, scores_of, softmax_of
 from gputensor.programs.attention.views import Graph, four_axes, swapped
-from gputensor.programs.function import Call, Number, Operand, Value
+from gputensor.programs.function import Call, Number, Operand, Value, with_regions
 from gputensor.programs.passes.clean import clean
 
 __all__ = ["recognize_attention"]
@@ -35,13 +35,7 @@ def recognize_attention(function, weights):
     weights : dict
         The weights and constants of the program by name.
     """
-    regions = [
-        replace(call, regions=tuple(recognize_attention(one, weights) for one in call.regions))
-        if call.regions
-        else call
-        for call in function.calls
-    ]
-    function = replace(function, calls=regions)
+    function = with_regions(function, lambda one: recognize_attention(one, weights))
     graph = Graph(function, weights)
     values, instead = list(function.values), {}
     for index, call in enumerate(function.calls):

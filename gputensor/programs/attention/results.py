@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gputensor.programs.attention.views import Graph, is_whole
+from gputensor.programs.function import with_regions
 from gputensor.programs.passes.clean import clean
 
 __all__ = ["place_results"]
@@ -28,11 +29,8 @@ def place_results(function, weights):
     weights : dict
         The weights of the program by name.
     """
-    calls = [
-        replace(call, regions=tuple(place_results(one, weights) for one in call.regions))
-        for call in function.calls
-    ]
-    graph = Graph(function, weights)
+    function = with_regions(function, lambda one: place_results(one, weights))
+    calls, graph = list(function.calls), Graph(function, weights)
     kept = {one.operand.value for one in function.outputs}
     kept.update(value.base for value in function.values)
     for index, call in enumerate(function.calls):
@@ -48,7 +46,7 @@ def place_results(function, weights):
         if written is not None:
             calls[index], calls[place] = replace(calls[index], writes=(written,)), None
     if None not in calls:
-        return replace(function, calls=calls)
+        return function
     kept_calls = [call for call in calls if call is not None]
     return clean(replace(function, calls=kept_calls), weights)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from gputensor.programs.attention.views import Graph, is_whole
 from gputensor.programs.epilogues.known import Known
 from gputensor.programs.epilogues.steps import joined
-from gputensor.programs.function import Operand
+from gputensor.programs.function import Operand, with_regions
 from gputensor.programs.passes.clean import clean
 
 __all__ = ["join_epilogues"]
@@ -23,11 +23,8 @@ def join_epilogues(function, prepared):
     prepared : PreparedWeights
         The weights of the program; scaled ones are added.
     """
-    regions = [
-        replace(call, regions=tuple(join_epilogues(one, prepared) for one in call.regions))
-        for call in function.calls
-    ]
-    join = _Join(replace(function, calls=regions), prepared)
+    inner = with_regions(function, lambda one: join_epilogues(one, prepared))
+    join = _Join(inner, prepared)
     calls = join.run()
     if not join.is_changed:
         return join.function

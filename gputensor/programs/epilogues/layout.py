@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from gputensor.programs import dims as forms
 from gputensor.programs.attention.views import is_whole
-from gputensor.programs.function import Operand, Value
+from gputensor.programs.function import Operand, Value, with_regions
 
 __all__ = ["channels_last"]
 
@@ -29,14 +29,11 @@ def channels_last(function, prepared):
     prepared : PreparedWeights
         The weights of the program; weights with adjacent channels are added.
     """
-    calls = [
-        replace(call, regions=tuple(channels_last(one, prepared) for one in call.regions))
-        for call in function.calls
-    ]
+    function = with_regions(function, lambda one: channels_last(one, prepared))
     images = _images(function)
     if not images:
-        return replace(function, calls=calls)
-    values = list(function.values)
+        return function
+    calls, values = list(function.calls), list(function.values)
 
     def placed(operand):
         if isinstance(operand, Operand) and operand.value in images:

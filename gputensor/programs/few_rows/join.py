@@ -13,7 +13,7 @@ from gputensor.programs.attention.views import Graph
 from gputensor.programs.few_rows.heads import placed
 from gputensor.programs.few_rows.steady import steady
 from gputensor.programs.few_rows.steps import gated, normed, summed
-from gputensor.programs.function import Operand
+from gputensor.programs.function import Operand, with_regions
 from gputensor.programs.passes.clean import clean
 
 __all__ = ["STEPS", "join_few_rows"]
@@ -33,11 +33,8 @@ def join_few_rows(function, weights):
     weights : dict
         The weights of the program by name.
     """
-    calls = [
-        replace(call, regions=tuple(join_few_rows(one, weights) for one in call.regions))
-        for call in function.calls
-    ]
-    function, is_changed = replace(function, calls=calls), False
+    function = with_regions(function, lambda one: join_few_rows(one, weights))
+    is_changed = False
     for step in STEPS.values():
         site = _Site(function, weights)
         if site.run(step):

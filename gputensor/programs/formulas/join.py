@@ -12,6 +12,7 @@ from dataclasses import replace
 from gputensor.programs import dims as forms
 from gputensor.programs.attention.views import Graph
 from gputensor.programs.formulas.steps import is_complete, joined, steps_of
+from gputensor.programs.function import with_regions
 from gputensor.programs.passes.clean import clean
 from gputensor.programs.verify import sizes_to_check
 
@@ -32,11 +33,7 @@ def join_formulas(function, weights, sizes=None):
     """
     if sizes is None:
         sizes = sizes_to_check(list(function.dims.values()))
-    calls = [
-        replace(call, regions=tuple(join_formulas(one, weights, sizes) for one in call.regions))
-        for call in function.calls
-    ]
-    function = replace(function, calls=calls)
+    function = with_regions(function, lambda one: join_formulas(one, weights, sizes))
     join = _Join(function, weights, sizes)
     if not join.run():
         return function
