@@ -1,6 +1,7 @@
 """Losses that compare elements, and the similarity of vectors, as in PyTorch."""
 
 from gputensor.errors import argument_error
+from gputensor.nn.losses import REDUCTIONS, check_reduction
 from gputensor.tensor import functions as fn
 from gputensor.tensor.blends import xlogy
 from gputensor.tensor.core import spellings, tensor_argument
@@ -13,13 +14,9 @@ __all__ = [
     "kl_div", "l1_loss", "mse_loss", "normalize", "smooth_l1_loss",
 ]  # fmt: skip
 
-REDUCTIONS = ("mean", "sum", "none")
-
 
 def _reduced(losses, reduction, name, allowed=REDUCTIONS):
-    if reduction not in allowed:
-        rule = f"one of {', '.join(allowed)}"
-        raise argument_error(ValueError, f"{name}: reduction", reduction, rule)
+    check_reduction(name, reduction, allowed)
     if reduction == "none":
         return losses
     if reduction == "batchmean":

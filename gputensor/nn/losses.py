@@ -14,12 +14,16 @@ __all__ = ["cross_entropy", "nll_loss"]
 REDUCTIONS = ("mean", "sum", "none")
 
 
+def check_reduction(name, reduction, allowed=REDUCTIONS):
+    """Refuse a reduction that a loss does not have."""
+    if reduction not in allowed:
+        rule = f"one of {', '.join(allowed)}"
+        raise argument_error(ValueError, f"{name}: reduction", reduction, rule)
+
+
 def _checked(name, x, target, weight, reduction):
     x, target = tensor_argument(x, name), tensor_argument(target, name)
-    if reduction not in REDUCTIONS:
-        raise argument_error(
-            ValueError, f"{name}: reduction", reduction, f"one of {', '.join(REDUCTIONS)}"
-        )
+    check_reduction(name, reduction)
     if not isdtype(x.dtype, "real floating") or x.ndim == 0:
         raise argument_error(TypeError, f"{name}: dtype of x", x.dtype, "a floating-point dtype")
     axis = 0 if x.ndim == 1 else 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gputensor.programs.attention.views import Graph, is_whole
+from gputensor.programs.attention.views import Graph, is_new
 from gputensor.programs.function import with_regions
 from gputensor.programs.passes.clean import clean
 
@@ -34,14 +34,14 @@ def place_results(function, weights):
     kept = {one.operand.value for one in function.outputs}
     kept.update(value.base for value in function.values)
     for index, call in enumerate(function.calls):
-        if call.name != "attention" or not _is_new(call) or call.writes[0].value in kept:
+        if call.name != "attention" or not is_new(call) or call.writes[0].value in kept:
             continue
         readers = graph.readers.get(call.writes[0].value, ())
         if len(readers) != 1:
             continue
         (place,) = readers
         copy = function.calls[place]
-        is_copy = copy.name == "elementwise" and copy.attributes["op"] == "copy" and _is_new(copy)
+        is_copy = copy.name == "elementwise" and copy.attributes["op"] == "copy" and is_new(copy)
         written = _moved(call.writes[0], copy) if is_copy and copy.stream == call.stream else None
         if written is not None:
             calls[index], calls[place] = replace(calls[index], writes=(written,)), None
@@ -49,12 +49,6 @@ def place_results(function, weights):
         return function
     kept_calls = [call for call in calls if call is not None]
     return clean(replace(function, calls=kept_calls), weights)
-
-
-def _is_new(call):
-    """Whether a call writes all of one new value."""
-    is_new = len(call.writes) == 1 and all(into is None for into in call.into)
-    return is_new and is_whole(call.writes[0])
 
 
 def _moved(result, copy):

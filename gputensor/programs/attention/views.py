@@ -5,7 +5,7 @@ from __future__ import annotations
 from gputensor.programs import dims as forms
 from gputensor.programs.function import Number, Operand
 
-__all__ = ["Graph", "four_axes", "is_same_memory", "is_whole", "swapped"]
+__all__ = ["Graph", "four_axes", "is_new", "is_same_memory", "is_whole", "swapped"]
 
 
 class Graph:
@@ -82,6 +82,15 @@ def is_whole(operand):
     wanted = forms.row_major(operand.shape)
     steps = zip(operand.shape, operand.strides, wanted, strict=True)
     return all(n == 1 or s == w for n, s, w in steps)
+
+
+def is_new(call):
+    """Whether a call writes all of one new value."""
+    return (
+        len(call.writes) == 1
+        and all(into is None for into in call.into)
+        and is_whole(call.writes[0])
+    )
 
 
 def is_same_memory(one, other):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gputensor.programs.attention.views import Graph, is_whole
+from gputensor.programs.attention.views import Graph, is_new
 from gputensor.programs.epilogues.known import Known
 from gputensor.programs.epilogues.steps import joined
 from gputensor.programs.function import Operand, with_regions
@@ -49,7 +49,7 @@ class _Join:
 
     def step(self, index, call):
         """Join one call with the step after it; return its new index and call, or (None, None)."""
-        if call.name not in ("convolution", "product") or not _is_new(call):
+        if call.name not in ("convolution", "product") or not is_new(call):
             return None, None
         value = call.writes[0].value
         readers = self.graph.readers.get(value, ())
@@ -60,7 +60,7 @@ class _Join:
             place = self.moved[place]
         following = self.calls[place]
         at = [i for i, read in enumerate(following.reads) if _reads(read, value)]
-        if following.stream != call.stream or not _is_new(following) or len(at) != 1:
+        if following.stream != call.stream or not is_new(following) or len(at) != 1:
             return None, None
         if following.reads[at[0]] != call.writes[0] or not _is_alike(call, following):
             return None, None
@@ -80,12 +80,6 @@ def _operands(call):
 
 def _reads(read, value):
     return isinstance(read, Operand) and read.value == value
-
-
-def _is_new(call):
-    """Whether a call writes all of one new value."""
-    is_new = len(call.writes) == 1 and all(into is None for into in call.into)
-    return is_new and is_whole(call.writes[0])
 
 
 def _is_alike(call, following):
