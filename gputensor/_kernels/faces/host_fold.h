@@ -11,8 +11,14 @@
 
 namespace gputensor {
 
+// RED_* of faces/__init__.pxd, in the same order.
+enum FoldOperation : int {
+    FOLD_SUM, FOLD_PROD, FOLD_MAX, FOLD_MIN, FOLD_ARGMAX, FOLD_ARGMIN, FOLD_ANY, FOLD_ALL,
+    FOLD_MEAN, FOLD_VAR
+};
+
 struct HostFold {
-    int operation;              // RED_*
+    int operation;              // a FoldOperation
     int is_column;              // the elements of one output are not neighbours
     int64_t kept, kept_stride;  // outputs, and elements from one's first element to the next's
     int64_t reduced, stride;    // elements of one output, and the distance of two
@@ -100,32 +106,33 @@ void fold_one(const HostFold& fold, int64_t at, F value) {
     Sum* out = static_cast<Sum*>(fold.out) + at;
     const int operation = fold.operation;
     switch (operation) {
-        case 0:
+        case FOLD_SUM:
             *out = fold_sum<Sum>(fold, value);
             return;
-        case 1:
+        case FOLD_PROD:
             *out = 1;
             for (int64_t i = 0; i < fold.reduced; ++i) *out *= static_cast<Sum>(value(i));
             return;
-        case 2:
-        case 3:
-            static_cast<T*>(fold.out)[at] = fold_extreme<T>(fold.reduced, value, operation == 3);
+        case FOLD_MAX:
+        case FOLD_MIN:
+            static_cast<T*>(fold.out)[at] =
+                fold_extreme<T>(fold.reduced, value, operation == FOLD_MIN);
             return;
-        case 4:
-        case 5:
+        case FOLD_ARGMAX:
+        case FOLD_ARGMIN:
             static_cast<int64_t*>(fold.out)[at] =
-                fold_place<T>(fold.reduced, value, operation == 5);
+                fold_place<T>(fold.reduced, value, operation == FOLD_ARGMIN);
             return;
-        case 6:
-        case 7: {
-            const bool wanted = operation == 6;
+        case FOLD_ANY:
+        case FOLD_ALL: {
+            const bool wanted = operation == FOLD_ANY;
             const auto is_found = [&](int64_t i) { return wanted == (value(i) != 0); };
             static_cast<bool*>(fold.out)[at] = wanted == fold_any(fold.reduced, is_found);
             return;
         }
         default: {
             const Sum mean = fold_sum<Sum>(fold, value) / static_cast<Sum>(fold.reduced);
-            if (operation == 8) {
+            if (operation == FOLD_MEAN) {
                 *out = mean;
                 return;
             }
@@ -146,13 +153,13 @@ void fold_columns(const HostFold& fold) {
     for (int64_t at = 0; at < fold.kept; ++at) out[at] = 0;
     for (int64_t i = 0; i < fold.reduced; ++i, row += fold.stride)
         for (int64_t at = 0; at < fold.kept; ++at) out[at] += static_cast<FoldSum<T>>(row[at]);
-    if (fold.operation == 8)
+    if (fold.operation == FOLD_MEAN)
         for (int64_t at = 0; at < fold.kept; ++at) out[at] /= static_cast<FoldSum<T>>(fold.reduced);
 }
 
 template <class T>
 void fold_of(const HostFold& fold) {
-    if (fold.is_column && (fold.operation == 0 || fold.operation == 8))
+    if (fold.is_column && (fold.operation == FOLD_SUM || fold.operation == FOLD_MEAN))
         return fold_columns<T>(fold);
     for (int64_t at = 0; at < fold.kept; ++at) {
         const T* first = static_cast<const T*>(fold.input) + at * fold.kept_stride;
