@@ -10,6 +10,7 @@ import gputensor as gt
 from gputensor._driver import registry
 from gputensor._driver.registry import device_facts_of
 from gputensor._kernels.launch import images
+from gputensor._kernels.launch.nvrtc import CompileError
 from gputensor._kernels.programs import condition
 from gputensor.cli.main import main
 from gputensor.errors import DriverError, GpuTensorError
@@ -202,6 +203,39 @@ def test_tuned_products_are_in_the_file(rng, tmp_path, monkeypatch, no_compiler)
             backends = set(program.data.metadata["tuned"]["products"].values())
             assert name == "timed" or backends <= {name, "models"}, backends
     assert {"models", "cublas"} < chosen, chosen
+
+
+@pytest.mark.orders("deferred")
+def test_candidates_that_cannot_run_are_left_out(rng, monkeypatch):
+    """A kernel is a candidate only for products that it takes, and only if it compiles."""
+
+    def candidates(*shape):
+        m, n, k = shape
+        weights = {"w": rng.standard_normal((n, k)).astype("f2")}
+        spec = gt.spec((m, k), gt.float16)
+        program = gt.compile(
+            lambda x, *, weights: gt.linear(x, weights["w"]), spec, weights=weights, target="h200"
+        )
+        ((target, lists),) = program.data.ahead.lists.items()
+        products = list(tune.products_of(program.data.functions.values(), lists))
+        found = tune.candidates_of(products, lists, target.facts, program.data.ahead.kernels)
+        return program, next(iter(found.values()))
+
+    assert "unaligned" in candidates(401, 384, 391)[1]  # its models prefer a library
+    program, found = candidates(5, 64, 300)
+    assert "packed" in found and "unaligned" not in found
+
+    def refuse(program, target):
+        refused.add(program.path)
+        raise CompileError("NVRTC: NVRTC_ERROR_COMPILATION")
+
+    refused = set()
+    monkeypatch.setattr(images, "image_of", refuse)
+    for name in ("ROUNDS", "REPEATS", "REPLAYS"):
+        monkeypatch.setattr(tune, name, 1)
+    (result,) = tune.tune(program.data, 0, 20.0)
+    assert any("packed" in path for path in refused), refused
+    assert result.backend.split()[0] in ("models", "cublas", "library")
 
 
 @pytest.mark.parametrize("kind", ["used", "another version", "refused", "whole"])

@@ -22,7 +22,7 @@ from gputensor._kernels.launch import CallOperand
 from gputensor.blas.backends import backend_table
 from gputensor.blas.bench import algorithms_of
 from gputensor.blas.libraries import library_versions
-from gputensor.errors import Described, ProgramError, argument_error
+from gputensor.errors import Described, GpuTensorError, ProgramError, argument_error
 from gputensor.programs.ahead.bindings import Maker, sites_of
 from gputensor.programs.ahead.call_places import CallPlaces, places_of
 from gputensor.programs.ahead.code import DeviceCode
@@ -189,7 +189,8 @@ class Bench:
         self.rng = np.random.default_rng(1)
 
     def times(self, product, candidates):
-        """Return the seconds of one launch of each list, by the names of the candidates."""
+        """Return the seconds of one launch of each list that can run, by the candidates' names."""
+        candidates = self.runnable(candidates)
         scratch = max(one.scratch_nbytes for one in candidates.values())
         nbytes = scratch + sum(span[4] for span in product.places.spans)
         count = max(1, min(MOST_PLACES, COLD // max(nbytes, 1)))
@@ -207,6 +208,23 @@ class Bench:
                     found[name].append((time.perf_counter() - start) / REPLAYS / REPEATS)
         return {name: statistics.median(times) for name, times in found.items()}
 
+    def runnable(self, candidates):
+        """Return the candidates whose kernels compile and load; "models" must be one."""
+        found = {}
+        for name, launches in candidates.items():
+            try:
+                self.functions(launches)
+            except GpuTensorError:
+                if name == "models":
+                    raise
+            else:
+                found[name] = launches
+        return found
+
+    def functions(self, launches):
+        """Return the handles of a list's kernels, by number."""
+        return {n: self.code.function(n, shared) for n, shared in launches.kernels.items()}
+
     def memory(self, product, scratch):
         """Return new memory for the spans of a product's operands, and its scratch.
 
@@ -221,7 +239,7 @@ class Bench:
 
     def captured(self, product, launches, held):
         """Return the replay of a graph of launches at all places, in turn."""
-        functions = {n: self.code.function(n, shared) for n, shared in launches.kernels.items()}
+        functions = self.functions(launches)
         row = LaunchRow(product.call.row, launches, functions, (*product.places.alignments, 0))
         calls = []
         for memory in held:

@@ -184,9 +184,10 @@ cdef bint unaligned_wins(const Product* product) except -1 nogil:
 
 cdef int unaligned_build(const Product* product, const Choice* choice,
                          Plan* plan) except -1 nogil:
-    if known_facts(product.device).capability != CAPABILITY:
+    cdef int split = split_of_product(product)
+    if split == 0 or known_facts(product.device).capability != CAPABILITY:
         return BLAS_NOT_SUPPORTED
-    plan.handle = unaligned_kernel(product, split_of_product(product))
+    plan.handle = unaligned_kernel(product, split)
     return compiled(plan.handle, product.device, SHARED_NBYTES)
 
 
