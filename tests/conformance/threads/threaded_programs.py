@@ -11,13 +11,15 @@ A campaign, on some kinds of device or on all available ones::
     python -m tests.conformance.threads.threaded_programs --programs 10000 --kinds host deferred
 
 A failure prints the program's seed and kind. The seed repeats the program, not the schedule of its
-threads: ``--seed SEED --programs 1000 --same`` runs it again and again.
+threads: ``--seed SEED --programs 1000 --same`` runs it again and again. SIGINT ends a campaign
+after the program that is running; the last line tells how many ran.
 """
 
 import argparse
 import faulthandler
 import gc
 import random
+import signal
 import sys
 import threading
 import time
@@ -31,6 +33,7 @@ from gputensor.streams import Device, Event, Stream, default_stream
 
 KINDS = ("host", "opened", "deferred", "cuda")
 SIZES = (1, 7, 1000, 20_000, 100_000)
+SHARES = (4, 4, 4, 3, 1)  # of the sizes in all programs: large tensors take most of the time
 LARGE = 3 << 20  # int64 elements: more than one round of pinned buffers holds
 WRITERS = 16
 BURSTS = (1, 1, 2, 10)  # repetitions of a step
@@ -232,11 +235,11 @@ class Program:
         self.threads = rng.randrange(2, 9)
         self.length = rng.randrange(5, 30)
         self.interval = rng.choice((1e-6, 1e-5, 1e-5, 5e-3))
-        size = LARGE if rng.random() < 0.01 else rng.choice(SIZES)
+        size = LARGE if rng.random() < 0.005 else rng.choices(SIZES, SHARES)[0]
         self.streams = [Stream() for _ in range(rng.randrange(1, 4))]
         self.counters = [Counter(size, self.threads) for _ in range(rng.randrange(1, 3))]
-        self.unread = [Counter(rng.choice(SIZES[1:]), self.threads)]
-        self.registers = [Register(rng.choice(SIZES), self.threads)]
+        self.unread = [Counter(rng.choices(SIZES[1:], SHARES[1:])[0], self.threads)]
+        self.registers = [Register(rng.choices(SIZES, SHARES)[0], self.threads)]
         self.graphs = [self.captured(rng) for _ in range(rng.randrange(0, 4))]
 
     def captured(self, rng):
@@ -311,12 +314,14 @@ def devices(kind, seed):
     return number, close
 
 
-def campaign(kind, seeds, per_device=50):
-    """Run the programs; returns their number, or raises the first failure."""
+def campaign(kind, seeds, stopped=None, per_device=50):
+    """Run programs until `stopped` is set; returns their number, or raises the first failure."""
     done = 0
-    while done < len(seeds):
+    while done < len(seeds) and not (stopped and stopped.is_set()):
         device, close = devices(kind, seeds[done])
         for seed in seeds[done : done + per_device]:
+            if stopped and stopped.is_set():
+                break
             run_program(seed, device)
             done += 1
         close()
@@ -332,14 +337,20 @@ def main():
     given = parser.parse_args()
     kinds = given.kinds or (KINDS if registry.cuda_device_count() else KINDS[:3])
     first = random.SystemRandom().getrandbits(40) if given.seed is None else given.seed
+    stopped = threading.Event()
+    signal.signal(signal.SIGINT, lambda *_: stopped.set())
     for kind in kinds:
-        began = time.monotonic()
+        began, done, ended = time.monotonic(), 0, False
         seeds = [first + (0 if given.same else at) for at in range(given.programs)]
-        for done in range(0, len(seeds), 50):
-            campaign(kind, seeds[done : done + 50])
+        while not ended:
+            done += campaign(kind, seeds[done : done + 50], stopped)
+            ended = done == len(seeds) or stopped.is_set()
             seconds = time.monotonic() - began
-            done = min(done + 50, len(seeds))
-            print(f"{kind}: {done} programs from seed {first}, {seconds:.0f} s", flush=True)
+            print(
+                f"{kind}: {done} programs from seed {first}, {seconds:.0f} s"
+                + (", 0 failures" if ended else ""),
+                flush=True,
+            )
 
 
 if __name__ == "__main__":
