@@ -10,11 +10,11 @@ import gputensor as gt
 NATIVE = Path(__file__).parent
 
 
-def load(name):
+def load(name, *flags):
     """Compile ``NAME.cpp`` and return the library."""
     target = Path(tempfile.mkdtemp()) / f"{name}.so"
     command = ["c++", "-O2", "-std=c++17", "-shared", "-fPIC", "-pthread"]
-    subprocess.run([*command, NATIVE / f"{name}.cpp", "-o", target], check=True)
+    subprocess.run([*command, NATIVE / f"{name}.cpp", "-o", target, *flags], check=True)
     return ctypes.CDLL(str(target))
 
 
