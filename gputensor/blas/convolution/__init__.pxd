@@ -82,7 +82,7 @@ cdef extern from "gputensor/blas/kernels/convolution/shifted.h" namespace "gpute
         int32_t image
         int32_t lead
         int32_t rows
-        int32_t plane
+        int32_t patch
         int32_t taps
         int32_t steps
         uint32_t tiles

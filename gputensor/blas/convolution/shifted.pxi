@@ -143,13 +143,13 @@ cdef int64_t farthest_shift(const ShiftedParameters* s) noexcept nogil:
     return most
 
 
-cdef int64_t plane_of(int64_t rows) noexcept nogil:
-    """Return the bytes of 8 channels, an odd multiple of 16, so copies have no bank conflicts."""
-    return ((rows + 6) // 8 * 8 + 1) * 16
+cdef inline int64_t patch_of(int64_t rows) noexcept nogil:
+    """Return the bytes of a patch, whose swizzle repeats after 8 rows."""
+    return (rows + 7) // 8 * 1024
 
 
 cdef int64_t shifted_nbytes(const ShiftedForm* form, int64_t rows) noexcept nogil:
-    return (form.stages * form.outputs * 128 + form.places * 8 * plane_of(rows) + SHIFTED_TABLES
+    return (form.stages * form.outputs * 128 + form.places * patch_of(rows) + SHIFTED_TABLES
             + 2 * form.columns // form.splits * 16 + (rows + 128) * 8)
 
 
@@ -300,7 +300,7 @@ cdef bint shifted_follow(const ShiftedForm* form, ShiftedParameters* s,
     s.steps = s.taps * ((s.common.channels + 63) // 64)
     columns = form.columns * (2 if form.outputs == 64 else 1)
     s.rows = <int32_t>(columns + farthest_shift(s))
-    s.plane = <int32_t>plane_of(s.rows)
+    s.patch = <int32_t>patch_of(s.rows)
     s.common.column_tiles = (s.common.outputs + form.outputs - 1) // form.outputs
     s.common.steps = (s.steps + form.splits - 1) // form.splits
     tiles = (s.positions + columns - 1) // columns * s.common.column_tiles * s.common.groups

@@ -35,7 +35,7 @@ def shifted(x, weight, out, stride, padding, dilation, groups, multiprocessors):
         "outputs": form.outputs, "columns": form.columns, "stages": form.stages,
         "places": form.places, "splits": form.splits, "sharing": form.sharing,
         "positions": s.positions, "pitch": s.pitch, "image": s.image, "lead": s.lead,
-        "rows": s.rows, "plane": s.plane, "steps": s.steps, "tiles": s.tiles,
+        "rows": s.rows, "patch": s.patch, "steps": s.steps, "tiles": s.tiles,
         "column_tiles": s.common.column_tiles, "each": s.common.steps,
         "taps": [(s.tap[i].shift, s.tap[i].number, s.tap[i].is_first, s.tap[i].y, s.tap[i].x)
                  for i in range(s.taps)],

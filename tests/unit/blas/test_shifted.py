@@ -113,8 +113,8 @@ def test_plan_covers_all_work_within_limits(rng):
         assert plan["column_tiles"] * plan["outputs"] >= outputs
         assert plan["each"] * plan["splits"] >= plan["steps"]
         assert plan["steps"] == kernel * kernel * -(-channels // 64)
-        assert plan["plane"] % 128 == 16 and plan["plane"] >= 16 * plan["rows"]
-        held = plan["stages"] * plan["outputs"] * 128 + plan["places"] * 8 * plan["plane"]
+        assert plan["patch"] % 1024 == 0 and 0 <= plan["patch"] - 128 * plan["rows"] < 1024
+        held = plan["stages"] * plan["outputs"] * 128 + plan["places"] * plan["patch"]
         assert held + 4 * 32 * 144 + 2 * plan["columns"] // plan["splits"] * 16 + (
             plan["rows"] + 128) * 8 <= SHARED_NBYTES  # fmt: skip
         # Sums that the blocks of a cluster exchange reuse the memory of weights and patches.

@@ -3,11 +3,11 @@
 // Results of an output are numbered as positions: rows of `pitch` and images of `image` positions,
 // which are more than the results where taps read beyond the ends. A block has BM outputs and BN
 // positions. For 64 channels (a chunk) it loads a patch: for each position, and those around it
-// that taps reach, 16 bytes in each of 8 planes. The same patch serves all taps whose places differ
-// by whole strides. Each tap multiplies the patch from its own row on, which works with descriptors
-// without swizzle because rows are 16 bytes apart there. So x is read from memory once, not once
-// for each tap. Beyond x a patch is zeros; positions without results separate the taps of one row
-// or image from the next.
+// that taps reach, a row of 128 bytes in the order of wgmma's swizzle. The same patch serves all
+// taps whose places differ by whole strides. Each tap multiplies the patch from its own row on: the
+// swizzle follows from the bits of an address, so a matrix may begin at any row. So x is read from
+// memory once, not once for each tap. Beyond x a patch is zeros; positions without results separate
+// the taps of one row or image from the next.
 //
 // Sums are transposed: outputs are the rows of wgmma, positions its columns, whose number can be
 // any multiple of 8, so that tiles fill the multiprocessors evenly. Two warpgroups multiply (BM 64:
@@ -155,7 +155,7 @@ DEVICE void load_patch(const ShiftedParameters& p, const Row* rows, const Shifte
                        const char* x, uint32 to, int line, bool is_inside) {
     const int AHEAD = 8;            // entries of the table in flight
     const uint32 height = p.common.axes[1].x, width = is_inside ? p.common.axes[2].x : 0;
-    for (int i = line; i < p.rows; i += AHEAD * LINES, to += 16 * AHEAD * LINES) {
+    for (int i = line; i < p.rows; i += AHEAD * LINES, to += 128 * AHEAD * LINES) {
         Row row[AHEAD];
 #pragma unroll
         for (int j = 0; j < AHEAD; ++j)
@@ -163,7 +163,7 @@ DEVICE void load_patch(const ShiftedParameters& p, const Row* rows, const Shifte
 #pragma unroll
         for (int j = 0; j < AHEAD; ++j) {
             if (i + j * LINES >= p.rows) break;
-            copy_or_clear(to + 16 * j * LINES, x + row[j].place * 16ll,
+            copy_or_clear(to + 128 * j * LINES, x + row[j].place * 16ll,
                           (uint32)(row[j].y + tap.y) < height
                               && (uint32)(row[j].x + tap.x) < width);
         }
@@ -178,7 +178,7 @@ DEVICE void load(const ShiftedParameters& p, const Shared& shared, Barriers& bar
     const char* weights = c.weight.ptr
         + 2 * (((int64)tile.group * c.outputs + tile.column + line) * c.weight.batch + piece * 8);
     const int64 down = 2 * LINES * c.weight.batch;
-    const uint32 to_weights = shared.ring + line * 128 + ((piece ^ line & 7) << 4);
+    const uint32 inside = line * 128 + ((piece ^ line & 7) << 4);   // the place of the piece
     walk.begin(p, begin);
     for (int step = begin; step < end; ++step, walk.next(p)) {
         const ShiftedTap tap = p.tap[walk.tap];
@@ -189,14 +189,13 @@ DEVICE void load(const ShiftedParameters& p, const Shared& shared, Barriers& bar
             barrier_wait(shared_address(&barriers.left[walk.patch]), walk.patch_phase ^ 1);
             load_patch(p, rows, tap,
                        x + 2 * (tap.y * c.x.axes[1] + tap.x * c.x.axes[2] + walk.chunk * 64),
-                       shared.patches + (walk.patch * 8 + piece) * p.plane + line * 16, line,
-                       is_inside);
+                       shared.patches + walk.patch * p.patch + inside, line, is_inside);
             walk.next_patch();
         }
 #pragma unroll
         for (int i = 0; i < BM / LINES; ++i)
-            copy_or_clear(to_weights + walk.stage * STAGE + i * LINES * 128, from + i * down,
-                          is_inside && line + LINES * i < outputs);
+            copy_or_clear(shared.ring + walk.stage * STAGE + inside + i * LINES * 128,
+                          from + i * down, is_inside && line + LINES * i < outputs);
         arrive_with_copies(shared_address(&barriers.full[walk.stage]));
     }
 }
@@ -218,14 +217,13 @@ DEVICE void multiply_all(const ShiftedParameters& p, const Shared& shared, Barri
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
         // The upper bits of an address name the block of a cluster.
         const uint32 from_a = shared.ring + walk.stage * STAGE + (BM == 128 ? group * 8192 : 0);
-        const uint32 from_b = shared.patches + walk.patch * 8 * p.plane + (tap.shift + beside) * 16;
+        const uint32 from_b = shared.patches + walk.patch * p.patch + (tap.shift + beside) * 128;
         const uint64 a = (uint64)((from_a & 0x3ffff) >> 4) | 0x4000004000010000ull;
-        const uint64 b = (uint64)((from_b & 0x3ffff) >> 4) | (uint64)(p.plane >> 4) << 16
-            | 8ull << 32;
+        const uint64 b = (uint64)((from_b & 0x3ffff) >> 4) | 0x4000004000010000ull;
         wgmma_fence();
 #pragma unroll
         for (int k = 0; k < 4; ++k)
-            multiply(d, a + 2 * k, b + (2 * k * p.plane >> 4), step - begin | k);
+            multiply(d, a + 2 * k, b + 2 * k, step - begin | k);
         wgmma_commit();
         if (step == begin) meanwhile();
         wgmma_wait<1>();
@@ -401,7 +399,7 @@ kernel(const __grid_constant__ ShiftedParameters p) {
     extern __shared__ __align__(1024) char memory[];
     __shared__ Barriers barriers;
     const Shared shared = {shared_address(memory), shared_address(memory) + STAGES * STAGE};
-    char* const tables = memory + STAGES * STAGE + PLACES * 8 * p.plane;
+    char* const tables = memory + STAGES * STAGE + PLACES * p.patch;
     Row* const rows = reinterpret_cast<Row*>(tables + 4 * SPAN * OUT_PITCH + 2 * PART * 16);
     const int split = blockIdx.x % SPLIT;
     const int begin = min(split * p.common.steps, p.steps);

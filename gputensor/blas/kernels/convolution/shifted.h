@@ -16,7 +16,7 @@ struct ShiftedParameters {
     int32 pitch, image;                 // positions of a row and of an image
     int32 lead;                         // rows of a patch before the first position
     int32 rows;                         // loaded rows of a patch
-    int32 plane;                        // bytes from 8 channels of a patch to the next 8
+    int32 patch;                        // bytes of a patch, a multiple of 1,024
     int32 taps, steps;
     uint32 tiles;
     ShiftedTap tap[64];
