@@ -57,7 +57,7 @@ LATE = {
     "gputensor.tensor.order_statistics": "histc kthvalue msort",
     "gputensor.tensor.placement": (
         "bfloat16 bool byte copy_ cpu cuda dim double element_size float get half imag int is_cuda "
-        "long numel real short stride to tobytes view"
+        "long memoryview numel real short stride to tobytes view"
     ),
     "gputensor.tensor.products.outer": "cross inner kron outer vdot",
     "gputensor.tensor.histograms": "bincount",

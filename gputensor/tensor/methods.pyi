@@ -313,6 +313,7 @@ class Methods:
         dim: Any = ...,
         keepdim: Any = ...,
     ) -> Any: ...
+    memoryview = _placement.memoryview
     min = _functions.min
     minimum = _functions.minimum
     mm = _products.mm

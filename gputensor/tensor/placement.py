@@ -4,7 +4,10 @@
 are shorthands.
 """
 
+import builtins
 import operator
+
+import numpy as np
 
 from gputensor._arrays import dtypes
 from gputensor._arrays.dtypes import CODES, dtype_code
@@ -17,8 +20,8 @@ from gputensor.tensor.transfer import numpy
 
 __all__ = [
     "bfloat16", "bool", "byte", "copy_", "cpu", "cuda", "dim", "double", "element_size", "float",
-    "get", "half", "imag", "int", "is_cuda", "long", "numel", "real", "short", "stride", "to",
-    "tobytes", "view",
+    "get", "half", "imag", "int", "is_cuda", "long", "memoryview", "numel", "real", "short",
+    "stride", "to", "tobytes", "view",
 ]  # fmt: skip
 
 
@@ -171,6 +174,38 @@ def stride(x, /, axis=None):
     """
     strides = tuple(one // x.itemsize for one in x.strides)
     return strides if axis is None else strides[axis]
+
+
+def memoryview(x, /):
+    """Return Python's memoryview of the memory of a tensor on a host device, without a copy.
+
+    Files, ``struct``, ``hashlib``, ``numpy.frombuffer`` and sockets take it. The call waits for the
+    work queued on the tensor; wait for later work on the tensor before you read again. The view
+    keeps the memory, and is read-only exactly if the tensor is.
+
+    Raises
+    ------
+    BufferError
+        The tensor is on a GPU, or the buffer protocol lacks its dtype (bfloat16, float8).
+
+    >>> import gputensor as gt
+    >>> x = gt.zeros((2, 3), dtype="int16", device="host")
+    >>> m = x.T.memoryview()
+    >>> m.format, m.shape, m.strides
+    ('h', (3, 2), (2, 6))
+    >>> x[0, 1] = 7
+    >>> m[1, 0]
+    7
+    """
+    if x.device.type != "host":
+        given = Described(f"a tensor on {x.device}")
+        rule = "one on a host device (numpy() and cpu() copy)"
+        raise argument_error(BufferError, "memoryview", given, rule)
+    if x.dtype.isbuiltin != 1:
+        given = Described(f"dtype {x.dtype}")
+        rule = "one that Python's buffers have, such as float16 (view() changes the dtype)"
+        raise argument_error(BufferError, "memoryview", given, rule)
+    return builtins.memoryview(np.from_dlpack(x))
 
 
 def tobytes(x, /):

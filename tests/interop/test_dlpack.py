@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import struct
 import sys
 import weakref
 
@@ -33,6 +34,55 @@ def test_numpy_sees_the_tensors_own_memory(rng, dtype):
     shared = np.from_dlpack(x)
     x[0, 0] = 1
     assert shared[0, 0] == 1
+
+
+@pytest.mark.parametrize("dtype", NUMPY_DTYPES, ids=lambda dtype: dtype.name)
+def test_memoryview_shares_the_memory_on_the_host(rng, dtype):
+    a = random_array(rng, (3, 4), dtype)
+    x = gt.asarray(a, device="host")
+    for tensor, expected in [
+        (x, a),
+        (x.T, a.T),
+        (x[::-1, 1::2], a[::-1, 1::2]),
+        (x[1, 2], a[1, 2]),
+        (x[:0], a[:0]),
+    ]:
+        view, other = tensor.memoryview(), memoryview(expected)
+        assert (view.format, view.shape, view.nbytes) == (other.format, other.shape, other.nbytes)
+        assert not view.readonly and view.tobytes() == expected.tobytes()
+        assert view.contiguous == np.asarray(expected).flags.forc
+    whole = x.memoryview()
+    np.frombuffer(whole, dtype)[0] = 1
+    assert x[0, 0].item() == 1
+    x[0, 1] = 0
+    assert np.frombuffer(whole, dtype)[1] == 0
+    del x
+    gc.collect()
+    assert whole.tobytes()[2 * a.itemsize :] == a.tobytes()[2 * a.itemsize :]
+
+
+def test_memoryview_goes_to_files_and_struct(tmp_path, deferred):
+    side = gt.Stream(deferred)
+    x = gt.arange(6, dtype="float32", device=deferred)
+    with gt.stream(side):
+        x *= 2
+    with open(tmp_path / "x", "wb+") as file:
+        file.write(x.memoryview())
+        assert struct.unpack_from("6f", x.memoryview()) == (0, 2, 4, 6, 8, 10)
+        with gt.stream(side):
+            x += 1
+        x.memoryview()  # waits for that sum
+        file.seek(0)
+        file.readinto(x.memoryview())
+    assert x.tolist() == [0, 2, 4, 6, 8, 10]
+
+
+def test_memoryview_of_what_buffers_lack_is_refused():
+    for dtype in ("bfloat16", gt.float8_e5m2, gt.float8_e4m3):
+        with pytest.raises(BufferError, match="memoryview: got dtype .* expected one that Pyth"):
+            gt.ones(3, device="host").astype(dtype).memoryview()
+    fixed = gt.asarray(b"abc", device="host", copy=False).memoryview()
+    assert fixed.readonly and fixed.tobytes() == b"abc"
 
 
 @pytest.mark.parametrize("dtype", NUMPY_DTYPES, ids=lambda dtype: dtype.name)

@@ -52,6 +52,14 @@ def test_ndarray_is_shared_when_copy_is_false():
     assert a[0, 0] == 7
 
 
+def test_torch_takes_the_values_of_a_tensor():
+    torch = library("torch")
+    x = gt.asarray([[1.0, 2.0], [3.0, 4.0]], dtype="float64", device="host")
+    for take in (torch.asarray, torch.as_tensor, torch.tensor, torch.from_dlpack):
+        taken = take(x)
+        assert taken.dtype is torch.float64 and taken.tolist() == x.tolist()
+
+
 @pytest.mark.parametrize("name", ["float32", "int64", "bool", "bfloat16", "complex64"])
 def test_torch_cpu_tensors_cross_both_ways(name):
     torch = library("torch")
