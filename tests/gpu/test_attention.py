@@ -1,4 +1,4 @@
-"""Attention of many queries, by wgmma where the GPU has it, against float64."""
+"""Attention of many queries (by wgmma where the GPU has it) and of few, compared with float64."""
 
 import numpy as np
 import pytest
@@ -17,6 +17,22 @@ pytestmark = pytest.mark.skipif(cuda_device_count() == 0, reason="needs an NVIDI
 def test_many_queries(size, dtype, case, rng):
     batch, kept, shared = int(rng.integers(2, 4)), int(rng.integers(3, 6)), int(rng.integers(1, 4))
     queries, keys = int(rng.integers(900, 1400)), int(rng.integers(1, 900))
+    check(rng, case, dtype, (batch, kept, shared, queries, keys, size))
+
+
+@pytest.mark.parametrize("size", [64, 80, 128, 256])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("case", range(8))
+def test_few_queries_whose_keys_are_cut_among_blocks(size, dtype, case, rng):
+    """The keys of a step are shared by warps; the parts are joined by a second launch."""
+    batch, kept, shared = int(rng.integers(1, 4)), int(rng.integers(1, 9)), int(rng.integers(1, 9))
+    queries = int(rng.integers(1, 40 if case % 4 == 3 else 3))
+    for keys in (int(rng.integers(512, 4097)), int(rng.integers(4097, 5000))):
+        check(rng, case, dtype, (batch, kept, shared, queries, keys, size))
+
+
+def check(rng, case, dtype, sizes):
+    batch, kept, shared, queries, keys, size = sizes
     shapes = [(batch, kept * shared, queries, size)] + [(batch, kept, keys, size)] * 2
     arrays = [rng.standard_normal(shape).astype(DTYPES[dtype]) for shape in shapes]
     tensors = [gt.asarray(array, device="cuda") for array in arrays]

@@ -91,3 +91,24 @@ def test_nodes_of_a_layer(rng, monkeypatch):
         "quantized_product": 7, "formula": 3 * 2 + 2 * (2 - model.has_pairs) + 2 * 2 - 4,
         "scatter": 4, "attention": 2, "product": 1,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_reads_of_weights_before_attention_ended(rng, is_first):
+    """Attention lets the next kernel come before it has waited for work before the program."""
+    n, heads, size = int(rng.integers(1, 9)), int(rng.integers(1, 4)), 64
+    width = heads * size
+
+    def function(x, k, v, *, weights):
+        rows = x if is_first else gt.linear(x, weights["query"])
+        q = gt.moveaxis(gt.reshape(rows, (n, heads, size)), 0, 1)
+        a = gt.scaled_dot_product_attention(q, k, v)
+        return gt.linear(gt.reshape(gt.moveaxis(a, 0, 1), (n, width)), weights["out"])
+
+    cache = gt.spec((heads, 32, size), gt.bfloat16)
+    weights = {name: gt.ones((width, width), dtype=gt.bfloat16) for name in ("query", "out")}
+    x = gt.spec((n, width), gt.bfloat16)
+    program = gt.compile(function, x, cache, cache, weights=weights, quantize={"out": "int8"})
+    (made,) = program.data.functions.values()
+    assert "attention" in [call.name for call in made.calls]
+    assert made.calls[-1].attributes.get("is_steady", False) is not is_first

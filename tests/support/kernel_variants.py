@@ -149,6 +149,8 @@ def attention():
         (None, "bool", "float32"), BITS,
     ):  # fmt: skip
         yield products.attention(name, head, warps, columns, mask, is_split)
+    for name, head, mask in itertools.product(HALVES, (16, 64, 128), (None, "bool", "float32")):
+        yield products.attention(name, head, 1, 64, mask, True, 4)
 
 
 def maps():

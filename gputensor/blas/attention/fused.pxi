@@ -7,7 +7,8 @@ among blocks, and a second launch joins the parts in a fixed order.
 cdef enum:
     MOST_SPLITS = 64
     BLOCKS = 264                # two for each multiprocessor of an H200
-    LEAST_KEYS = 256            # of a split
+    LEAST_KEYS = 128            # of a split
+    KEY_WARPS = 4               # that share the keys of a step
     HOPPER = 90
     HOPPER_SHARED = 160 << 10   # of a block with heads of 128
     FEW_KEYS = 2048
@@ -63,6 +64,7 @@ cdef struct Form:               # a variant of the two kernels
     int mask                    # 0 none, 1 of bool, 2 of mask_type
     int mask_type
     int is_split
+    int key_warps               # that share the keys of a step; only with is_split
 
 cdef KernelTable fused_kernels
 cdef KernelTable hopper_kernels
@@ -122,6 +124,7 @@ cdef void choose_form(Form* form, const Attention* given, int64_t rows) noexcept
     if rows <= 16:
         form.warps = 1 if form.head <= 64 else 2
     form.mask = form.mask_type = 0
+    form.key_warps = 1
     if given.mask != NULL:
         form.mask = 1 if given.mask.dtype == DT_BOOL else 2
         form.mask_type = given.mask.dtype if form.mask == 2 else 0
@@ -205,12 +208,14 @@ cdef int fused_launch(int device, uint64_t stream, const Attention* given) excep
     p.tiles = <int>((rows + 16 * form.warps - 1) // (16 * form.warps))
     units = batch * p.kept * p.tiles
     p.splits = splits_of(units, p.keys)
+    if p.splits > 1 and rows <= 16 and form.columns == 64:
+        form.warps, form.key_warps = 1, KEY_WARPS
     temporaries_init(&temporaries, device, stream)
     try:
         if p.splits > 1 and not take_memory_if_any(
                 &temporaries, units * p.splits * 16 * form.warps * (form.head + 2) * 4,
                 &partial):
-            p.splits = 1
+            p.splits = form.key_warps = 1
         p.partial = partial
         form.is_split = p.splits > 1
         launch_tiles(device, stream, &p, &form, units)
@@ -225,7 +230,8 @@ cdef object tiles_program(const void* variant):
     cdef const Form* form = <const Form*>variant
     return programs.attention(
         DTYPES[form.dtype].name, form.head, form.warps, form.columns,
-        None if form.mask == 0 else DTYPES[form.mask_type].name, bool(form.is_split))
+        None if form.mask == 0 else DTYPES[form.mask_type].name, bool(form.is_split),
+        form.key_warps)
 
 
 cdef object join_program(const void* variant):
@@ -237,11 +243,14 @@ cdef int launch_tiles(int device, uint64_t stream, const AttentionParameters* p,
                       const Form* form, int64_t units) except -1:
     cdef Launch launch
     cdef uint64_t key = form.head << 8 | form.columns
-    key = (key << 5 | form.warps) << 2 | form.mask
+    key = ((key << 5 | form.warps) << 3 | form.key_warps) << 2 | form.mask
     key = ((key << 5 | form.mask_type) << 5 | form.dtype) << 1 | form.is_split
-    launch_init(&launch, device, stream, <uint32_t>(units * p.splits), 32 * form.warps, p,
-                sizeof(p[0]))
-    launch.shared_nbytes = launch.most_shared_nbytes = form.columns * (form.head + 8) * 8
+    launch_init(&launch, device, stream, <uint32_t>(units * p.splits),
+                32 * form.warps * form.key_warps, p, sizeof(p[0]))
+    launch.shared_nbytes = form.columns * (form.head + 8) * 8
+    if form.is_split:
+        launch.shared_nbytes += 32 * form.warps * (form.head + 8)
+    launch.most_shared_nbytes = launch.shared_nbytes
     return launch_kernel(kernel_of(&fused_kernels, key, tiles_program, form), &launch)
 
 

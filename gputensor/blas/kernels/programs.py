@@ -413,10 +413,11 @@ def skinny_mma(
     return program_of("skinny/skinny_mma.cuh", defines, minimum=_skinny_minimum(splits))
 
 
-def attention(name, head, warps, columns, mask, split):
+def attention(name, head, warps, columns, mask, split, key_warps=1):
     """Return the program of attention with heads of up to `head` elements, a multiple of 16.
 
-    `mask` is the name of the mask's dtype, or None.
+    `mask` is the name of the mask's dtype, or None. With `split`, several `key_warps` may share the
+    keys of a step.
 
     >>> ("HEAD", 128) in attention("float16", 128, 8, 64, None, False).defines
     True
@@ -424,7 +425,8 @@ def attention(name, head, warps, columns, mask, split):
     kind = _PTX[name]
     defines = {"ELEMENT": _FLOATS[name], "INSTRUCTION": f'"m16n8k16.row.col.f32.{kind}.{kind}.f32"'}
     defines |= {"PACK": f'"{kind}x2"', "HEAD": head, "WARPS": warps, "BN": columns}
-    defines |= {"SPLIT": int(split), "MASK": 0 if mask is None else 1 if mask == "bool" else 2}
+    defines |= {"KEY_WARPS": key_warps, "SPLIT": int(split)}
+    defines |= {"MASK": 0 if mask is None else 1 if mask == "bool" else 2}
     if defines["MASK"] == 2:
         defines["MASK_TYPE"] = next(row.cuda for row in DTYPES if row.name == mask)
     return program_of("attention/attention.cuh", defines, minimum=80)

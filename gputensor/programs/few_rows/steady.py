@@ -15,7 +15,7 @@ def steady(site, place, call):
     """Return a product that reads its weights before the call before it has ended.
 
     Nothing writes the weights of a program while it runs. A kernel before the program may, so x
-    must be a result of an earlier call.
+    must be a result of an earlier call whose kernel has waited for it.
     """
     if call.name not in (*_JOINED, "product", "quantized_product"):
         return None
@@ -26,11 +26,14 @@ def steady(site, place, call):
         if given is None:
             return None
         made = fused(given, call, call.writes[0], addend=addend)
-    x, weight, scales = made.reads[:3]
-    constant = (one for one in (weight, scales) if one is not None)
+    x, weight, scales, gain = made.reads[:4]
+    constant = (one for one in (weight, scales, gain) if one is not None)
     if any(site.graph.values[one.value].kind != "weight" for one in constant):
         return None
     before = site.graph.writer.get(x.value)
+    while before is not None and site.calls[before].name == "attention":
+        # Kernels of attention let the next one come before they wait themselves.
+        before = site.graph.writer.get(site.calls[before].reads[0].value)
     if before is None or site.calls[before].stream != call.stream:
         return None
     return {place: (replace(made, attributes={**made.attributes, "is_steady": True}),)}

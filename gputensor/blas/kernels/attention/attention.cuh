@@ -21,10 +21,12 @@
 typedef AttentionParameters Parameters;
 typedef ELEMENT element;
 
-const int BM = 16 * WARPS, THREADS = 32 * WARPS;
+const int BM = 16 * WARPS, THREADS = 32 * WARPS * KEY_WARPS;
+const int KEYS = BN / KEY_WARPS;                // of a warp in a step
 const int PITCH = HEAD + 8;                     // an odd multiple of 16 bytes: no bank conflicts
 const int CHUNKS = HEAD / 8;                    // of 16 bytes, in a row
 const int TILE = BN * PITCH;
+const int ALONE = SPLIT ? 8 * TILE : 0;         // offset of queries; SPLIT: behind the tiles
 
 DEVICE void matrices_turned(uint32* x, uint32 at) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -43,10 +45,11 @@ DEVICE void fetch(uint32 to, const char* from, int64 row_bytes, int count, int f
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p) {
-    start_early();
+    start_together();
     extern __shared__ __align__(16) char memory[];
     const uint32 shared = shared_address(memory);
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % WARPS;
+    const int key_warp = threadIdx.x / 32 / WARPS;
     const int split = SPLIT ? blockIdx.x % p.splits : 0;
     const uint32 place = SPLIT ? blockIdx.x / p.splits : blockIdx.x;
     // The last tiles come first, because with a causal mask they have the most keys.
@@ -96,25 +99,38 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
         end = stop < end ? stop : end;
     }
 
-    // Loads queries as fragments through the shared memory of the first tiles.
+    // Loads queries as fragments through the shared memory of the first tiles, or with SPLIT behind
+    // the tiles.
     for (int i = threadIdx.x; i < BM * CHUNKS; i += THREADS) {
         const int r = tile * BM + i / CHUNKS, chunk = i % CHUNKS;
         const bool is_valid = r < rows && chunk * 8 < p.size;
         const int s = is_valid ? r : 0;
-        copy_16(shared + (i / CHUNKS * PITCH + chunk * 8) * 2,
+        copy_16(shared + ALONE + (i / CHUNKS * PITCH + chunk * 8) * 2,
                 p.query.ptr + 2 * (batch * p.query.batch
                                    + (kept * p.shared + s / p.queries) * p.query.head
                                    + s % p.queries * p.query.row + (is_valid ? chunk * 8 : 0)),
                 is_valid);
     }
     copies_commit();
+#if SPLIT
+    if (begin < end) {
+        fetch(shared, key, 2 * p.key.row, BN, begin, keys, p.size);
+        fetch(shared + 2 * TILE, value, 2 * p.value.row, BN, begin, keys, p.size);
+    }
+    copies_commit();
+    copies_wait<1>();
+#else
     copies_wait<0>();
+#endif
     __syncthreads();
     uint32 q[HEAD / 16][4];
 #pragma unroll
     for (int c = 0; c < HEAD / 16; ++c)
-        matrices(q[c], shared + ((warp * 16 + lane % 16) * PITCH + c * 16 + lane / 16 * 8) * 2);
+        matrices(q[c], shared + ALONE
+                           + ((warp * 16 + lane % 16) * PITCH + c * 16 + lane / 16 * 8) * 2);
+#if !SPLIT
     __syncthreads();
+#endif
 
     float sums[HEAD / 8][4];
 #pragma unroll
@@ -123,11 +139,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
     const float scale = (p.cap != 0 ? p.cap : p.scale) * log2e;
     float largest[2] = {-infinity, -infinity}, total[2] = {0, 0};
 
+#if !SPLIT
     if (begin < end) {
         fetch(shared, key, 2 * p.key.row, BN, begin, keys, p.size);
         fetch(shared + 2 * TILE, value, 2 * p.value.row, BN, begin, keys, p.size);
     }
     copies_commit();
+#endif
     int stage = 0;
     for (int from = begin; from < end; from += BN, stage ^= 1) {
         const uint32 k_tile = shared + stage * 4 * TILE, v_tile = k_tile + 2 * TILE;
@@ -140,15 +158,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
         copies_wait<1>();
         __syncthreads();
 
-        float s[BN / 8][4];
+        float s[KEYS / 8][4];
 #pragma unroll
-        for (int n = 0; n < BN / 8; ++n) s[n][0] = s[n][1] = s[n][2] = s[n][3] = 0;
+        for (int n = 0; n < KEYS / 8; ++n) s[n][0] = s[n][1] = s[n][2] = s[n][3] = 0;
 #pragma unroll
         for (int c = 0; c < HEAD / 16; ++c)
 #pragma unroll
-            for (int n = 0; n < BN / 16; ++n) {
+            for (int n = 0; n < KEYS / 16; ++n) {
                 uint32 b[4];
-                matrices(b, k_tile + ((n * 16 + lane / 16 * 8 + lane % 8) * PITCH
+                matrices(b, k_tile + ((key_warp * KEYS + n * 16 + lane / 16 * 8 + lane % 8) * PITCH
                                       + c * 16 + lane / 8 % 2 * 8) * 2);
                 multiply(s[2 * n], q[c], b[0], b[1]);
                 multiply(s[2 * n + 1], q[c], b[2], b[3]);
@@ -158,10 +176,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
             && (!p.is_causal || (from + BN - 1 <= last[0] && from + BN - 1 <= last[1] && !p.window));
         float most[2] = {largest[0], largest[1]};
 #pragma unroll
-        for (int n = 0; n < BN / 8; ++n)
+        for (int n = 0; n < KEYS / 8; ++n)
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
-                const int r = i / 2, column = from + n * 8 + lane % 4 * 2 + i % 2;
+                const int r = i / 2;
+                const int column = from + key_warp * KEYS + n * 8 + lane % 4 * 2 + i % 2;
                 float x = s[n][i];
                 if (p.cap != 0) x = tanhf(x * (p.scale / p.cap));
                 x *= scale;
@@ -198,7 +217,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
                 sums[n][2 * r + 1] *= factor;
             }
 #pragma unroll
-            for (int n = 0; n < BN / 8; ++n)
+            for (int n = 0; n < KEYS / 8; ++n)
 #pragma unroll
                 for (int i = 0; i < 2; ++i) {
                     const float x = power_of_two(s[n][2 * r + i] - shift);
@@ -207,14 +226,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
                 }
         }
 #pragma unroll
-        for (int c = 0; c < BN / 16; ++c) {
+        for (int c = 0; c < KEYS / 16; ++c) {
             const uint32 a[4] = {pack(s[2 * c][0], s[2 * c][1]), pack(s[2 * c][2], s[2 * c][3]),
                                  pack(s[2 * c + 1][0], s[2 * c + 1][1]),
                                  pack(s[2 * c + 1][2], s[2 * c + 1][3])};
 #pragma unroll
             for (int n = 0; n < HEAD / 16; ++n) {
                 uint32 b[4];
-                matrices_turned(b, v_tile + ((c * 16 + lane % 16) * PITCH
+                matrices_turned(b, v_tile + ((key_warp * KEYS + c * 16 + lane % 16) * PITCH
                                              + n * 16 + lane / 16 * 8) * 2);
                 multiply(sums[2 * n], a, b[0], b[1]);
                 multiply(sums[2 * n + 1], a, b[2], b[3]);
@@ -227,9 +246,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
     for (int r = 0; r < 2; ++r) {
         total[r] = of_quad(total[r], true);
         if (row[r] >= rows) continue;
-#if SPLIT
+#if KEY_WARPS > 1
+        float* partial = reinterpret_cast<float*>(memory)
+                       + ((key_warp * WARPS + warp) * 16 + lane / 4 + 8 * r) * (HEAD + 2);
+#elif SPLIT
         const int64 at = ((int64)place * p.splits + split) * BM + warp * 16 + lane / 4 + 8 * r;
         float* partial = p.partial + at * (HEAD + 2);
+#endif
+#if SPLIT
 #pragma unroll
         for (int n = 0; n < HEAD / 8; ++n) {
             partial[n * 8 + lane % 4 * 2] = sums[n][2 * r];
@@ -250,4 +274,30 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
                     pack(sums[n][2 * r] * factor, sums[n][2 * r + 1] * factor);
 #endif
     }
+#if KEY_WARPS > 1
+    // Joins the parts of the warps in their order.
+    __syncthreads();
+    const float* parts = reinterpret_cast<const float*>(memory);
+    const int count = rows - tile * BM < BM ? rows - tile * BM : BM;
+    float* first = p.partial + ((int64)place * p.splits + split) * BM * (HEAD + 2);
+    for (int i = threadIdx.x; i < count * HEAD; i += THREADS) {
+        const int own = i / HEAD, column = i % HEAD;
+        const float* part = parts + own * (HEAD + 2);
+        float most = -infinity, sum = 0, whole = 0;
+#pragma unroll
+        for (int w = 0; w < KEY_WARPS; ++w) most = fmaxf(most, part[w * BM * (HEAD + 2) + HEAD]);
+        const float shift = most == -infinity ? 0.0f : most;
+#pragma unroll
+        for (int w = 0; w < KEY_WARPS; ++w) {
+            const float factor = power_of_two(part[w * BM * (HEAD + 2) + HEAD] - shift);
+            sum += part[w * BM * (HEAD + 2) + column] * factor;
+            whole += part[w * BM * (HEAD + 2) + HEAD + 1] * factor;
+        }
+        first[own * (HEAD + 2) + column] = sum;
+        if (column == 0) {
+            first[own * (HEAD + 2) + HEAD] = most;
+            first[own * (HEAD + 2) + HEAD + 1] = whole;
+        }
+    }
+#endif
 }

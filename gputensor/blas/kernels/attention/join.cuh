@@ -11,7 +11,7 @@
 typedef JoinParameters Parameters;
 
 extern "C" __global__ void __launch_bounds__(HEAD / 2) kernel(const Parameters p) {
-    start_early();
+    start_together();
     const int tiles = p.rows / BM, all = p.queries * p.shared;
     const int64 unit = blockIdx.x / p.rows;             // batch and kept head
     const int row = blockIdx.x % p.rows, column = 2 * threadIdx.x;
@@ -20,8 +20,10 @@ extern "C" __global__ void __launch_bounds__(HEAD / 2) kernel(const Parameters p
     const float* first = p.partial + (place * p.splits * BM + row % BM) * (HEAD + 2);
     const int64 step = (int64)BM * (HEAD + 2);
     float largest = -__int_as_float(0x7f800000), total = 0, sums[2] = {0, 0};
+#pragma unroll 8
     for (int i = 0; i < p.splits; ++i) largest = fmaxf(largest, first[i * step + HEAD]);
     const float shift = largest == -__int_as_float(0x7f800000) ? 0.0f : largest;
+#pragma unroll 8
     for (int i = 0; i < p.splits; ++i) {
         const float factor = exp2f(first[i * step + HEAD] - shift);
         total += first[i * step + HEAD + 1] * factor;

@@ -17,11 +17,6 @@ __device__ __forceinline__ Row load_row(const Parameters& p, const char* from) {
     }
     return row;
 }
-__device__ __forceinline__ void store_16(uint32 to, const Words& x) {
-    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
-                 :: "r"(to), "r"(x.item[0]), "r"(x.item[1]), "r"(x.item[2]), "r"(x.item[3])
-                 : "memory");
-}
 
 // Returns the sum over all threads of the block to each thread. Consecutive calls need different
 // places `at`.

@@ -19,7 +19,7 @@
 // Y_KIND; TOKENS, 8 or 16; TILES, STEP, ROW_WARPS, K_WARPS, STAGES, SPLITS; GROUP, the number of k
 // that share a scale, 0 for all; NORM, the chunks of a row per thread if x is normalized first
 // (norm.cuh), else 0; PAIRS and GATE (pairs.cuh), 0 if features are independent; STEADY, whether
-// weights and their scales may be read before earlier work has ended.
+// weights and the gain of the norm may be read before earlier work has ended.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -198,6 +198,39 @@ __device__ __forceinline__ void copy_x(const Parameters& p, uint32 shared, int s
     }
 }
 
+__device__ __forceinline__ void store_16(uint32 to, const Words& x) {
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
+                 :: "r"(to), "r"(x.item[0]), "r"(x.item[1]), "r"(x.item[2]), "r"(x.item[3])
+                 : "memory");
+}
+
+#if STEADY
+// Like copy_x, but not in the queue of copies, where x would arrive only after the weights.
+__device__ __forceinline__ void load_x(const Parameters& p, uint32 shared, int split) {
+    const int chunks = p.span * 8, count = p.m * K_WARPS * chunks;
+    for (int first = threadIdx.x; first < count; first += 4 * THREADS) {
+        Words x[4];
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            const int i = first + j * THREADS, chunk = i % chunks;
+            const int part = i / chunks % K_WARPS, token = i / chunks / K_WARPS;
+            const int64 k = (int64)part_begin(p, split * K_WARPS + part) * 64 + chunk * 8;
+            const int64 end = (int64)part_begin(p, split * K_WARPS + part + 1) * 64;
+            x[j] = {};
+            if (i < count && k < p.k && k < end)
+                x[j] = *reinterpret_cast<const Words*>(p.x + token * p.x_pitch + k * 2);
+        }
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            const int i = first + j * THREADS;
+            if (i < count)
+                store_16(shared + x_place(p, i / chunks % K_WARPS, i / chunks / K_WARPS, i % chunks),
+                         x[j]);
+        }
+    }
+}
+#endif
+
 #if NORM
 #include "gputensor/blas/kernels/skinny/norm.cuh"
 #endif
@@ -340,22 +373,24 @@ kernel(const Parameters p) {
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 #endif
     // One step goes before x, so that the memory is busy while the cache delivers x, unless x is
-    // small. Steady weights are copied while earlier work still runs.
-    const bool is_x_first = STEADY || FORM == 1 || p.m == 1;
+    // small.
+    const bool is_x_first = FORM == 1 || p.m == 1;
 #if STEADY
+#if NORM
+    const Row gain = load_row(p, p.gain);
+#endif
 #pragma unroll
     for (int s = 0; s < STAGES - 1; ++s) copy_step(p, at);
     start_early();
-#if !NORM
-    copy_x(p, shared, split, 0);
-    copies_commit();
-    copies_wait<0>();
+#if NORM
+    const Row row = load_row(p, p.x);
+#else
+    load_x(p, shared, split);
 #endif
-#endif
+#else
 #if NORM
     const Row row = load_row(p, p.x), gain = load_row(p, p.gain);
 #endif
-#if !STEADY
 #pragma unroll
     for (int s = 0; s < STAGES; ++s) {
         if (!NORM && (is_x_first ? s == 0 : s == 1)) {
@@ -383,7 +418,7 @@ kernel(const Parameters p) {
             copy_x(p, shared, split, from);
             copies_commit();
             copies_wait<0>();
-        } else if (!NORM && is_x_first) {
+        } else if (!NORM && !STEADY && is_x_first) {
             copies_wait<STAGES - 1>();
         } else {
             copies_wait<STAGES - 2>();

@@ -11,6 +11,7 @@ cdef enum:
     TILE_ROWS = 16              # features
     MAX_WARPS = 16
     IN_FLIGHT_NBYTES = 69632    # of a block
+    STEADY_NBYTES = 139264      # the same with plain weights that are read before x
     SKINNY_MMA_MAX_STAGES = 12
     X_NBYTES = 128              # of a token in a column of x in shared memory
     WIDE_X_NBYTES = 144
@@ -149,6 +150,7 @@ cdef bint fill_memory(const SkinnyProduct* product, const SkinnyDevice* device,
     cdef int sums = shape.k_warps * m * (rows + SUM_PAD) * 4
     cdef int received = m * rows * 4 if shape.splits > 1 else 0
     cdef bint is_wide = product.form == FORM_INT8 and product.group != 32
+    cdef bint is_deep
     # Bytes of a column of x, in all parts.
     cdef int column = shape.k_warps * m * (WIDE_X_NBYTES if is_wide else X_NBYTES)
     cdef int room = device.shared_nbytes - SKINNY_MMA_RESERVED_NBYTES - received
@@ -158,7 +160,8 @@ cdef bint fill_memory(const SkinnyProduct* product, const SkinnyDevice* device,
         room -= NORM_NBYTES
     shape.stages = skinny_mma_forced.stages
     if not shape.stages:
-        shape.stages = <int>ceil_divide(IN_FLIGHT_NBYTES, stage) + 1
+        is_deep = product.is_steady and product.form == FORM_PLAIN
+        shape.stages = <int>ceil_divide(STEADY_NBYTES if is_deep else IN_FLIGHT_NBYTES, stage) + 1
         if shape.stages > SKINNY_MMA_MAX_STAGES:
             shape.stages = SKINNY_MMA_MAX_STAGES
         # Loading all of x at once has priority over a deeper queue; each further load is a pause.
