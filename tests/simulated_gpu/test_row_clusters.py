@@ -69,6 +69,7 @@ def run(tmp_path, tree, given, out, clusters, **variant):
     [
         ("softmax", "bfloat16", 4, 2, 1, 0, 40),
         ("layer_norm", "float32", 2, 3, 1, 2, 0),
+        ("layer_norm", "float32", 16, 1, 1, 1, 300),
         ("layer_norm", "float64", 4, 2, 0, 0, 12),
         ("three levels", "float32", 8, 1, 1, 0, 0),
     ],

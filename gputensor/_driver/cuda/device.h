@@ -310,10 +310,16 @@ public:
             return status;
         });
     }
+    // Where there are clusters, it permits those of more than 8 blocks too.
     int function_allow_shared(uint64_t function, int nbytes) {
         if (!function) return INVALID_HANDLE;
         return current([&] {
-            return api.cuFuncSetAttribute(plain(function), MAX_DYNAMIC_SHARED, nbytes);
+            int major = 0;
+            int status = api.cuDeviceGetAttribute(&major, CAPABILITY_MAJOR, device);
+            if (!status && major >= 9)
+                status = api.cuFuncSetAttribute(plain(function), WIDE_CLUSTERS, 1);
+            return status ? status
+                          : api.cuFuncSetAttribute(plain(function), MAX_DYNAMIC_SHARED, nbytes);
         });
     }
     int function_occupancy(uint64_t function, int threads, size_t shared_nbytes, int* blocks) {
@@ -332,8 +338,10 @@ private:
     static constexpr int POSIX_DESCRIPTOR = 1;     // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
     static constexpr int MINIMUM = 0;              // CU_MEM_ALLOC_GRANULARITY_MINIMUM
     static constexpr int MAX_DYNAMIC_SHARED = 8;   // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_...
+    static constexpr int WIDE_CLUSTERS = 14;       // CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_...
     static constexpr int PROGRAMMATIC_SERIALIZATION = 6;  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_...
     static constexpr int RELEASE_THRESHOLD = 4;    // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+    static constexpr int CAPABILITY_MAJOR = 75;
     static constexpr int VIRTUAL_MEMORY_SUPPORTED = 102;
 
     // Set in the handle of a kernel that starts early (_kernels/cuda/chain/early.cuh): the kernel

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from gputensor._arrays cimport DT_FLOAT64, Operand, dtype_itemsize
-from gputensor._driver.registry cimport DEVICE_HOST, device_kind, known_facts
+from gputensor._driver.registry cimport DEVICE_HOST, DeviceFacts, device_kind, known_facts
 from gputensor._kernels.launch cimport (
     CallOperand, KernelTable, Launch, call_argument, host_call, kernel_of, launch_init,
     launch_kernel,

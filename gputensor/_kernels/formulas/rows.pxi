@@ -17,12 +17,14 @@ cdef enum:
     BLOCK_THREADS = 256
     SHARED_NBYTES = 48 << 10    # of a block, without a request for more
     MOST_CLUSTER = 8
+    WIDE_CLUSTER = 16           # more than every GPU of compute capability 9.0 can place
+    WIDE_DEVICE = 132           # multiprocessors of those that can
     AHEAD_NBYTES = 208 << 10    # of a block, for rows that are fetched ahead
     CLUSTER_FOLDS = 4           # whose values, of each warp of a cluster, fit beside them
     MAP_UNITS = 4               # loads of a thread in flight, of each operand without folds
     HELD = 32                   # elements of a row in the registers of a thread
-    # Threads of all rows that keep a GPU of 132 multiprocessors busy.
-    BUSY = 132 * 1024
+    BUSY_BLOCKS = 132           # of clusters, that keep a GPU of 132 multiprocessors busy
+    BUSY = 132 * 1024           # threads of other rows, that do so
 
 cdef extern from "gputensor/_kernels/cuda/row.h" namespace "gputensor" nogil:
     cdef struct RowAxis:
@@ -171,26 +173,33 @@ cdef void choose_modes(RowVariant* variant, int loads,
 # Lanes along the columns; a row is held by one block or by a cluster of blocks, or is read again. A
 # thread has 32 elements: on an H200 half as many gave .61 of the copy rate for rows of 16,384
 # bfloat16, 32 gave .98 (layer_norm), since more blocks then overlap their loads with others' folds.
-cdef void choose_along(RowVariant* variant, const RowParameters* parameters, int folds,
-                       bint can_cluster) noexcept nogil:
+# `weights`: operands that choose_ahead can keep.
+cdef void choose_along(RowVariant* variant, const RowParameters* parameters, int folds, int weights,
+                       const DeviceFacts* facts) noexcept nogil:
     cdef int64_t pieces = ceil_divide(parameters.columns, variant.vector)
     cdef int64_t most = max(1, (HELD >> variant.is_double) // variant.vector)
     cdef int64_t lanes = min(power_above(ceil_divide(pieces, most)), MOST_LANES)
+    cdef int64_t whole = MOST_LANES * most, largest = MOST_CLUSTER
+    cdef int64_t halves = ceil_divide(2 * pieces, whole)
+    cdef bint can_cluster = facts.can_cluster and folds <= CLUSTER_FOLDS and pieces >= whole
+    cdef bint by_halves = can_cluster and has_half_blocks(
+        variant, parameters.rows, halves, weights, facts)
     variant.cluster, variant.loop = 1, 0
-    can_cluster = can_cluster and folds <= CLUSTER_FOLDS and pieces > lanes * most
-    # A block of a cluster is alone on a multiprocessor. For 16-bit floats 512 threads of twice as
-    # many registers are best, since each thread folds the values of all warps. Measured on an H200,
-    # 1,024 and 512 threads, softmax of 65,536, 131,072 and 262,144 columns: .89 .93 .94 and
-    # .90 .94 .95 of the copy rate; two blocks of a multiprocessor, of 512 or 256 threads, are no
-    # better.
+    # Two weights do not fit beside a whole block's rows.
+    can_cluster = can_cluster and (pieces > whole or (by_halves and weights > 1))
     if can_cluster and variant.vector == 8:
         lanes, most = MOST_LANES // 2, 2 * most
+    elif can_cluster and by_halves:
+        lanes, largest = MOST_LANES // 2, max(largest, power_above(halves))
     while lanes < MOST_LANES and ceil_divide(pieces, lanes) > 1 and (
             parameters.rows * lanes < BUSY and not can_cluster):
         lanes *= 2
-    while can_cluster and variant.cluster < MOST_CLUSTER and (
+    # A block of a cluster is alone on a multiprocessor, so few rows get more blocks only while the
+    # clusters of all rows run at once (softmax of 64 rows of 65,536 bfloat16: 6.3 us by clusters of
+    # two, 8.6 by clusters of eight).
+    while can_cluster and variant.cluster < largest and (
             ceil_divide(pieces, lanes * variant.cluster) > most
-            or parameters.rows * lanes * variant.cluster < BUSY):
+            or 2 * parameters.rows * variant.cluster <= BUSY_BLOCKS):
         variant.cluster *= 2
     variant.lanes = <int>lanes
     variant.units = <int>ceil_divide(pieces, lanes * variant.cluster)
@@ -198,6 +207,20 @@ cdef void choose_along(RowVariant* variant, const RowParameters* parameters, int
     if variant.units > most:
         variant.loop, variant.cluster, variant.lanes = 1, 1, MOST_LANES
         variant.units = max(1, (HELD >> variant.is_double) // variant.vector)
+
+
+# Whether many rows of float32 get blocks of 512 threads, `halves` for each row, which have room for
+# two weights beside the next row. Measured on an H200, 1,024 and 512 threads: softmax of 65,536 and 131,072 columns .94 .92 and .96 .96 of the copy rate; rms_norm
+# .90 .86 and .91 .89; layer_norm of 32,768, 131,072 and 262,144 columns .88 .88 .76 and
+# .91 .94 .92. Without two weights, 512 threads are slower at 32,768 (.91 for .99) and at 262,144
+# columns, where they need clusters of 16 (softmax .86 for .93). 16-bit floats always have blocks of
+# 512 threads in clusters, but of twice as many registers: softmax of 65,536, 131,072 and 262,144
+# columns .90 .94 .95 for .89 .93 .94; two blocks of a multiprocessor are no better.
+cdef bint has_half_blocks(const RowVariant* variant, int64_t rows, int64_t halves, int weights,
+                          const DeviceFacts* facts) noexcept nogil:
+    cdef bint is_wide = weights > 1 and facts.multiprocessors >= WIDE_DEVICE
+    return (variant.vector == 4 and rows * halves >= BUSY_BLOCKS
+            and halves <= (WIDE_CLUSTER if is_wide else MOST_CLUSTER))
 
 
 # The bytes of the next row that a block fetches while it folds one. Used in clusters, whose blocks
@@ -242,10 +265,12 @@ cdef bint is_fixed(const RowVariant* variant, int k,
     return True
 
 
-# The number of clusters that run at once; clusters of four and eight leave multiprocessors idle.
+# The number of clusters that run at once; clusters of more than two leave multiprocessors idle.
 cdef int64_t clusters_at_once(const RowVariant* variant, int multiprocessors) noexcept nogil:
     cdef int64_t blocks = max(1, multiprocessors)
-    if variant.cluster > 2:
+    if variant.cluster > MOST_CLUSTER:
+        blocks = blocks * 6 // 7
+    elif variant.cluster > 2:
         blocks = blocks * 10 // 11
     return max(<int64_t>1, blocks // variant.cluster)
 
@@ -297,10 +322,10 @@ cdef void choose_map(RowFormula formula, const Operand* operands, RowVariant* va
 
 # Chooses the axes of the operands and the variant for them.
 cdef void choose_variant(RowFormula formula, const Operand* operands, int row_ndim,
-                         bint can_cluster, RowVariant* variant,
+                         const DeviceFacts* facts, RowVariant* variant,
                          RowParameters* parameters) noexcept nogil:
     cdef int k, count = variant.count, kept_ndim = operands[0].ndim - row_ndim
-    cdef int by = 0
+    cdef int by = 0, weights = 0
     if formula.is_map:
         choose_map(formula, operands, variant, parameters)
         return
@@ -324,8 +349,10 @@ cdef void choose_variant(RowFormula formula, const Operand* operands, int row_nd
     if variant.across:
         choose_across(variant, parameters, formula.folds)
     else:
-        choose_along(variant, parameters, formula.folds, can_cluster)
-    if can_cluster:
+        for k in range(formula.loads):
+            weights += not formula.folded >> k & 1 and is_fixed(variant, k, parameters)
+        choose_along(variant, parameters, formula.folds, weights, facts)
+    if facts.can_cluster:
         choose_ahead(variant, formula.loads, formula.folded, parameters)
     variant.full = not variant.loop and parameters.columns == (
         <int64_t>variant.units * variant.lanes * variant.cluster * variant.vector)
@@ -347,8 +374,7 @@ cdef int run_formula(RowFormula formula, int device, uint64_t stream, Operand* o
         parameters.operands[k] = operands[k].ptr
         variant.dtypes[k] = operands[k].dtype
         variant.is_double |= operands[k].dtype == DT_FLOAT64
-    choose_variant(formula, operands, row_ndim, known_facts(device).can_cluster, &variant,
-                   &parameters)
+    choose_variant(formula, operands, row_ndim, known_facts(device), &variant, &parameters)
     blocks = parameters.rows * (parameters.period if variant.is_map else 1)
     blocks = ceil_divide(blocks, variant.rows)
     if variant.ahead:
@@ -394,7 +420,7 @@ cdef void* variant_kernel(RowFormula formula, const RowVariant* variant) except 
         key = key << 2 | variant.modes[k]
     key = (key << 6 | variant.units) << 2 | log_of(variant.vector)
     key = (key << 4 | log_of(variant.lanes)) << 4 | log_of(variant.rows)
-    key = (key << 2 | log_of(variant.cluster)) << 1 | variant.across
+    key = (key << 3 | log_of(variant.cluster)) << 1 | variant.across
     key = ((key << 1 | variant.loop) << 1 | variant.is_map) << 1 | variant.full
     key = (key << 1 | (variant.ahead > 0)) << 5 | variant.fixed
     key = (key << 5 | variant.column_axes) << 5 | variant.kept_axes

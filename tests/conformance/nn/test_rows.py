@@ -70,11 +70,14 @@ def test_wide_rows_with_parts_of_only_infinities(where, columns, dtype, rng):
     close(f"masked softmax of {columns}", nn.softmax(x, mask=mask), want, dtype, 200 * want)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_wide_rows_with_weights_that_a_gpu_keeps(where, dtype, rng):
+@pytest.mark.parametrize(
+    ("columns", "dtype"),
+    [(32768, "float32"), (70000, "float32"), (260000, "float32"), (70000, "bfloat16")],
+)
+def test_wide_rows_with_weights_that_a_gpu_keeps(where, columns, dtype, rng):
     """The blocks of a GPU take several rows each; equal rows have equal bits."""
-    values = (rng.standard_normal((3, 70000)) * 2 + 1).astype(DTYPES[dtype])
-    w, b = (rng.standard_normal(70000).astype(DTYPES[dtype]) for _ in range(2))
+    values = (rng.standard_normal((3, columns)) * 2 + 1).astype(DTYPES[dtype])
+    w, b = (rng.standard_normal(columns).astype(DTYPES[dtype]) for _ in range(2))
     times = 60 if where == "cuda" else 1
     x = gt.tile(gt.asarray(values, device=where), (times, 1))
     weight, bias = (gt.asarray(one, device=where) for one in (w, b))
@@ -87,7 +90,7 @@ def test_wide_rows_with_weights_that_a_gpu_keeps(where, dtype, rng):
         ("rms_norm", nn.rms_norm(x, weight), rms, np.abs(rms)),
     ):
         close(name, got[:3], want, dtype, 400 * (np.abs(w) + scale))
-        parts = got.numpy().reshape(times, 3, 70000)
+        parts = got.numpy().reshape(times, 3, columns)
         assert (parts == parts[:1]).all(), name
 
 

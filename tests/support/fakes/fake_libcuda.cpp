@@ -450,6 +450,7 @@ EXPORT int cuModuleGetFunction(void** function, void* module, const char* name) 
     return 0;
 }
 EXPORT int cuFuncSetAttribute(void*, int attribute, int nbytes) {
+    if (attribute == 14) return safe_call([=] { return nbytes == 1 ? 0 : INVALID_VALUE; });
     if (attribute != 8) return UNSUPPORTED;
     return safe_call([=] { return nbytes < 0 || nbytes > 227 << 10 ? INVALID_VALUE : 0; });
 }
