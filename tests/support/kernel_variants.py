@@ -305,7 +305,7 @@ def rows():
     away = ("sub", x, mean)
     norm = ("mul", ("mul", away, ("rsqrt", ("fold", "mean", ("mul", away, away)))), ("load", 1))
     trees = [[("div", powers, ("fold", "sum", powers))], [norm, mean]]
-    forms = [(0, 1, 0, 0), (0, 1, 1, 0), (0, 4, 0, 0), (0, 4, 0, 1), (1, 1, 0, 0), (1, 1, 1, 0)]
+    forms = [(0, 1, 0, 0), (0, 1, 1, 0), (0, 4, 0, 0), (0, 16, 0, 1), (1, 1, 0, 0), (1, 1, 1, 0)]
     for formula, code, form, (columns, kept), is_full in itertools.product(
         map(rows_formula, trees), (9, 10, 11, 12), forms, ((1, 1), (2, 3)), BITS
     ):
@@ -353,10 +353,10 @@ KERNELS = {
             (
                 (name, *form)
                 for name in HALVES
-                for form in ((64, 1, 64), (64, 2, 128), (64, 3, 128), (128, 2, 128))
+                for form in ((64, 1, 64), (64, 2, 128), (64, 3, 128), (128, 1, 64), (128, 2, 128))
             ),
         ),
-        4,
+        5,
     ),
     "attention join": (each(products.join, HALVES, (64, 128, 256), (16, 64, 128)), 1),
     "arange": (each(elements.arange, range(len(DTYPES))), 1),

@@ -11,7 +11,6 @@ cdef enum:
     KEY_WARPS = 4               # that share the keys of a step
     HOPPER = 90
     HOPPER_SHARED = 160 << 10   # of a block with heads of 128
-    FEW_KEYS = 2048
 
 cdef extern from "gputensor/blas/kernels/attention/attention.h" namespace "gputensor" nogil:
     cdef struct AttentionOperand:
@@ -162,10 +161,12 @@ cdef int hopper_groups(int device, const Attention* given, int64_t rows) except 
     blocks = given.query.shape[0] * given.key.shape[1] * ((rows + 127) // 128)
     if rows < 128 or 2 * blocks < device_facts(device).multiprocessors:
         return 0
-    # With few keys, a block's beginning and end count, so three blocks share a multiprocessor
-    # (causal, 16 heads of 64 on an H200: 1,024 keys, batch 8, 95 us with two blocks, 83 with three;
-    # 2,048 keys, batch 4, 151 us with one block of three warpgroups, 129 with three of one).
-    if size == 64 and given.is_causal and given.key.shape[2] <= FEW_KEYS:
+    # With few keys, a block's beginning and end count, so three blocks of one warpgroup share a
+    # multiprocessor, or two with heads of 128. Measured on an H200 with 8,192 keys in all and 16
+    # heads of 64, one larger block and three: causal 1,024 keys 95 and 83 us, 2,048 151 and 129,
+    # 4,096 244 and 225; all keys 1,024 119 and 110, 2,048 203 and 195. Heads of 128: causal 1,024
+    # keys 134 and 126, 2,048 188 and 195; all keys 1,024 159 and 176.
+    if given.key.shape[2] <= (2048 if size == 64 else 512) << given.is_causal:
         return 1
     # With many rows, larger tiles read the keys less often.
     return 3 if size == 64 and blocks >= 8 * device_facts(device).multiprocessors else 2

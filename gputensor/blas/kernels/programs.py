@@ -14,7 +14,6 @@ __all__ = [
     "PLAIN",
     "attention",
     "attention_wgmma",
-    "attention_wgmma_shared_nbytes",
     "dequantize",
     "epilogue",
     "grouped",
@@ -432,18 +431,9 @@ def attention(name, head, warps, columns, mask, split, key_warps=1):
     return program_of("attention/attention.cuh", defines, minimum=80)
 
 
-#: Registers of a thread of `attention_wgmma` that multiplies and that copies, by warpgroups. Three
-#: blocks of one warpgroup share a multiprocessor.
-_ATTENTION_REGISTERS = {1: (136, 24), 2: (240, 24), 3: (160, 32)}
-
-
-def attention_wgmma_shared_nbytes(head, groups, columns):
-    """Return the dynamic shared memory of a block of `attention_wgmma`.
-
-    >>> attention_wgmma_shared_nbytes(128, 2, 128)
-    163840
-    """
-    return (64 * groups + 4 * columns) * head * 2
+#: Registers of a thread of `attention_wgmma` that multiplies and that copies, by warpgroups of a
+#: block and blocks of a multiprocessor.
+_ATTENTION_REGISTERS = {(1, 2): (232, 24), (1, 3): (136, 24), (2, 1): (240, 24), (3, 1): (160, 32)}
 
 
 def attention_wgmma(name, head, groups, columns):
@@ -478,10 +468,11 @@ def attention_wgmma(name, head, groups, columns):
     )
     text, sums = instruction(head, "{{%{0}, %{1}, %{2}, %{3}}}, %{4}, ", "1, 1, 1, 1;")
     held = ", ".join(f'"r"(a[{i}])' for i in range(4))
-    multiplying, copying = _ATTENTION_REGISTERS[groups]
+    blocks = 1 if groups > 1 else {64: 3, 128: 2}[head]
+    multiplying, copying = _ATTENTION_REGISTERS[groups, blocks]
     defines = {"ELEMENT": _FLOATS[name], "PACK": f'"{kind}x2"', "HEAD": head, "GROUPS": groups}
-    defines |= {"BLOCKS": 3 if groups == 1 else 1}
-    defines |= {"BN": columns, "HELD": multiplying, "COPYING": copying, "SCORES": scores}
+    defines |= {"BLOCKS": blocks, "BN": columns, "SCORES": scores}
+    defines |= {"HELD": multiplying, "COPYING": copying}
     defines["SUMS"] = f'asm volatile("{text}" : {sums} : {held}, "l"(b))'
     return program_of("attention/attention_wgmma.cuh", defines, **_WGMMA)
 
