@@ -1,18 +1,26 @@
 """Programs called from C through the functions of gputensor_program.h."""
 
+import gc
 import json
 import threading
+from collections import Counter
 
 import numpy as np
 import pytest
 
 import gputensor as gt
+from gputensor._driver import registry
 from gputensor._kernels.launch import images
 from tests.support.programs import ahead_models
 from tests.support.programs.c_caller import CProgram, described, poisoned
 from tests.support.programs.models import counter
 
 pytestmark = pytest.mark.process(FAKE_CUDA_SHARED=str(228 << 10))
+
+
+NOT_SUPPORTED = 801
+#: Calls that release an object: there is no recovery when the driver refuses one.
+RELEASES = {"graph_destroy", "graph_executable_destroy", "capture_end", "mem_free", "event_destroy"}
 
 
 def given(array):
@@ -161,3 +169,131 @@ def test_conditions_are_those_of_python(library, rng, tmp_path):
         np.testing.assert_array_equal(found.numpy(), program(given(array)).numpy())
     session.close()
     opened.close()
+
+
+def saved_step(rng, tmp_path):
+    """Return the file of a function with a product and a state, and its weights."""
+
+    def step(x, *, weights, state):
+        state["total"] += x @ weights["w"]
+        return gt.softmax(state["total"]), gt.sum(x, axis=0)
+
+    weights, state = {"w": rng.standard_normal((24, 8), np.float32)}, {"total": gt.spec((3, 8))}
+    program = gt.compile(step, gt.spec((3, 24)), weights=weights, state=state, target="h200")
+    program.save(tmp_path / "step.gtp")
+    return tmp_path / "step.gtp", weights["w"].astype(np.float64)
+
+
+class Step:
+    """A session of `saved_step`, whose results are checked after each run."""
+
+    def __init__(self, program, w, rng):
+        self.session, self.w, self.rng, self.total = program.session(), w, rng, 0
+        self.refused = 0  # the number of a driver call of a run
+
+    def prepare(self):
+        self.array = self.rng.standard_normal((3, 24), np.float32)
+        self.x, self.out = given(self.array), [poisoned(np.ones(n, "f4")) for n in ((3, 8), 24)]
+        gt.synchronize("cuda")
+
+    def launch(self, stream=0):
+        registry.fail_call(0, self.refused, 999)
+        try:
+            self.session.run("step", [self.x], self.out, stream)
+        finally:
+            registry.fail_call(0, 0)
+        self.total = self.total + self.array @ self.w
+
+    def run(self):
+        self.prepare()
+        self.launch()
+        self.check()
+
+    def check(self):
+        gt.synchronize("cuda")
+        powers = np.exp(self.total - self.total.max(-1, keepdims=True))
+        wanted = powers / powers.sum(-1, keepdims=True), self.array.astype(np.float64).sum(0)
+        for one, other in zip(self.out, wanted, strict=True):
+            np.testing.assert_allclose(one.numpy(), other, rtol=1e-4, atol=1e-5)
+
+
+def calls_of(work):
+    """Return how often each driver call is made in `work`."""
+    registry.start_trace(0)
+    work()
+    return Counter(call[0] for call in registry.take_trace(0))
+
+
+@pytest.mark.process("own", FAKE_CUDA_SHARED=str(228 << 10))  # counts its driver calls
+def test_runs_launch_a_graph(rng, tmp_path):
+    path, w = saved_step(rng, tmp_path)
+    program = CProgram(path)
+    registry.observe(0)
+    step = Step(program, w, rng)
+    assert calls_of(step.run)["capture_begin"] == 3  # grows the pool, then compares two captures
+    held = []
+    for _ in range(3):  # at new addresses
+        held.append((step.x, step.out))
+        found = calls_of(step.run)
+        assert found["graph_launch"] == 1 and not found["capture_begin"], found
+        assert found["graph_node_set"] >= 2, found
+
+    # A stream that the caller captures gets the steps.
+    stream, graph = gt.Stream("cuda"), gt.graphs.CUDAGraph()
+    held.append((step.x, step.out))
+    step.prepare()
+    with gt.graphs.graph(graph, stream=stream):
+        found = calls_of(lambda: step.launch(stream.cuda_stream))
+    assert not found["graph_launch"], found
+    graph.replay()
+    step.check()
+
+    # If the driver refuses new addresses, this run and later ones launch the steps.
+    held.append((step.x, step.out))
+    step.prepare()
+    registry.fail_call(0, 1, NOT_SUPPORTED, "graph_node_set")
+    step.session.run("step", [step.x], step.out)
+    registry.fail_call(0, 0)
+    step.total = step.total + step.array @ w
+    step.check()
+    assert not calls_of(step.run)["graph_launch"]
+    step.session.close()
+    program.close()
+
+
+@pytest.mark.process("own", FAKE_CUDA_SHARED=str(228 << 10))
+@pytest.mark.orders("at-once")
+def test_a_driver_call_refused_in_the_first_run_leaves_no_memory(rng, tmp_path):
+    """Refuses each call in turn, releases excepted; then a run has a result or a status."""
+    path, w = saved_step(rng, tmp_path)
+    program = CProgram(path)
+    registry.observe(0)
+    step = Step(program, w, rng)
+    step.run()
+    step.session.close()
+    step, answers = Step(program, w, rng), Counter()
+    step.prepare()
+    registry.start_trace(0)
+    step.launch()
+    calls = [call[0] for call in registry.take_trace(0)]
+    step.session.close()
+    for k, name in enumerate(calls, 1):
+        if name in RELEASES:
+            continue
+        del step
+        gc.collect()
+        gt.memory.empty_cache("cuda")
+        before = gt.memory.memory_allocated("cuda")
+        step = Step(program, w, rng)
+        step.refused = k
+        try:
+            step.run()
+            answers["ran"] += 1
+        except RuntimeError as error:
+            assert str(error).count("\n") == 0
+            answers["refused"] += 1
+        step.session.close()
+        step.x = step.out = None
+        gc.collect()
+        assert gt.memory.memory_allocated("cuda") == before, (k, name)
+    assert answers["ran"] > 30 and answers["refused"], answers

@@ -10,8 +10,12 @@ from libcpp.vector cimport vector
 
 from gputensor._arrays cimport DT_UINT8
 from gputensor._driver.registry cimport driver_get
-from gputensor._driver.table cimport STATUS_OK, Driver, status_t
+from gputensor._driver.table cimport (
+    STATUS_GRAPH_UPDATE_FAILED, STATUS_INVALID_VALUE, STATUS_NOT_SUPPORTED, STATUS_OK, Driver,
+    status_t,
+)
 from gputensor.programs.ahead.launches cimport PRODUCT_FAILED, StepLaunches, product_problem
+from gputensor.programs.session cimport captured_bound, queue_captured
 from gputensor.tensor.core cimport Tensor, empty_tensor
 
 from gputensor.errors import (

@@ -26,8 +26,8 @@
  *   and waits for the stream at each condition. `gputensor c_library` shows how to link it.
  * - The extension module gputensor.programs.c_entry is for processes that run Python and have
  *   imported it; its library_path() is the file. It binds any size, and has no gputensor_memory_*.
- *   Its runs launch call by call, wait for the stream at conditions, and take the GIL only to bind,
- *   for products of cuBLAS and for conditions. */
+ *   A run is one launch of a CUDA graph, too, and needs no GIL; the first one for its shapes takes
+ *   the GIL to make the graph. Without a graph it takes the GIL for products of cuBLAS. */
 #ifndef GPUTENSOR_PROGRAM_H
 #define GPUTENSOR_PROGRAM_H
 

@@ -1,4 +1,9 @@
-"""A C session: its tensors, and the launches of each function at the shapes that have run."""
+"""A C session: its tensors, and the launches of each function at the shapes that have run.
+
+The first run of a function at its shapes captures it into a graph, as a Python session does, and
+later runs launch that graph. If the function or the driver does not permit a graph, and while the
+caller captures the stream, a run launches the steps one by one.
+"""
 
 cdef extern from "gputensor/programs/c_entry/exported.h" nogil:
     ctypedef struct TensorDevice "gputensor_device":
@@ -52,6 +57,10 @@ cdef class Bound:
     cdef vector[Wanted] outputs
     cdef vector[uint64_t] fixed         # addresses of the pieces after arena, inputs and outputs
     cdef uint64_t arena_nbytes
+    cdef object binding
+    cdef bint has_graph                 # or will have it after the next run
+    cdef object graph                   # a Bound of Python's sessions
+    cdef uint64_t graph_arena           # address in the graph; 0: there is no graph
 
 
 cdef Wanted wanted_of(str dtype, tuple shape) except *:
@@ -154,6 +163,7 @@ cdef class CSession:
             shapes.append(check_input(wanted[at], &inputs[at], self.device))
         binding = self.program.binding(text, tuple(shapes))
         made.launches = launches_of(binding)
+        made.binding, made.has_graph = binding, not binding.is_by_calls
         made.name = text.encode()
         made.text = made.name
         made.arena_nbytes = binding.arena_nbytes
@@ -186,6 +196,7 @@ cdef class CSession:
     cdef status_t run(self, void* bound, const CTensor* inputs, CTensor* outputs,
                       uint64_t stream) noexcept nogil:
         cdef vector[uint64_t] addresses
+        cdef status_t status
         cdef size_t i
         addresses.push_back(self.arena_ptr)
         for i in range((<Bound>bound).inputs.size()):
@@ -194,7 +205,35 @@ cdef class CSession:
             addresses.push_back(address_of(&outputs[i]))
         for i in range((<Bound>bound).fixed.size()):
             addresses.push_back((<Bound>bound).fixed[i])
+        if (<Bound>bound).has_graph and not is_capturing(self.device, stream):
+            if (<Bound>bound).graph_arena != self.arena_ptr:
+                self.capture(bound, addresses.data())
+            if (<Bound>bound).has_graph:
+                status = queue_captured(<void*>(<Bound>bound).graph, stream, addresses.data() + 1)
+                if (status != STATUS_NOT_SUPPORTED and status != STATUS_INVALID_VALUE
+                        and status != STATUS_GRAPH_UPDATE_FAILED):
+                    return status
+                (<Bound>bound).has_graph = False    # the driver refuses the address of a node
         return (<Bound>bound).launches.run(self.device, stream, addresses.data())
+
+    cdef int capture(self, void* bound, const uint64_t* addresses) noexcept with gil:
+        """Make the graph of a function for the current arena, if that is possible."""
+        cdef Bound one = <Bound>bound
+        try:
+            one.graph = captured_bound(one.binding, self.program.weights, self.states, self.program,
+                                       self.arena_ptr, addresses + 1)
+        except Exception:       # the steps one by one report what else is wrong
+            one.graph = None
+        one.has_graph = one.graph is not None
+        one.graph_arena = self.arena_ptr if one.has_graph else 0
+        return 0
+
+
+cdef bint is_capturing(int device, uint64_t stream) noexcept nogil:
+    cdef Driver* driver = driver_get(device)
+    cdef int found = 0
+    cdef uint64_t capture_id = 0
+    return driver.capture_info(driver.self, stream, &found, &capture_id) != STATUS_OK or found
 
 
 cdef tuple check_input(wanted, const CTensor* given, int device):

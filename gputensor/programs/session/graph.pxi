@@ -213,3 +213,26 @@ cdef Tensor place_spans(Bound bound, int device, vector[Span]& spans):
 cdef int64_t spaced(int64_t nbytes) noexcept:
     """Return a size rounded up, plus a gap."""
     return (nbytes // PLACE_ALIGNMENT + 2) * PLACE_ALIGNMENT
+
+
+cdef object captured_bound(binding, dict weights, dict states, program, uint64_t arena,
+                           const uint64_t* moving):
+    """Return a Bound with a graph for this arena, or None if its addresses cannot be set."""
+    cdef Bound made = Bound(binding, weights, states, program, False)
+    cdef vector[uint64_t] places
+    places.assign(moving, moving + made.input_count + made.output_count)
+    made.graph = graph_of(made, program.device_number, arena, places)
+    return None if made.graph.is_whole else made
+
+
+cdef status_t queue_captured(void* bound, uint64_t stream, const uint64_t* moving) noexcept nogil:
+    """Launch the graph of a Bound, with its inputs and outputs at these addresses.
+
+    The graph does not wait for this launch when it is freed.
+    """
+    cdef Driver* driver = driver_get((<Bound>bound).graph.device)
+    cdef uint64_t executable = (<Bound>bound).graph.captured.executable
+    cdef status_t status = (<Bound>bound).graph.patches.apply(driver, executable, moving)
+    if status == STATUS_OK:
+        status = driver.graph_launch(driver.self, executable, stream)
+    return status
