@@ -149,13 +149,14 @@ class Torch:
             (a, b, torch.empty(operands.m, operands.n, dtype=kind, device="cuda"))
             for a, b in operands.torch_pairs
         ]
-        side = torch.cuda.Stream()
-        with torch.cuda.stream(side):
-            self.run(1)
-        torch.cuda.synchronize()
+        # torch.cuda.graph would also collect garbage and give all free memory back, each time.
         self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
+        with torch.cuda.stream(torch.cuda.Stream()):
+            self.run(1)
+            torch.cuda.synchronize()
+            self.graph.capture_begin()
             self.run(self.count)
+            self.graph.capture_end()
         self.start, self.end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
 
     def run(self, count):
