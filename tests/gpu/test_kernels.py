@@ -135,6 +135,7 @@ def test_reduction_in_parts_agrees_with_numpy(name, code, rng):
     cases = [((1 << 20,), (0,)), ((1000003,), (0,)), ((3, 100003), (1,)), ((100003, 3), (0,))]
     cases += [((5, 4096, 33), (1,)), ((5, 4096, 33), (0, 1)), ((5, 4096, 33), (0, 2))]
     cases += [((300000, 4), (1,)), ((4, 300000), (0,)), ((2048, 2048), (1,)), ((2048, 2048), (0,))]
+    cases += [((17408, 1023), (0,))] if (name, code) == ("var", 11) else []
     for shape, axes in cases:
         checks.check_reduction(DEVICE, name, code, rng, lambda x: x, shape, axes)
 
