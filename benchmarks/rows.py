@@ -4,7 +4,7 @@ Both sides run in turn in one process; times are medians of rounds between two e
 of calls. The share is the rate of bytes read and written relative to a copy of as many bytes in the
 same run. The last rows have the host's time for one call on a 64 x 64 tensor.
 
-    python benchmarks/rows.py [--nbytes BYTES] [--compile] [--widths N ...]
+    python benchmarks/rows.py [--nbytes BYTES] [--widths N ...] [--compile [N ...]]
 """
 
 import argparse
@@ -35,7 +35,7 @@ def round_of(call, torch):
     return start.elapsed_time(end) / CALLS / 1e3
 
 
-def interleaved(calls, torch, rounds=9):
+def interleaved(calls, torch, rounds=5):
     """Return the median time of each call; all calls run in turn."""
     for call in calls.values():
         call()
@@ -79,8 +79,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nbytes", type=int, default=1 << 30, help="bytes of the input")
     parser.add_argument("--widths", type=int, nargs="+", default=WIDTHS)
-    parser.add_argument("--compile", action="store_true", help="also torch.compile")
+    parser.add_argument(
+        "--compile", type=int, nargs="*", metavar="N", help="also torch.compile, at these widths"
+    )
     arguments = parser.parse_args()
+    compiled_widths = arguments.widths if arguments.compile == [] else arguments.compile or ()
     require_gpu()
     import torch
 
@@ -93,7 +96,7 @@ def main():
             w, b = (torch.randn(width, device="cuda", dtype=kind) for _ in range(2))
             mine = [gt.from_dlpack(t) for t in (x, w, b)]
             y = torch.empty_like(x)
-            found = functions(torch, width, arguments.compile)
+            found = functions(torch, width, width in compiled_widths)
             for name, (ours, theirs, compiled) in found.items():
                 calls = {
                     "copy": lambda y=y, x=x: y.copy_(x),
