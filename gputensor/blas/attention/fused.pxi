@@ -166,8 +166,9 @@ cdef int hopper_groups(int device, const Attention* given, int64_t rows) except 
     # heads of 64, one larger block and three: causal 1,024 keys 95 and 83 us, 2,048 151 and 129,
     # 4,096 244 and 225; all keys 1,024 119 and 110, 2,048 203 and 195. Heads of 128: causal 1,024
     # keys 134 and 126, 2,048 188 and 195; all keys 1,024 159 and 176.
-    if given.key.shape[2] <= (2048 if size == 64 else 512) << given.is_causal:
-        return 1
+    if size == 64 or given.is_causal:
+        if given.key.shape[2] <= (2048 if size == 64 else 512) << given.is_causal:
+            return 1
     # With many rows, larger tiles read the keys less often.
     return 3 if size == 64 and blocks >= 8 * device_facts(device).multiprocessors else 2
 
