@@ -2,7 +2,9 @@
 
 Both sides run in turn in one process; times are medians of rounds between two events around a run
 of calls. The share is the rate of bytes read and written relative to a copy of as many bytes in the
-same run. The last rows have the host's time for one call on a 64 x 64 tensor.
+same run. Two functions have several steps: a chain of eight element-wise steps, and softmax with a
+scale, a mask of bool and a cast between float32 and bfloat16. The last rows have the host's time
+for one call on a 64 x 64 tensor.
 
     python benchmarks/rows.py [--nbytes BYTES] [--widths N ...] [--compile [N ...]]
 """
@@ -75,6 +77,46 @@ def functions(torch, width, is_compiled):
     return {name: (ours[name], theirs[name], compiled.get(name)) for name in ours}
 
 
+@gt.fuse
+def chain(x):
+    return gt.sqrt(gt.abs(gt.maximum(x * 1.5 + 0.25, -0.5) * 0.75 - 0.125) + 1.0)
+
+
+def chain_of_torch(x, torch):
+    return torch.sqrt(torch.abs(torch.clamp(x * 1.5 + 0.25, min=-0.5) * 0.75 - 0.125) + 1.0)
+
+
+def joined(report, torch, nbytes, width=4096):
+    """Add rows of functions with several steps."""
+    for dtype, other in (DTYPES, DTYPES[::-1]):
+        kind, result = getattr(torch, dtype), getattr(torch, other)
+        x = torch.randn((nbytes // (width * kind.itemsize), width), device="cuda", dtype=kind)
+        y, mask = torch.empty_like(x), torch.rand(x.shape, device="cuda") < 0.9
+        mine, seen = gt.from_dlpack(x), gt.from_dlpack(mask)
+        calls = {
+            "copy": lambda y=y, x=x: y.copy_(x),
+            "chain": lambda mine=mine: chain(mine),
+            "torch_chain": lambda x=x: chain_of_torch(x, torch),
+            "scaled_softmax": lambda mine=mine, seen=seen, other=other: nn.softmax(
+                mine, scale=0.125, mask=seen, dtype=other
+            ),
+            "torch_scaled_softmax": lambda x=x, mask=mask, result=result: torch.softmax(
+                (x * 0.125).masked_fill(~mask, -torch.inf), -1
+            ).to(result),
+        }
+        times = interleaved(calls, torch)
+        parts = {"chain": 1, "scaled_softmax": (kind.itemsize + 1 + result.itemsize) / 2}
+        parts["scaled_softmax"] /= kind.itemsize
+        for name, part in parts.items():
+            report.add(
+                function=name, dtype=dtype, width=width,
+                share=round(part * times["copy"] / times[name], 3),
+                torch_share=round(part * times["copy"] / times[f"torch_{name}"], 3),
+                copy_tb_s=round(2 * x.nbytes / times["copy"] / 1e12, 2),
+            )  # fmt: skip
+        del x, y, mask, mine, seen, calls
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nbytes", type=int, default=1 << 30, help="bytes of the input")
@@ -114,6 +156,7 @@ def main():
                     copy_tb_s=round(2 * x.nbytes / times["copy"] / 1e12, 2),
                 )  # fmt: skip
             del x, y, mine
+    joined(report, torch, arguments.nbytes)
     small = torch.randn(64, 64, device="cuda")
     mine = gt.from_dlpack(small)
     for name, (ours, theirs, _) in functions(torch, 64, False).items():
