@@ -290,7 +290,7 @@ def unbind(x, dim=0):
     return list(gt.unstack(x, axis=dim))
 
 
-@aten("clone contiguous alias detach lift_fresh_copy lift_fresh")
+@aten("clone contiguous alias detach detach_ lift_fresh_copy lift_fresh")
 def identity(x, *_args, **_kwargs):
     return x
 
@@ -355,6 +355,14 @@ def index_put(x, indices, values, accumulate=False):
     result = gt.copy(x)
     result[tuple(builtins.slice(None) if one is None else one for one in indices)] = values
     return result
+
+
+@aten("masked_scatter")
+def masked_scatter(x, mask, source):
+    mask = gt.broadcast_to(mask, x.shape)
+    places = gt.cumsum(gt.reshape(mask, -1), dtype=gt.int64) - 1
+    picked = gt.take(gt.reshape(source, -1), gt.maximum(places, 0), 0)
+    return gt.where(mask, gt.reshape(picked, x.shape), x)
 
 
 @aten("index_select")

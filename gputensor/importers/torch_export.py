@@ -82,8 +82,10 @@ def _steps(graph, owner, lacks, depth=0):
     if depth > MAX_DEPTH:
         got = Described("nested graphs")
         raise argument_error(ModelError, "program", got, f"at most {MAX_DEPTH} levels")
-    found = []
+    found, checks = [], _checks(graph)
     for node in graph.nodes:
+        if node.name in checks:
+            continue
         args, kwargs = _references(node.args), _references(node.kwargs)
         call = node.target
         if node.op == "call_function":
@@ -96,6 +98,27 @@ def _steps(graph, owner, lacks, depth=0):
             lacks.setdefault(node.op, []).append(node.name)
         found.append(Step(node.name, node.op, call, args, kwargs))
     return found
+
+
+def _checks(graph):
+    """Return the names of the nodes that only check, and of those that only checks read."""
+    found = set()
+    for node in reversed(list(graph.nodes)):
+        if node.op != "call_function":
+            continue
+        name = _aten_name(node.target)
+        readers = {one.name for one in node.users}
+        is_read = not readers or not readers <= found
+        if name in _SILENT or not (is_read or name.endswith("_")):
+            found.add(node.name)
+    return found
+
+
+def _aten_name(target):
+    """Return the name of a target without its overload: `add` of `aten.add.Tensor`."""
+    words = str(target).split(".")
+    is_aten = words[0] == "aten" and len(words) > 1
+    return words[1] if is_aten else getattr(target, "__name__", str(target))
 
 
 def _references(value):
@@ -116,23 +139,15 @@ def _callable(node, lacks):
     if callable(target) and module in _PLAIN_MODULES:
         return target
     text = str(target)
-    name = getattr(target, "__name__", text)
-    if name in _WRAPPERS:
-        return name
-    words = text.split(".")
-    plain = words[1] if words[0] == "aten" and len(words) > 1 else name
-    if plain in _SILENT:
-        return _nothing
-    if plain in _SIZES:
-        return _SIZES[plain]
-    function = find(plain) if words[0] == "aten" else None
+    name = _aten_name(target)
+    if getattr(target, "__name__", text) in _WRAPPERS:
+        return target.__name__
+    if name in _SIZES:
+        return _SIZES[name]
+    function = find(name) if text.startswith("aten.") else None
     if function is None:
         lacks.setdefault(text, []).append(node.name)
     return function
-
-
-def _nothing(*_args, **_kwargs):
-    return None
 
 
 _SIZES = {

@@ -102,7 +102,13 @@ MODELS = {
         lambda: Plain(whisper().get_encoder(), "last_hidden_state"),
         lambda: torch.randn(2, 80, 100, generator=torch.Generator().manual_seed(1)),
     ),
+    "whisper": (
+        lambda: Read(whisper(), "input_features", "decoder_input_ids", tokens()),
+        lambda: torch.randn(2, 80, 100, generator=torch.Generator().manual_seed(1)),
+    ),
+    "llava": (lambda: Read(llava(), "pixel_values", "input_ids", words_and_image()), pixels),
 }  # fmt: skip
+IMAGE_TOKEN = 99
 
 
 def whisper():
@@ -114,6 +120,38 @@ def whisper():
         eos_token_id=2, decoder_start_token_id=1,
     )  # fmt: skip
     return package.WhisperModel(config)
+
+
+class Read:
+    """A module that also reads fixed tokens."""
+
+    def __new__(cls, model, given, named, places):
+        class Module(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.model = model
+                self.register_buffer("places", places)
+
+            def forward(self, x):
+                return self.model(**{given: x, named: self.places, "use_cache": False})[0]
+
+        return Module()
+
+
+def words_and_image():
+    rows = tokens(most=IMAGE_TOKEN)
+    image = torch.full((2, 16), IMAGE_TOKEN)
+    return torch.cat([rows[:, :2], image, rows[:, 2:]], 1)
+
+
+def llava():
+    """A vision-language model: the encoder of CLIP, a projector, and Llama."""
+    package = library("transformers")
+    config = package.LlavaConfig(
+        vision_config=package.CLIPVisionConfig(image_size=64, patch_size=16, **ENCODER),
+        text_config=package.LlamaConfig(**DECODER), image_token_index=IMAGE_TOKEN,
+    )  # fmt: skip
+    return package.LlavaForConditionalGeneration(config)
 
 
 @pytest.fixture(params=MODELS)

@@ -41,6 +41,15 @@ class Symbol:
         return self.name
 
 
+def nodes_in(value):
+    """Yield the nodes among arguments."""
+    if isinstance(value, SimpleNamespace) and hasattr(value, "users"):
+        yield value
+    elif isinstance(value, (list, tuple, dict)):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from nodes_in(one)
+
+
 class Builder:
     """A graph under construction; `program` is shaped like the exporter's result."""
 
@@ -50,8 +59,11 @@ class Builder:
 
     def node(self, op, name, target, args=(), kwargs=None, meta=None):
         made = SimpleNamespace(
-            op=op, name=name, target=target, args=args, kwargs=kwargs or {}, meta=meta or {}
-        )
+            op=op, name=name, target=target, args=args, kwargs=kwargs or {}, meta=meta or {},
+            users=[],
+        )  # fmt: skip
+        for one in nodes_in((args, kwargs)):
+            one.users.append(made)
         self.nodes.append(made)
         return made
 

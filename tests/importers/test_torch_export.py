@@ -28,7 +28,9 @@ def layers(rng):
     rows = built.call(operator.mul, size, 2)
     flat = built.call("aten.view.default", x, [rows, 4])
     y = built.call("aten.linear.default", flat, p1, p2)
-    built.call("aten._assert_scalar.default", True, "some text")
+    # Only a check reads these, of which the library has no `item`.
+    is_right = built.call("aten.item.default", built.call("aten.all.default", y))
+    built.call("aten._assert_scalar.default", built.call(operator.eq, is_right, 1), "some text")
     y = built.call("aten.relu_.default", y)
     y = built.call("aten.mm.default", y, p3)
     y = built.call("aten.softmax.int", y, -1)
@@ -76,6 +78,7 @@ def ran(device, *inputs, calls):
 
 
 IMAGE = (2, 4, 6, 5)
+MASK = np.random.default_rng(5).integers(2, size=IMAGE[1:]).astype(bool)
 CASES = {
     "add alpha": (lambda b, x: b.call("aten.add.Tensor", x, x, alpha=2), lambda x: 3 * x),
     "rsub": (lambda b, x: b.call("aten.rsub.Scalar", x, 1), lambda x: 1 - x),
@@ -139,6 +142,17 @@ CASES = {
             "aten.index.Tensor", x, [None, b.attribute("places", np.array([2, 0]))]
         ),
         lambda x: x[:, [2, 0]],
+    ),
+    "masked scatter": (
+        lambda b, x: b.call(
+            "aten.masked_scatter.default", x, b.attribute("mask", MASK),
+            b.call("aten.neg.default", x),
+        ),
+        lambda x: np.where(
+            MASK,
+            -x.ravel()[np.cumsum(np.broadcast_to(MASK, x.shape)) - 1].reshape(x.shape),
+            x,
+        ),
     ),
     "copy": (lambda b, x: b.call("aten.clone.default", x, memory_format="any"), lambda x: x),
 }  # fmt: skip
