@@ -10,12 +10,11 @@ results. Processes order all later work themselves, with messages or with
 
 from multiprocessing.reduction import DupFd, ForkingPickler
 
-from gputensor._alloc.foreign import SharedPages
 from gputensor._driver.registry import cuda_device_count, device_info
 from gputensor.errors import DeviceError
 from gputensor.streams.queue import Device, device_number, synchronize
 from gputensor.tensor.core import Tensor
-from gputensor.tensor.interop import memory_owner, over_memory
+from gputensor.tensor.interop import SharedPages, memory_owner, over_memory
 from gputensor.tensor.manipulation import broadcast_to, empty
 
 __all__ = ["empty_shared", "is_shared", "share"]

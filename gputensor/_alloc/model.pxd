@@ -365,7 +365,7 @@ cdef struct DeviceAllocator:
     int64_t pending_sums[2][2]  # [FLOW_BYTES and FLOW_COUNT][kind]
     int64_t leads[2][2]         # how much more room `active` has below its peak than `allocated`
     int pending_in_flight       # events that threads query or wait for, out of their queues
-    int driver_requests         # threads that call the driver without the lock: see _open_scope
+    int driver_requests         # threads that call the driver without the lock: see pool_begin
     Block* deferred             # freed during a capture, with uses; link_next
     CaptureReuse* capture_reuses  # uses that the graph has to order before a reuse
     uint64_t* spare_events      # events to record into again

@@ -8,8 +8,7 @@ from libc.stdint cimport uint64_t, uintptr_t
 from libc.stdlib cimport malloc
 
 from gputensor._alloc.allocator cimport (
-    pool_begin_thread, pool_end_thread, pool_release, pool_retain, pool_set_kind,
-    pool_set_source, pool_thread,
+    pool_begin, pool_end, pool_release, pool_retain, pool_set_kind, pool_set_source, pool_thread,
 )
 from gputensor._alloc.model cimport MemorySource, source_allocate_t, source_release_t
 from gputensor._driver.registry cimport device_generation
@@ -113,11 +112,11 @@ cdef class PoolBlock:
         self.pool._devices.hold(number)
         status = pool_retain(number, pool_id)
         if status == STATUS_OK:
-            status = pool_begin_thread(number, pool_id)
+            status = pool_begin(number, pool_id, pool_thread(), False)
             if status != STATUS_OK:
                 pool_release(number, pool_id)
         if status != STATUS_OK:
-            raise_for_status(status, "pool_begin_thread")
+            raise_for_status(status, "pool_begin")
         self.number = number
         self.pool_id = pool_id
         self.thread = pool_thread()
@@ -128,9 +127,9 @@ cdef class PoolBlock:
         cdef status_t status = STATUS_OK
         self.process = 0
         if is_own:
-            status = pool_end_thread(self.number, self.pool_id, self.thread)
+            status = pool_end(self.number, self.pool_id, self.thread, NULL)
             pool_release(self.number, self.pool_id)
-        raise_for_status(status, "pool_end_thread")
+        raise_for_status(status, "pool_end")
 
 
 cdef class UncachedBlock:

@@ -1,6 +1,7 @@
 # The functions of _alloc/allocator for other rooms; each section is named after its part.
 
 from libc.stdint cimport uint64_t
+from libcpp.vector cimport vector
 
 from gputensor._alloc.model cimport Block, BlockPool, DeviceAllocator, MemorySource, PoolHold
 from gputensor._driver.table cimport status_t
@@ -24,21 +25,21 @@ cdef size_t allocator_empty(DeviceAllocator* a, const char* change) noexcept nog
 # Needs the device lock: the pools that a request of this thread on this stream is served from.
 cdef BlockPool* scope_pools(DeviceAllocator* a, uint64_t stream) noexcept nogil
 cdef uint64_t pool_new_id() noexcept nogil
-# A capture on `stream` begins or ends: requests on it go to the pool, which stays in use until
+# A capture on the stream `owner` begins or ends: requests on it go to the pool, in use until
 # pool_release_capture. While any capture is under way no event is recorded or polled. pool_end adds
 # to `holds` the holds on the other pools that the capture took memory from. They are for its graph,
 # which ends them by pool_release_holds, or by pool_forget_holds if the device was closed meanwhile.
-cdef status_t pool_begin(int device, uint64_t pool_id, uint64_t stream) noexcept nogil
-cdef status_t pool_end(int device, uint64_t pool_id, uint64_t stream,
+cdef status_t pool_begin(int device, uint64_t pool_id, uint64_t owner,
+                         bint captures=*) noexcept nogil
+cdef status_t pool_end(int device, uint64_t pool_id, uint64_t owner,
                        PoolHold** holds) noexcept nogil
 cdef status_t pool_release_capture(int device, uint64_t pool_id) noexcept nogil
 cdef void pool_release_holds(int device, PoolHold* holds) noexcept nogil
 cdef void pool_forget_holds(PoolHold* holds) noexcept nogil
-# Requests of the calling thread go to the pool until some thread calls pool_end_thread with what
-# pool_thread() returned in the thread that began.
-cdef status_t pool_begin_thread(int device, uint64_t pool_id) noexcept nogil
-cdef status_t pool_end_thread(int device, uint64_t pool_id, uint64_t thread) noexcept nogil
-cdef uint64_t pool_thread() noexcept nogil
+# Without `captures`, requests of the thread `owner` go to the pool until any thread calls pool_end
+# for it, with NULL for `holds`.
+cdef extern from "pthread.h" nogil:
+    uint64_t pool_thread "pthread_self"()
 # Add or remove a holder. Without holders, the free memory serves other requests.
 cdef status_t pool_retain(int device, uint64_t pool_id) noexcept nogil
 cdef status_t pool_release(int device, uint64_t pool_id) noexcept nogil
@@ -48,9 +49,10 @@ cdef status_t pool_set_kind(int device, uint64_t pool_id, bint is_for_oom,
                             bint is_unsplit) noexcept nogil
 # Sets the source of a pool's memory; the pool must hold none yet.
 cdef status_t pool_set_source(int device, uint64_t pool_id, MemorySource* source) noexcept nogil
-# The blocks in use of a pool, three words for each: address, requested bytes, stream; returns how
-# many words there are, and writes no more than `capacity`.
-cdef size_t pool_live(int device, uint64_t pool_id, uint64_t* words, size_t capacity) noexcept nogil
+# Adds the blocks in use of a pool.
+cdef struct LiveBlock:
+    uint64_t ptr, requested, stream
+cdef void pool_live(int device, uint64_t pool_id, vector[LiveBlock]* found) noexcept nogil
 # Takes the block of the pool at an address; NULL when that place is not free for the stream.
 cdef Block* pool_take_at(int device, uint64_t pool_id, uint64_t ptr, size_t nbytes,
                          uint64_t stream) noexcept nogil

@@ -2,6 +2,7 @@
 
 from libc.stdint cimport SIZE_MAX, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
+from libcpp.vector cimport vector
 
 from gputensor._alloc.config cimport (
     BACKEND_NATIVE, AllocatorConfig, config_of_device, config_roundup, settings_to_struct,

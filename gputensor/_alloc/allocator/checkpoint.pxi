@@ -5,31 +5,22 @@ during a later capture into the same pool must have their memory count as in use
 which blocks are in use, and later takes those that have become free, at the same addresses.
 """
 
-# Writes (address, requested bytes, stream) of each block in use, at most `capacity` words; returns
-# the number of words that there are.
-cdef size_t pool_live(int device, uint64_t pool_id, uint64_t* words,
-                      size_t capacity) noexcept nogil:
+cdef void pool_live(int device, uint64_t pool_id, vector[LiveBlock]* found) noexcept nogil:
     cdef DeviceAllocator* a = allocator_find(device)
     cdef Held held
     cdef PrivatePool* private
     cdef Segment* segment
     cdef Block* block
-    cdef size_t count = 0
     cdef int kind
     if a == NULL:
-        return 0
+        return
     held.take(&a.lock)
     for private in each(a.private_pools):
         for kind in range(2 if private.pool_id == pool_id else 0):
             for segment in each(private.pools[kind].segments):
                 for block in each(segment.first):
                     if gt_load(&block.state) == BLOCK_ALLOCATED:
-                        if count + 3 <= capacity:
-                            words[count] = block.ptr
-                            words[count + 1] = block.requested
-                            words[count + 2] = block.stream
-                        count += 3
-    return count
+                        found.push_back(LiveBlock(block.ptr, block.requested, block.stream))
 
 
 # The free tile of a pool that contains a range; NULL: there is none, or work on it is not done.

@@ -22,28 +22,21 @@ cdef extern from "Python.h" nogil:
 cdef extern from "sched.h" nogil:
     int sched_yield()
 
-cdef extern from *:
-    """
-    #include <pthread.h>
-    #include <stdint.h>
-    static inline uint64_t gt_thread_id(void) { return (uint64_t)pthread_self(); }
-    static uint64_t gt_pool_ids = 0;
-    static inline uint64_t gt_next_pool_id(void) {
-        return __atomic_add_fetch(&gt_pool_ids, 1, __ATOMIC_RELAXED);
-    }
-    """
-    uint64_t gt_thread_id() nogil
-    uint64_t gt_next_pool_id() nogil
+cdef extern from * nogil:
+    int __ATOMIC_RELAXED
+    uint64_t __atomic_add_fetch(uint64_t* cell, uint64_t value, int order)
+
+cdef uint64_t newest_pool_id = 0
 
 
 cdef uint64_t pool_new_id() noexcept nogil:
-    return gt_next_pool_id()
+    return __atomic_add_fetch(&newest_pool_id, 1, __ATOMIC_RELAXED)
 
 
 cdef BlockPool* scope_pools(DeviceAllocator* a, uint64_t stream) noexcept nogil:
     cdef PoolScope* scope
     cdef PrivatePool* named = NULL          # by the innermost scope of this thread
-    cdef uint64_t thread = gt_thread_id()
+    cdef uint64_t thread = pool_thread()
     for scope in each(a.scopes):
         if not scope.by_thread and scope.owner == stream:
             return &(scope.pool if named == NULL else _captured(a, scope, named)).pools[0]
@@ -142,8 +135,8 @@ cdef void _wait_for_driver_requests(DeviceAllocator* a) noexcept nogil:
         device_lock(a)
 
 
-cdef status_t _open_scope(int device, uint64_t pool_id, bint by_thread, uint64_t owner,
-                          int captures) noexcept nogil:
+cdef status_t pool_begin(int device, uint64_t pool_id, uint64_t owner,
+                         bint captures=True) noexcept nogil:
     cdef DeviceAllocator* a = allocator_open(device)
     cdef PrivatePool* pool = NULL
     cdef Held held
@@ -161,7 +154,7 @@ cdef status_t _open_scope(int device, uint64_t pool_id, bint by_thread, uint64_t
         _wait_for_driver_requests(a)
     pool.pins -= 1
     scope.pool = pool
-    scope.by_thread = by_thread
+    scope.by_thread = not captures
     scope.owner = owner
     row_push(&a.scopes, scope)
     gt_add(&a.scope_count, 1)
@@ -169,9 +162,10 @@ cdef status_t _open_scope(int device, uint64_t pool_id, bint by_thread, uint64_t
     return STATUS_OK
 
 
-cdef status_t _close_scope(int device, uint64_t pool_id, bint by_thread, uint64_t owner,
-                           int captures, PoolHold** holds) noexcept nogil:
+cdef status_t pool_end(int device, uint64_t pool_id, uint64_t owner,
+                       PoolHold** holds) noexcept nogil:
     cdef PoolScope* scope
+    cdef bint captures = holds != NULL
     cdef DeviceAllocator* a = allocator_find(device)
     cdef Held held
     if a == NULL:
@@ -179,7 +173,7 @@ cdef status_t _close_scope(int device, uint64_t pool_id, bint by_thread, uint64_
     device_hold(a, &held, "the end of a pool")
     for scope in each(a.scopes):
         if (scope.pool.pool_id == pool_id and scope.owner == owner
-                and scope.by_thread == by_thread):
+                and scope.by_thread != captures):
             break
     else:
         return STATUS_NOT_FOUND
@@ -197,27 +191,6 @@ cdef status_t _close_scope(int device, uint64_t pool_id, bint by_thread, uint64_
         pending_resume(a)
         uncached_release(a)
     return STATUS_OK
-
-
-cdef status_t pool_begin(int device, uint64_t pool_id, uint64_t stream) noexcept nogil:
-    return _open_scope(device, pool_id, False, stream, 1)
-
-
-cdef status_t pool_end(int device, uint64_t pool_id, uint64_t stream,
-                       PoolHold** holds) noexcept nogil:
-    return _close_scope(device, pool_id, False, stream, 1, holds)
-
-
-cdef status_t pool_begin_thread(int device, uint64_t pool_id) noexcept nogil:
-    return _open_scope(device, pool_id, True, gt_thread_id(), 0)
-
-
-cdef status_t pool_end_thread(int device, uint64_t pool_id, uint64_t thread) noexcept nogil:
-    return _close_scope(device, pool_id, True, thread, 0, NULL)
-
-
-cdef uint64_t pool_thread() noexcept nogil:
-    return gt_thread_id()
 
 
 cdef status_t _hold(int device, uint64_t pool_id, uint64_t graph_id, int change) noexcept nogil:

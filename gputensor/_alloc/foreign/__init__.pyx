@@ -6,17 +6,16 @@ from libcpp.vector cimport vector
 from operator import index
 
 from gputensor._alloc.allocator cimport (
-    allocator_find, allocator_free, allocator_malloc, allocator_record_stream, pool_live,
-    pool_new_id, pool_take_at, pool_use_count, raise_for_malloc,
+    LiveBlock, allocator_find, allocator_free, allocator_malloc, allocator_record_stream,
+    pool_live, pool_new_id, pool_take_at, pool_use_count, raise_for_malloc,
 )
 from gputensor._alloc.core cimport block_map_find, device_lock, device_unlock
 from gputensor._alloc.model cimport *
-from gputensor._driver.registry cimport device_generation, driver_get, driver_open
-from gputensor._driver.table cimport STATUS_INVALID_VALUE, STATUS_OK, Driver, status_t
+from gputensor._driver.registry cimport driver_open
+from gputensor._driver.table cimport STATUS_INVALID_VALUE, Driver, status_t
 
 from gputensor._alloc.history import StackFormatter
-from gputensor.errors import DeviceError, raise_for_status
+from gputensor.errors import raise_for_status
 
 include "c_interface.pxi"
 include "raw_memory.pxi"
-include "shared_pages.pxi"

@@ -106,12 +106,10 @@ def count_pool_uses(int device, uint64_t pool_id):
 
 def live_blocks(int device, uint64_t pool_id):
     """Return (address, requested bytes, stream) of each block in use of a private pool."""
-    cdef vector[uint64_t] words
-    cdef size_t count = pool_live(device, pool_id, NULL, 0)
-    while count > words.size():
-        words.resize(count)
-        count = pool_live(device, pool_id, words.data(), words.size())
-    return [(words[i], words[i + 1], words[i + 2]) for i in range(0, count, 3)]
+    cdef vector[LiveBlock] found
+    cdef LiveBlock live
+    pool_live(device, pool_id, &found)
+    return [(live.ptr, live.requested, live.stream) for live in found]
 
 
 def take_at(int device, uint64_t pool_id, uint64_t ptr, size_t nbytes, uint64_t stream):

@@ -1,4 +1,5 @@
-# Memory of other libraries: DLPack, array interfaces, NumPy, nested lists.
+# Memory of other libraries and processes: DLPack, array interfaces, NumPy, nested lists, shared
+# pages.
 
 from cpython.buffer cimport PyObject_CheckBuffer
 from cpython.exc cimport PyErr_SetObject
@@ -22,8 +23,10 @@ from gputensor._arrays cimport (
     KIND_COMPLEX, KIND_INT, KIND_SMALL, KIND_UINT, MAX_NDIM, Operand, dtype_itemsize,
     dtype_kind,
 )
-from gputensor._driver.registry cimport DEVICE_HOST, device_kind, driver_get
-from gputensor._driver.table cimport HOST_DEVICE, Driver, status_t
+from gputensor._driver.registry cimport (
+    DEVICE_HOST, device_generation, device_kind, driver_get, driver_open,
+)
+from gputensor._driver.table cimport HOST_DEVICE, STATUS_OK, Driver, status_t
 from gputensor._kernels.launch cimport host_view, raise_pending
 from gputensor.streams.order cimport (
     current_device, current_handle, device_text, is_tracing, raise_for_order, resolve_device,
@@ -46,3 +49,4 @@ include "dlpack.pxi"
 include "exchange.pxi"
 include "nested.pxi"
 include "conversion.pxi"
+include "shared_pages.pxi"

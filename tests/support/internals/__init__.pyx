@@ -7,8 +7,7 @@ from libc.string cimport memset
 import contextlib
 
 from gputensor._alloc.allocator cimport (
-    allocator_find, pool_begin_thread, pool_end_thread, pool_release, pool_retain, pool_set_kind,
-    pool_thread,
+    allocator_find, pool_begin, pool_end, pool_release, pool_retain, pool_set_kind, pool_thread,
 )
 from gputensor._alloc.config cimport AllocatorConfig, settings_to_struct
 from gputensor._alloc.core cimport (

@@ -18,11 +18,11 @@ def release_pool(int device, uint64_t pool_id):
 
 def begin_pool(int device, uint64_t pool_id):
     """Serve this thread's requests from a pool. Returns the thread's number, for end_pool."""
-    raise_for_status(pool_begin_thread(device, pool_id), "pool_begin_thread")
+    raise_for_status(pool_begin(device, pool_id, pool_thread(), False), "pool_begin")
     return pool_thread()
 
 
 def end_pool(int device, uint64_t pool_id, thread=None):
     """End the effect of :func:`begin_pool` on this thread, or on the one whose number is given."""
     cdef uint64_t owner = pool_thread() if thread is None else thread
-    raise_for_status(pool_end_thread(device, pool_id, owner), "pool_end_thread")
+    raise_for_status(pool_end(device, pool_id, owner, NULL), "pool_end")

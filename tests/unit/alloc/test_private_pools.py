@@ -43,7 +43,7 @@ def test_holders_are_counted(probe):
 
 def test_a_scope_that_was_not_opened_cannot_be_ended(probe):
     probe.malloc(512)
-    with pytest.raises(DriverError, match="pool_end_thread"):
+    with pytest.raises(DriverError, match="pool_end"):
         internals.end_pool(probe.device, raw_memory.new_pool_id())
 
 
