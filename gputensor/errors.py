@@ -18,6 +18,7 @@ __all__ = [
     "ProgramRunError",
     "TraceError",
     "UnorderedAccessError",
+    "amount",
     "argument_error",
     "raise_for_status",
     "status_text",
@@ -238,6 +239,18 @@ def argument_error(kind, name, value, rule):
     if len(shown) > 300 and not isinstance(value, Described):
         shown = shown[:297] + "..."
     return kind(f"{name}: got {shown}; expected {rule}")
+
+
+def amount(nbytes):
+    """Return bytes in the unit that leaves one to four digits before the point.
+
+    >>> amount(512), amount(20 << 20), amount(150 << 30), amount(2**50)
+    ('512 bytes', '20.0 MiB', '150.00 GiB', '1024.00 TiB')
+    """
+    for exponent, digits, unit in ((40, 2, "TiB"), (30, 2, "GiB"), (20, 1, "MiB"), (10, 1, "KiB")):
+        if abs(nbytes) >= 2**exponent:
+            return f"{nbytes / 2**exponent:.{digits}f} {unit}"
+    return f"{nbytes} bytes"
 
 
 def status_text(status):

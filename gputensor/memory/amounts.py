@@ -7,11 +7,11 @@ import warnings
 
 from gputensor._alloc import foreign as raw_memory
 from gputensor._alloc import observe as report
-from gputensor._alloc.explain.gpu_processes import list_processes
 from gputensor._alloc.observe import accounts
 from gputensor._alloc.observe.statistics_names import nest
-from gputensor._alloc.observe.summary import format_summary
 from gputensor.errors import argument_error
+from gputensor.memory.gpu_processes import list_processes
+from gputensor.memory.summary import format_summary
 from gputensor.streams.queue import device_number, device_of
 
 __all__ = [

@@ -1,9 +1,8 @@
 """The processes that use a GPU, as text. Uses NVML, which creates no CUDA context."""
 
-from gputensor._alloc.observe.summary import amount
 from gputensor._driver.nvml import nvml
 from gputensor._driver.registry import device_info
-from gputensor.errors import DeviceError
+from gputensor.errors import DeviceError, amount
 
 __all__ = ["format_processes", "list_processes"]
 

@@ -5,23 +5,12 @@ over the life of the process, of all memory and of the two pools.
 """
 
 from gputensor._alloc.observe.statistics_names import FIELDS, OVERSIZE, POOLS, SCALARS, TYPES
+from gputensor.errors import amount
 
 __all__ = ["format_summary"]
 
 WIDTHS = (20, 12, 12, 12, 12)
 RULE = "+" + "+".join("-" * (width + 2) for width in WIDTHS) + "+"
-
-
-def amount(nbytes):
-    """Return bytes in the unit that leaves one to four digits before the point.
-
-    >>> amount(512), amount(20 << 20), amount(150 << 30), amount(2**50)
-    ('512 bytes', '20.0 MiB', '150.00 GiB', '1024.00 TiB')
-    """
-    for exponent, digits, unit in ((40, 2, "TiB"), (30, 2, "GiB"), (20, 1, "MiB"), (10, 1, "KiB")):
-        if abs(nbytes) >= 2**exponent:
-            return f"{nbytes / 2**exponent:.{digits}f} {unit}"
-    return f"{nbytes} bytes"
 
 
 def count(value):

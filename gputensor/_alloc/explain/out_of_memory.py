@@ -14,8 +14,7 @@ from gputensor._alloc.config import fraction_of
 from gputensor._alloc.explain.advice import advise
 from gputensor._alloc.observe import device_name, failure_facts
 from gputensor._alloc.observe.call_sites import top_call_sites
-from gputensor._alloc.observe.summary import amount
-from gputensor.errors import DriverError, OutOfMemoryError, argument_error, status_text
+from gputensor.errors import DriverError, OutOfMemoryError, amount, argument_error, status_text
 
 __all__ = ["attach_observer", "detach_observer", "raise_for", "reason_of"]
 

@@ -12,9 +12,9 @@ import types
 import pytest
 
 from gputensor import memory
-from gputensor._alloc.explain import gpu_processes
 from gputensor._driver import registry
 from gputensor.errors import OutOfMemoryError
+from gputensor.memory import gpu_processes
 from tests.support.internals import view_blocks
 
 MIB = 1 << 20
