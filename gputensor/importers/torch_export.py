@@ -27,6 +27,8 @@ _SILENT = (
     "_assert_scalar", "_assert_tensor_metadata", "_assert_async", "sym_constrain_range",
     "sym_constrain_range_for_size", "_set_grad_enabled", "_enter_autocast", "_exit_autocast",
 )  # fmt: skip
+# The same tensor, unless a node writes to one of them.
+_COPIES = ("clone", "lift_fresh_copy")
 # Calls of a nested graph -> the position of the graph among the arguments.
 _WRAPPERS = {"wrap_with_set_grad_enabled": 1, "wrap_with_autocast": 4}
 _PLAIN_MODULES = ("_operator", "operator", "math", "builtins")
@@ -83,6 +85,7 @@ def _steps(graph, owner, lacks, depth=0):
         got = Described("nested graphs")
         raise argument_error(ModelError, "program", got, f"at most {MAX_DEPTH} levels")
     found, checks = [], _checks(graph)
+    writes = any(_is_in_place(node) for node in graph.nodes)
     for node in graph.nodes:
         if node.name in checks:
             continue
@@ -90,6 +93,8 @@ def _steps(graph, owner, lacks, depth=0):
         call = node.target
         if node.op == "call_function":
             call = _callable(node, lacks)
+            if writes and _aten_name(node.target) in _COPIES:
+                call = _copied
         elif node.op == "get_attr":
             call = _attribute(owner, node.target)
             if hasattr(call, "graph"):
@@ -112,6 +117,15 @@ def _checks(graph):
         if name in _SILENT or not (is_read or name.endswith("_")):
             found.add(node.name)
     return found
+
+
+def _is_in_place(node):
+    name = _aten_name(node.target) if node.op == "call_function" else ""
+    return name.endswith("_") and not name.endswith("__") and name != "detach_"
+
+
+def _copied(x, *_args, **_kwargs):
+    return gt.copy(x)
 
 
 def _aten_name(target):

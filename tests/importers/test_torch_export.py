@@ -155,6 +155,12 @@ CASES = {
         ),
     ),
     "copy": (lambda b, x: b.call("aten.clone.default", x, memory_format="any"), lambda x: x),
+    "write to a copy": (
+        lambda b, x: b.call("aten.sub.Tensor", x, b.call(
+            "aten.mul_.Tensor", b.call("aten.clone.default", x), 3.0
+        )),
+        lambda x: -2 * x,
+    ),
 }  # fmt: skip
 
 
