@@ -2,10 +2,10 @@
 //
 // A stream is a queue that any thread may fill: its work runs in the order in which it was queued,
 // one piece at a time. Immediate (the default): each thread runs the pieces that it queues, in the
-// same call or at the end of the section (section.h) that the call is in, when the stream reaches
-// them. Deferred: work waits in its stream; at each later call that concerns work, a seeded
-// generator chooses how much of it runs, and from which streams, in any order that streams and
-// events allow. At any time a quarter of the streams starve: they run only when a caller waits for
+// same call or, unless they are short fills, at the end of the section (section.h) that the call is
+// in, when the stream reaches them. Deferred: work waits in its stream; at each later call that
+// concerns work, a seeded generator chooses how much of it runs, and from which streams, in any
+// order that streams and events allow. At any time a quarter of the streams starve: they run only when a caller waits for
 // them, so a missing dependency becomes a wrong number.
 //
 // Any thread runs pieces that their caller does not wait for (records, waits, frees). A thread that
@@ -75,7 +75,7 @@ public:
         if (!deferred && runs_here(*stream)) return run_within(guard, stream, pieces, count);
         bool awaited = false, held = Section::entered(), inside = Section::functions();
         for (size_t i = 0; i < count; i++) awaited |= is_awaited(pieces[i]);
-        bool now = deferred ? awaited && !held : !awaited || !held;
+        bool now = deferred ? awaited && !held : !awaited || !held || is_short(pieces[0]);
         if (now && count == 1 && is_idle(*stream) && can_start(pieces[0]))
             return run_alone(guard, stream, pieces[0]);
         for (size_t i = 0; i < count; i++) {
@@ -287,6 +287,11 @@ private:
     bool is_awaited(const Work& work) {
         if (deferred) return blocking || is_pageable(work);
         return work.kind != Work::RECORD && work.kind != Work::WAIT && work.kind != Work::FREE;
+    }
+
+    // A piece that a section may contain: putting it off until the end costs more than the piece.
+    static bool is_short(const Work& work) {
+        return work.kind == Work::FILL && work.nbytes <= size_t(1) << 16;
     }
 
     static bool can_start(const Work& work) { return work.kind != Work::WAIT || work.mark->done; }
