@@ -8,11 +8,12 @@ from itertools import pairwise
 from gputensor._arrays.dtypes import float32, float64, int64
 from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error
+from gputensor.streams.order import tracer
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, tensor_argument
 from gputensor.tensor.engine import queue_call
 from gputensor.tensor.interop import asarray, astype
-from gputensor.tensor.manipulation import linspace, reshape, zeros
+from gputensor.tensor.manipulation import flip, linspace, reshape, zeros
 from gputensor.tensor.sorting import searchsorted
 
 __all__ = [
@@ -60,14 +61,28 @@ def _counted(x, weights, length):
 
 
 def digitize(x, bins, /, right=False):
-    """Return the number of the range between ascending `bins` that contains each element of `x`.
+    """Return the number of the range between `bins` that contains each element of `x`.
+
+    The bins ascend or descend. The call reads them, which waits for a tensor on a GPU; in a
+    compiled program they have to ascend.
 
     >>> import gputensor as gt
     >>> x, bins = gt.asarray([0.5, 2.5], device="host"), gt.asarray([1.0, 2.0], device="host")
     >>> digitize(x, bins).tolist()
     [0, 2]
     """
-    return searchsorted(bins, x, "left" if right else "right")
+    side = "left" if right else "right"
+    if not isinstance(bins, Tensor):
+        bins = asarray(bins, device=tensor_argument(x, "digitize").device)
+    if tracer() is not None or bins.ndim != 1:
+        return searchsorted(bins, x, side)
+    edges = bins.numpy()
+    if (edges[:-1] <= edges[1:]).all():
+        return searchsorted(bins, x, side)
+    if not (edges[:-1] >= edges[1:]).all():
+        got = Described(f"{len(edges)} edges in no order")
+        raise argument_error(ValueError, "digitize: bins", got, "ascending or descending edges")
+    return len(edges) - searchsorted(flip(bins), x, side)
 
 
 def _edges(x, bins, range):

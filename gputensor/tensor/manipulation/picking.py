@@ -8,8 +8,9 @@ import operator
 
 import numpy as np
 
-from gputensor._arrays.dtypes import int64
+from gputensor._arrays.dtypes import bool_, int64
 from gputensor.errors import Described, argument_error
+from gputensor.streams.order import tracer
 from gputensor.tensor.core import Tensor, axis_argument, spellings, tensor_argument
 from gputensor.tensor.functions import equal, where
 from gputensor.tensor.functions import max as largest
@@ -17,6 +18,7 @@ from gputensor.tensor.interop import asarray, astype
 from gputensor.tensor.manipulation import (
     arange,
     broadcast_arrays,
+    broadcast_to,
     empty,
     expand_dims,
     nonzero,
@@ -242,7 +244,8 @@ def one_hot(x, num_classes=-1, /, *, dtype=int64):
     """Return vectors along a new last axis with 1 at the position given by each element, else 0.
 
     With -1 there are as many classes as the greatest element needs, which waits for the device. An
-    element outside the classes gives zeros only.
+    element outside the classes raises IndexError, on CUDA devices within :func:`checked_indices`;
+    otherwise, and in compiled programs, it gives zeros only.
 
     >>> import gputensor as gt
     >>> one_hot(gt.asarray([1, 0], device="host"), 3).tolist()
@@ -259,6 +262,9 @@ def one_hot(x, num_classes=-1, /, *, dtype=int64):
         num_classes = int(largest(x)) + 1
     classes = arange(num_classes, device=x.device)
     places = x if x.dtype.kind == "i" else astype(x, int64)
+    if tracer() is None and x.size:
+        row = broadcast_to(empty(1, bool_, device=x.device), (num_classes,))
+        row[where(places < 0, num_classes, astype(places, int64, copy=False))]  # raises
     return astype(equal(expand_dims(places, -1), classes), dtype)
 
 
