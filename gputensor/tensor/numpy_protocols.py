@@ -15,6 +15,7 @@ from gputensor.errors import Described, argument_error
 from gputensor.tensor.core import Tensor, may_share, tensor_argument
 from gputensor.tensor.interop import astype
 from gputensor.tensor.numerics.group_reductions import extremes_at
+from gputensor.tensor.numerics.ufunc_folds import FOLDED, accumulated, folded
 
 __all__ = ["array_function", "array_ufunc", "ufunc_method"]
 
@@ -163,7 +164,8 @@ def array_ufunc(x, ufunc, method, *inputs, **keywords):
         first, second = (gt.asarray(one) if not isinstance(one, Tensor) else one for one in inputs)
         return array_ufunc(x, ufunc, "__call__", first.reshape((*first.shape, *[1] * second.ndim)),
                            second)  # fmt: skip
-    if name not in table:
+    is_folded = name in FOLDED and method in ("reduce", "accumulate") and name not in table
+    if name not in table and not is_folded:
         raise _no_counterpart(f"{name}.{method}")
     array, *rest = inputs
     options = dict(zip(("axis", "dtype", "out", "keepdims"), rest, strict=False)) | keywords
@@ -173,6 +175,9 @@ def array_ufunc(x, ufunc, method, *inputs, **keywords):
         options["dtype"] = dtype
     if out is not None:
         options["out"] = out
+    if is_folded:
+        fold = folded if method == "reduce" else accumulated
+        return fold(name, getattr(gt, name), array, **options)
     result = getattr(gt, table[name])(array, **options)
     return result.values if table[name] in ("cummax", "cummin") else result
 

@@ -76,9 +76,15 @@ bind_operators(
 # The methods of NumPy's ufuncs, for programs that call them on this library's functions.
 UFUNC_METHODS = {
     "add": "accumulate at outer reduce",
+    "bitwise_and": "accumulate outer reduce",
+    "bitwise_or": "accumulate outer reduce",
+    "bitwise_xor": "accumulate outer reduce",
     "divide": "outer",
-    "logical_and": "reduce",
-    "logical_or": "reduce",
+    "gcd": "accumulate outer reduce",
+    "lcm": "accumulate outer reduce",
+    "logical_and": "accumulate outer reduce",
+    "logical_or": "accumulate outer reduce",
+    "logical_xor": "accumulate outer reduce",
     "maximum": "accumulate at outer reduce",
     "minimum": "accumulate at outer reduce",
     "multiply": "accumulate outer reduce",

@@ -7,12 +7,13 @@ from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.grids import within
 from gputensor.tensor.interop import astype
 from gputensor.tensor.manipulation import arange, broadcast_to, reshape, zeros
+from gputensor.tensor.manipulation.joining import concat
 from gputensor.tensor.sorting import argsort, searchsorted
 from gputensor.tensor.writing import flat_places, index_add
 
 __all__ = ["extremes_at", "index_reduce", "scatter_reduce"]
 
-REDUCTIONS = ("sum", "mean", "amax", "amin")
+REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
 
 def extremes_at(x, places, values, is_least, is_included=True):
@@ -42,6 +43,24 @@ def extremes_at(x, places, values, is_least, is_included=True):
     return fn.where(fn.less(first, end), joined, x)
 
 
+def _products_at(x, places, values, is_included):
+    """Return a vector with the product of the values at each place, and of its own element."""
+    if not values.size:
+        return fn.positive(x)
+    order = argsort(places)
+    places, product = places[order], values[order]
+    step = 1  # each element takes in those of its place that are up to `step` before it
+    while step < places.size:
+        before = fn.where(places[step:] == places[:-step], product[:-step], 1)
+        product = concat([product[:step], fn.multiply(product[step:], before)])
+        step *= 2
+    slots = arange(x.size, device=x.device)
+    first, end = (searchsorted(places, slots, side=side) for side in ("left", "right"))
+    joined = product[fn.maximum(end - 1, 0)]
+    joined = fn.multiply(x, joined) if is_included else joined
+    return fn.where(fn.less(first, end), joined, x)
+
+
 def _checked(x, source, reduce, name):
     if reduce not in REDUCTIONS:
         rule = f"one of {', '.join(REDUCTIONS)}"
@@ -57,6 +76,8 @@ def _reduced(x, places, values, reduce, is_included):
     """Return the reduced vector of a vector."""
     if reduce in ("amax", "amin"):
         return extremes_at(x, places, values, reduce == "amin", is_included)
+    if reduce == "prod":
+        return _products_at(x, places, values, is_included)
     ones = fn.add(zeros(places.shape, int64, device=x.device), 1)
     count = index_add(zeros(x.shape, int64, device=x.device), 0, places, ones)
     start = x if is_included else fn.where(count > 0, 0, x)
@@ -78,7 +99,7 @@ def scatter_reduce(x, /, axis, index, source, reduce, *, include_self=True):
         Positions along `axis`, in the shape of `source` or smaller.
     source : Tensor
         Of the dtype of `x`.
-    reduce : {"sum", "mean", "amax", "amin"}
+    reduce : {"sum", "prod", "mean", "amax", "amin"}
     include_self : bool
         Whether the selected elements of `x` take part; the others always stay.
 

@@ -88,6 +88,14 @@ CASES = {
     "maxima so far": "xp.maximum.accumulate(m, axis=1)",
     "outer difference": "xp.subtract.outer(a, b)",
     "sum of selected": "xp.add.reduce(m, axis=1, where=m > 0, initial=2.0)",
+    "bits of all rows": "xp.bitwise_or.reduce(g * 4 + 1, axis=1, keepdims=True)",
+    "parity so far": "xp.bitwise_xor.accumulate(i)",
+    "bits of everything": "xp.bitwise_and.reduce(g + 2, axis=(0, 1))",
+    "bits of nothing": "xp.bitwise_and.reduce(g[:0])",
+    "greatest common divisor": "xp.gcd.reduce(i * 6, axis=None)",
+    "parity of signs": "xp.logical_xor.reduce(m > 0, 0)",
+    "whether any so far": "xp.logical_or.accumulate(m > 1, 1)",
+    "digits of descending bins": "xp.digitize(i, xp.asarray([4, 2, 2, 1]), right=True)",
     "joined in a row": "xp.r_[a, 1:4, 0, b[0]]",
     "joined as columns": "xp.c_[a, b, xp.stack([a, c], 1)]",
     "last in order": "m.T.flat[5:]",
@@ -274,6 +282,9 @@ def test_statistics_of_16_bits_do_not_overflow(where, rng, dtype):
         (lambda x: gt.unravel_index(x + 6, (2, 3)), IndexError, "index"),
         (lambda x: gt.ravel_multi_index((x, x + 3), (2, 3)), IndexError, "index"),
         (lambda x: gt.choose(x + 1, (x, x)), IndexError, "index"),
+        (lambda x: gt.one_hot(x + 1, 2), IndexError, "index"),
+        (lambda x: gt.one_hot(x - 1, 2), IndexError, "index"),
+        (lambda x: gt.digitize(x, [1, 3, 2]), ValueError, "digitize: bins: got 3 edges in no or"),
         (lambda x: gt.polyfit(x, x, -1), ValueError, "polyfit: deg: got -1; expected an int of 0"),
         (lambda x: gt.partition(x, 2), ValueError, "partition: kth: got 2; expected an int below"),
         (lambda x: gt.random.normal("b"), TypeError, "normal: loc: got str; expected a number"),
@@ -288,9 +299,10 @@ def test_values_out_of_range_are_refused(where, call, error, message):
 
 
 @pytest.mark.parametrize("is_included", [True, False])
-@pytest.mark.parametrize("name", ["sum", "mean", "amax", "amin"])
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "amax", "amin"])
 def test_elements_of_one_place_are_reduced(where, rng, name, is_included):
-    join = {"amax": np.maximum, "amin": np.minimum}.get(name, np.add)
+    joins = {"amax": np.maximum, "amin": np.minimum, "prod": np.multiply}
+    join = joins.get(name, np.add)
     for dtype in ("float32", "int64"):
         x, source = (rng.integers(-9, 10, (4, size)).astype(dtype) for size in (5, 12))
         if dtype == "float32" and name in ("amax", "amin"):
@@ -323,7 +335,7 @@ def test_elements_of_one_place_are_reduced(where, rng, name, is_included):
 def test_reductions_of_places_name_wrong_arguments(where):
     x, index = gt.zeros(2, device=where), gt.asarray([0, 1], device=where)
     for call, message in (
-        (lambda: gt.scatter_reduce(x, 0, index, x, "prod"), "reduce: got 'prod'; expected one of"),
+        (lambda: gt.scatter_reduce(x, 0, index, x, "any"), "reduce: got 'any'; expected one of"),
         (lambda: gt.index_reduce(x, 0, index, gt.zeros(3, device=where), "sum"), "source: got sha"),
         (lambda: gt.scatter_reduce(x, 0, x, x, "sum"), "index: got float32 of 1 dimensions"),
         (lambda: x.index_reduce_(0, index, x > 0, "sum"), "dtype of source: got bool; expected"),
