@@ -15,18 +15,9 @@ from tests.support.programs.c_program import CProgramProcess
 
 COMPILER = shutil.which("gcc") or shutil.which("cc")
 
-CHILD = """
-import sys
-import numpy as np
-sys.modules["cuda.bindings.nvrtc"] = None
-import gputensor as gt
-from gputensor._kernels.launch import nvrtc
-try:
-    nvrtc.version()
-except gt.errors.DeviceError:
-    pass
-else:
-    sys.exit("there is a compiler")
+CHILD = (
+    ahead_models.WITHOUT_COMPILER
+    + """
 path, folder, *sizes = sys.argv[1:]
 with gt.load_program(path, device="cuda") as program:
     for n in sizes:
@@ -35,6 +26,7 @@ with gt.load_program(path, device="cuda") as program:
         found = found if isinstance(found, tuple) else (found,)
         np.savez(f"{folder}/{n}.out.npz", *(one.numpy() for one in found))
 """
+)
 
 
 def test_conditions_are_set_by_a_kernel_of_the_file(cuda, rng, tmp_path):

@@ -1,6 +1,9 @@
 """Quantized programs, recognized attention, and the models of the examples, on a GPU."""
 
+import ast
 import importlib
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,6 +12,7 @@ import numpy as np
 import pytest
 
 import gputensor as gt
+from tests.support.programs.ahead_models import WITHOUT_COMPILER
 
 ROOT = Path(__file__).resolve().parents[2]
 BOUNDS = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 1e-4}
@@ -114,6 +118,37 @@ def test_greedy_tokens_are_those_of_the_host(cuda):
             with program.session() as session:
                 found.append(list(model.stream(session, prompt, 40, (0, 40, 0.9))))
     assert found[0][:12] == found[1][:12]
+
+
+TOKENS = (
+    WITHOUT_COMPILER
+    + """
+device, path, prompt = sys.argv[1], sys.argv[2], [int(one) for one in sys.argv[3:]]
+with gt.device(device), gt.load_program(path) as program, program.session() as session:
+    choice = gt.asarray([0, 40, 0.9], dtype=gt.float32)
+    token = session.prefill(gt.asarray(prompt), choice)
+    print([token.item()] + [(token := session.decode(token, choice)).item() for _ in range(9)])
+"""
+)
+
+
+def tokens_of_file(path, device, prompt):
+    """Return tokens made in a process without a kernel compiler, other compilers, and torch."""
+    command = [sys.executable, "-c", TOKENS, device, str(path), *map(str, prompt)]
+    environment = {**os.environ, "GPUTENSOR_KERNEL_CACHE": "0", "PATH": ""}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return ast.literal_eval(done.stdout)
+
+
+def test_int4_tokens_need_no_compiler_and_no_framework(cuda, tmp_path):
+    model, path = example("language_model"), tmp_path / "language.gtp"
+    prompt = model.Tokens().numbers("The with statement")
+    with gt.device("cuda"), model.compiled("int4:128", target=["sm_80", "native"]) as program:
+        program.save(path)
+        with program.session() as session:
+            wanted = list(model.stream(session, prompt, 10, (0, 40, 0.9)))
+    assert tokens_of_file(path, "cuda", prompt) == wanted
 
 
 def test_speech_and_caption_models_are_right(cuda, rng):

@@ -6,6 +6,22 @@ import numpy as np
 
 import gputensor as gt
 
+#: The beginning of a script for a process that has neither a kernel compiler nor a framework.
+WITHOUT_COMPILER = """
+import sys
+import numpy as np
+for name in ("cuda.bindings.nvrtc", "torch", "triton", "onnx"):
+    sys.modules[name] = None
+import gputensor as gt
+from gputensor._kernels.launch import nvrtc
+try:
+    nvrtc.version()
+except gt.errors.DeviceError:
+    pass
+else:
+    sys.exit("there is a compiler")
+"""
+
 
 @dataclass
 class Model:
