@@ -286,6 +286,10 @@ cpdef bint skinny_half_wins(int64_t m, int64_t n, int64_t k) noexcept nogil:
     """Return whether ours is faster for m rows by plain weights [n, k], both in 16-bit floats."""
     if m > 1 or n > HALF_FEATURES or k < LEAST_HALF_TERMS or k > MOST_HALF_TERMS:
         return False
+    # Other rows begin within a sector of 32 bytes, so chunks of a row share sectors: 5392 x 7592
+    # takes 29.1 us, the library 25.2, while 4096 x 14336 runs at 3.95 TB/s (H200).
+    if k % 16:
+        return False
     return is_worthwhile(n, 2 * k)
 
 
