@@ -32,6 +32,21 @@ from gputensor.random.distributions import (
     standard_normal,
     uniform,
 )
+from gputensor.random.families import (
+    beta,
+    binomial,
+    chisquare,
+    dirichlet,
+    gamma,
+    geometric,
+    laplace,
+    logistic,
+    lognormal,
+    standard_exponential,
+    standard_gamma,
+    standard_t,
+    weibull,
+)
 from gputensor.random.generators import (
     Generator,
     default_rng,
@@ -43,10 +58,12 @@ from gputensor.random.generators import (
 from gputensor.random.states import seed, spec
 
 __all__ = [
-    "Generator", "bernoulli", "categorical", "choice", "default_rng", "exponential", "generator",
-    "get_state", "gumbel", "integers", "manual_seed", "multinomial", "normal", "permutation",
-    "poisson", "rand", "randint", "randn", "random", "randperm", "seed", "set_state", "shuffle",
-    "spec", "standard_normal", "uniform",
+    "Generator", "bernoulli", "beta", "binomial", "categorical", "chisquare", "choice",
+    "default_rng", "dirichlet", "exponential", "gamma", "generator", "geometric", "get_state",
+    "gumbel", "integers", "laplace", "logistic", "lognormal", "manual_seed", "multinomial",
+    "normal", "permutation", "poisson", "rand", "randint", "randn", "random", "randperm", "seed",
+    "set_state", "shuffle", "spec", "standard_exponential", "standard_gamma", "standard_normal",
+    "standard_t", "uniform", "weibull",
 ]  # fmt: skip
 
 

@@ -5,7 +5,7 @@ import operator
 
 from gputensor._arrays.dtypes import uint64
 from gputensor.errors import argument_error
-from gputensor.random import choices, distributions
+from gputensor.random import choices, distributions, families
 from gputensor.random.states import (
     checked_words,
     default_state,
@@ -130,6 +130,20 @@ class Generator:
     integers = _method(distributions.integers)
     randint = _method(distributions.randint)
     bernoulli = _method(distributions.bernoulli)
+    poisson = _method(distributions.poisson)
+    beta = _method(families.beta)
+    binomial = _method(families.binomial)
+    chisquare = _method(families.chisquare)
+    dirichlet = _method(families.dirichlet)
+    gamma = _method(families.gamma)
+    geometric = _method(families.geometric)
+    laplace = _method(families.laplace)
+    logistic = _method(families.logistic)
+    lognormal = _method(families.lognormal)
+    standard_exponential = _method(families.standard_exponential)
+    standard_gamma = _method(families.standard_gamma)
+    standard_t = _method(families.standard_t)
+    weibull = _method(families.weibull)
     permutation = _method(choices.permutation)
     randperm = _method(choices.randperm)
     shuffle = _method(choices.shuffle)

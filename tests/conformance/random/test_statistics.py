@@ -32,6 +32,58 @@ def test_distribution(place, name, distribution, dtype):
     assert stats.chisquare(pairs.reshape(-1)).pvalue > LEAST
 
 
+FAMILIES = {
+    "gamma(0.3, 2.0)": ("gamma", (0.3,), {"scale": 2}),
+    "gamma(1.5)": ("gamma", (1.5,), {}),
+    "standard_gamma(150.0)": ("gamma", (150,), {}),
+    "beta(0.4, 3.0)": ("beta", (0.4, 3), {}),
+    "chisquare(3)": ("chi2", (3,), {}),
+    "standard_t(2.5)": ("t", (2.5,), {}),
+    "lognormal(0.5, 0.7)": ("lognorm", (0.7,), {"scale": np.exp(0.5)}),
+    "laplace(1, 2)": ("laplace", (1, 2), {}),
+    "logistic(1, 2)": ("logistic", (1, 2), {}),
+    "weibull(1.7)": ("weibull_min", (1.7,), {}),
+    "standard_exponential()": ("expon", (), {}),
+    "binomial(20, 0.3)": ("binom", (20, 0.3), {}),
+    "binomial(1000, 0.07)": ("binom", (1000, 0.07), {}),
+    "geometric(0.3)": ("geom", (0.3,), {}),
+    "poisson(4.0)": ("poisson", (4,), {}),
+}
+
+
+@pytest.mark.parametrize("call", FAMILIES)
+def test_distributions_made_of_others(place, call):
+    name, rest = call[:-1].split("(")
+    arguments = [float(one) if "." in one else int(one) for one in rest.split(",") if one]
+    made = getattr(generator(place), name)(*arguments, size=20_000).numpy()
+    family, shapes, options = FAMILIES[call]
+    expected = getattr(stats, family)(*shapes, **options)
+    if family not in ("binom", "geom", "poisson"):
+        assert made.dtype == np.float32
+        assert stats.kstest(made.astype(float), expected.cdf).pvalue > LEAST
+        return
+    edges = np.unique(expected.ppf(np.linspace(0, 1, 12)[1:-1]))
+    counts = np.diff([0, *[(made <= edge).sum() for edge in edges], made.size])
+    shares = np.diff([0, *expected.cdf(edges), 1])
+    assert stats.chisquare(counts, shares * made.size).pvalue > LEAST
+
+
+def test_parameters_of_distributions_may_be_tensors(place):
+    shape = gt.asarray([0.2, 1.0, 50.0], dtype="float64", device=place)
+    made = generator(place).gamma(shape, 2.0, (20_000, 3), dtype="float64").numpy()
+    for column, a in zip(made.T, (0.2, 1.0, 50.0), strict=True):
+        assert stats.kstest(column, stats.gamma(a, scale=2).cdf).pvalue > LEAST
+    shares = generator(place).dirichlet(shape, 20_000, dtype="float64").numpy()
+    np.testing.assert_allclose(shares.sum(1), 1, 1e-12)
+    assert stats.kstest(shares[:, 0], stats.beta(0.2, 51).cdf).pvalue > LEAST
+    p = gt.asarray([0.0, 0.5, 1.0], dtype="float64", device=place)
+    counts = generator(place).binomial(70, p, (100, 3)).numpy()
+    assert (counts[:, 0] == 0).all() and (counts[:, 2] == 70).all()
+    assert abs(counts[:, 1].mean() - 35) < 3
+    there = generator("host").gamma(0.7, size=500).numpy()
+    np.testing.assert_allclose(generator(place).gamma(0.7, size=500).numpy(), there, 1e-6)
+
+
 @pytest.mark.parametrize("reach", [2, 3, 10, 1000, 3 << 30, (1 << 63) + 1])
 def test_integers_are_equally_likely(place, reach):
     made = generator(place).integers(reach, size=COUNT, dtype="uint64").numpy()
