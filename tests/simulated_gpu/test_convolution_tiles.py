@@ -4,8 +4,8 @@ import pytest
 
 from gputensor._kernels.launch import nvrtc
 from gputensor.blas.kernels import convolution_programs
-from tests.support.convolution import tile_on_cpu
-from tests.support.convolution.window_checks import few_program, tile_program
+from tests.support.convolution import shifted_on_cpu
+from tests.support.convolution.window_checks import few_program, shifted_program, tile_program
 
 # With 200 multiprocessors the few tiles of a small convolution are split along their terms.
 pytestmark = pytest.mark.orders("deferred")
@@ -23,10 +23,10 @@ def kernels_on_the_cpu(monkeypatch):
 
         return program
 
-    for name in ("tile", "few"):
+    for name in ("tile", "few", "shifted"):
         source = getattr(convolution_programs, name)
         monkeypatch.setattr(convolution_programs, name, counted(source))
-    monkeypatch.setattr(nvrtc, "compile_source", tile_on_cpu.compile_source)
+    monkeypatch.setattr(nvrtc, "compile_source", shifted_on_cpu.compile_source)
     yield
     print(made)
     assert made, "no convolution went to the kernel"
@@ -60,3 +60,9 @@ def test_deep_tiles(rng):
 def test_parts_of_the_terms(rng):
     for _ in range(6):
         tile_program(rng, "cuda")
+
+
+# Few tiles for the multiprocessors: in most cases clusters cut the terms.
+@pytest.mark.process(FAKE_CUDA_SHARED="233472", FAKE_CUDA_MULTIPROCESSORS="4")
+def test_shifted_patches(rng):
+    shifted_program(rng, "cuda")

@@ -377,3 +377,26 @@ def few_program(rng, device):
     got = convolution(*(laid_out(rng, one, device) for one in (spot, ones)), stride=stride,
                       padding=tuple(pads), dilation=dilation)  # fmt: skip
     assert np.array_equal(got.numpy().astype(float), np.where(seen, np.inf, 0.0)), (what, place)
+
+
+def shifted_program(rng, device):
+    """Check one random convolution of enough channels for shifted patches."""
+    dtype = str(rng.choice(["float16", "bfloat16"]))
+    kernel, stride = int(rng.choice([2, 3])), int(rng.choice([1, 2]))
+    groups, inner = int(rng.choice([1, 2])), int(rng.choice([32, 40, 72]))
+    each, pad = int(rng.choice([32, 40, 67, 136])), int(rng.integers(0, 3))
+    x = rng.standard_normal((int(rng.integers(1, 3)), *rng.integers(3, 10, 2), groups * inner))
+    weight = rng.standard_normal((groups * each, kernel, kernel, inner))
+    x, weight = (np.moveaxis(one.astype(DTYPES[dtype]), -1, 1) for one in (x, weight))
+    exact, given = (x.astype(float), weight.astype(float)), ((stride,) * 2, [(pad,) * 2] * 2)
+    want = convolved(*exact, *given, (1, 1), groups)
+    magnitude = convolved(*map(np.abs, exact), *given, (1, 1), groups)
+    addend = rng.standard_normal(want.shape).astype(DTYPES[dtype])
+    how = {"stride": stride, "padding": pad, "groups": groups, "activation": "relu"}
+    if rng.integers(2):
+        how["addend"], want = laid_out(rng, addend, device), want + addend.astype(float)
+    tensors = [laid_out(rng, one, device) for one in (x, weight)]
+    got = gt.conv2d(*tensors, **how)
+    what = dtype, x.shape, weight.shape, how
+    close(what, got, ACTIVATIONS["relu"](want), dtype, magnitude + 8)
+    check_again(got, gt.conv2d(*tensors, **how))
