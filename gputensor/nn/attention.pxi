@@ -1,30 +1,33 @@
 """Scaled dot-product attention: checks arguments and makes one call (blas/attention)."""
 
 cdef int check_heads(str name, Tensor query, Tensor key, Tensor value) except -1:
-    for title, one in (("query", query), ("key", key), ("value", value)):
-        if one.ndim < 2:
-            raise argument_error(ValueError, f"{name}: shape of {title}", one.shape,
-                                 "at least two axes")
-        if (dtype_kind((<Tensor>one).dtype_code) != KIND_FLOAT
-                or (<Tensor>one).dtype_code != query.dtype_code):
-            raise argument_error(ValueError, f"{name}: dtype of {title}",
-                                 DTYPES[(<Tensor>one).dtype_code].name,
-                                 "one floating-point dtype for query, key and value")
+    check_operand(name, "query", query, query)
+    check_operand(name, "key", key, query)
+    check_operand(name, "value", value, query)
     cdef int last = query.ndim_ - 1, axes = max(0, query.ndim_ - 3)
     cdef int64_t heads = query.shape_[last - 2] if last > 1 else 1
-    sizes = query.shape, key.shape, value.shape
-    if query.ndim_ != key.ndim_ or sizes[0][:axes] != sizes[1][:axes]:
-        raise argument_error(ValueError, f"{name}: shape of key", sizes[1],
-                             f"the batch axes of query, {sizes[0][:axes]}")
+    if query.ndim_ != key.ndim_ or not has_extents(query, 0, axes, key.shape_):
+        raise argument_error(ValueError, f"{name}: shape of key", key.shape,
+                             f"the batch axes of query, {query.shape[:axes]}")
     if key.shape_[last] != query.shape_[last]:
         raise argument_error(ValueError, f"{name}: head size of key", key.shape_[last],
                              query.shape_[last])
-    if value.ndim_ != key.ndim_ or sizes[2][:last] != sizes[1][:last]:
-        raise argument_error(ValueError, f"{name}: shape of value", sizes[2],
-                             f"{sizes[1][:last]} and a head size")
+    if value.ndim_ != key.ndim_ or not has_extents(value, 0, last, key.shape_):
+        raise argument_error(ValueError, f"{name}: shape of value", value.shape,
+                             f"{key.shape[:last]} and a head size")
     cdef int64_t kept = key.shape_[last - 2] if last > 1 else 1
     if heads != kept and (kept == 0 or heads % kept):
         raise argument_error(ValueError, f"{name}: heads of key", kept, f"a divisor of {heads}")
+    return 0
+
+
+cdef int check_operand(str name, str title, Tensor one, Tensor query) except -1:
+    if one.ndim_ < 2:
+        raise argument_error(ValueError, f"{name}: shape of {title}", one.shape,
+                             "at least two axes")
+    if dtype_kind(one.dtype_code) != KIND_FLOAT or one.dtype_code != query.dtype_code:
+        raise argument_error(ValueError, f"{name}: dtype of {title}", DTYPES[one.dtype_code].name,
+                             "one floating-point dtype for query, key and value")
     return 0
 
 
@@ -107,6 +110,7 @@ def scaled_dot_product_attention(
     cdef Tensor q = tensor_argument(query, name), k = tensor_argument(key, name)
     cdef Tensor v = tensor_argument(value, name), mask = None, length = None, out, result, one
     cdef Attention given
+    cdef int64_t[16] extents
     cdef Operand[6] operands
     cdef uint64_t stream
     cdef int device = q.storage.device
@@ -114,10 +118,10 @@ def scaled_dot_product_attention(
         mask = tensor_argument(attn_mask, name)
     if kv_length is not None:
         length = tensor_argument(kv_length, name)
-    given_tensors = tuple([one for one in (q, k, v, mask, length) if one is not None])
-    for one in given_tensors:
+    cdef list tensors = [one for one in (q, k, v, mask, length) if one is not None]
+    for one in tensors:
         if one.storage.device != device:
-            moved = iter(on_one_device(name, given_tensors, None))
+            moved = iter(on_one_device(name, tuple(tensors), None))
             q, k, v = next(moved), next(moved), next(moved)
             mask = None if mask is None else next(moved)
             length = None if length is None else next(moved)
@@ -131,24 +135,25 @@ def scaled_dot_product_attention(
                    else <double>scale)
     given.is_causal = flag_argument(is_causal, name, "is_causal") or given.window != 0
     given.precision = precision_current()
-    cdef tuple sizes = (q.shape, k.shape, v.shape)
-    cdef int last = q.ndim_ - 1, axes = max(0, q.ndim_ - 3)
-    shape = (*sizes[0][:last], sizes[2][last])
+    cdef int i, last = q.ndim_ - 1, axes = max(0, q.ndim_ - 3)
+    for i in range(last):
+        extents[i] = q.shape_[i]
+    extents[last] = v.shape_[last]
     if q.size_ == 0 or k.size_ == 0 or v.size_ == 0:
-        return manipulation.zeros(shape, dtype=q.dtype, device=q.device)
+        return manipulation.zeros((*q.shape[:last], extents[last]), dtype=q.dtype, device=q.device)
+    out = empty_tensor(q.dtype_code, q.ndim_, extents, device)
     if mask is not None:
-        mask = of_four_axes(manipulation.broadcast_to(mask, (*sizes[0][:last], sizes[1][last - 1])))
+        mask = of_four_axes(manipulation.broadcast_to(mask, (*q.shape[:last], k.shape_[last - 1])))
     if length is not None:
         if dtype_kind(length.dtype_code) not in (KIND_INT, KIND_UINT):
             raise argument_error(ValueError, f"{name}: dtype of kv_length",
                                  DTYPES[length.dtype_code].name, "an integer dtype")
-        if length.size_ != 1 and length.shape != sizes[0][:axes]:
+        if length.size_ != 1 and length.shape != q.shape[:axes]:
             raise argument_error(ValueError, f"{name}: shape of kv_length", length.shape,
-                                 f"() or {sizes[0][:axes]}")
+                                 f"() or {q.shape[:axes]}")
     q, k, v = of_four_axes(q), of_four_axes(k), of_four_axes(v)
     if length is not None:
         length = manipulation.broadcast_to(length.reshape(-1), (q.shape_[0],))
-    out = manipulation.empty(shape, dtype=q.dtype, device=q.device)
     result = of_four_axes(out)
     tensors = [one for one in (q, k, v, mask, length) if one is not None]
     q.fill_operand(&operands[0])

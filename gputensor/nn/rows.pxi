@@ -45,12 +45,13 @@ cdef list along_rows(str name, RowFormula formula, list tensors, int mask, int c
         if not mask >> i & 1 or keepdims:
             kept_shape[kept_ndim] = 1 if mask >> i & 1 else x.shape_[i]
             kept_ndim += 1
-    for one in tensors[1:]:
+    for k in range(1, count):
+        one = tensors[k]
         if one.storage.device != device:
             tensors = list(on_one_device(name, tuple(tensors), None))
             return along_rows(name, formula, tensors, mask, code, keepdims)
-        if one.ndim_ > ndim or broadcast_shape(shape, ndim, one, name) != ndim or any(
-                [shape[i] != x.shape_[i] for i in range(ndim)]):
+        if one.ndim_ > ndim or broadcast_shape(shape, ndim, one, name) != ndim or (
+                not has_extents(x, 0, ndim, shape)):
             raise argument_error(ValueError, f"{name}: shape of an operand", one.shape,
                                  f"one that broadcasts to {x.shape}")
     for is_row in formula.row_results:
@@ -79,6 +80,14 @@ cdef list along_rows(str name, RowFormula formula, list tensors, int mask, int c
     finally:
         work_end(device)
     return results
+
+
+cdef inline bint has_extents(Tensor x, int first, int count, const int64_t* extents) noexcept:
+    cdef int i
+    for i in range(count):
+        if x.shape_[first + i] != extents[i]:
+            return False
+    return True
 
 
 cdef inline int count_kept(int mask, int ndim) noexcept:
@@ -116,11 +125,14 @@ cdef void spread(Tensor result, Operand* out, int mask, int ndim, const int64_t*
 
 
 cdef Tensor beside(Tensor x, object parameter, int mask, str name, str argument):
-    """A weight or bias as a view that broadcasts to x; its axes become those of the mask."""
+    """A weight or bias, or a view of it, that broadcasts to x; its axes are those of the mask."""
     cdef Tensor weight = tensor_argument(parameter, name)
     cdef int64_t[16] shape
     cdef int64_t[16] strides
-    cdef int i, j = 0
+    cdef int i, j = 0, first = x.ndim_ - weight.ndim_
+    if first >= 0 and mask == (1 << x.ndim_) - (1 << first) and (
+            has_extents(x, first, weight.ndim_, weight.shape_)):
+        return weight
     wanted = tuple([x.shape_[i] for i in range(x.ndim_) if mask >> i & 1])
     if weight.shape != wanted:
         raise argument_error(ValueError, f"{name}: shape of {argument}", weight.shape,
@@ -263,24 +275,26 @@ def _norm_trees(kind, eps, weight, bias, residual):
     return [result, x] if residual else [result]
 
 
-cdef object normed(str name, Tensor a, object axis, tuple parameters, object eps, object residual):
-    """One kernel for a norm; `parameters` are weight and bias."""
-    cdef int mask = axes_mask(axis, a.ndim_, name)
+cdef object normed(str name, Tensor a, object axis, object weight, object bias, object eps,
+                   object residual):
+    """One kernel for a norm."""
+    cdef int mask = axes_mask(axis, a.ndim_, name), of_weight = 0, of_bias = 0, of_added = 0
     cdef list tensors = [a]
-    cdef list numbers = []
     cdef Tensor added
-    for argument, parameter in zip(("weight", "bias"), parameters, strict=True):
-        numbers.append(0 if parameter is None else len(tensors))
-        if parameter is not None:
-            tensors.append(beside(a, parameter, mask, name, argument))
-    numbers.append(0 if residual is None else len(tensors))
+    if weight is not None:
+        of_weight = <int>len(tensors)
+        tensors.append(beside(a, weight, mask, name, "weight"))
+    if bias is not None:
+        of_bias = <int>len(tensors)
+        tensors.append(beside(a, bias, mask, name, "bias"))
     if residual is not None:
         added = tensor_argument(residual, name)
         if added.shape != a.shape:
             raise argument_error(ValueError, f"{name}: shape of residual", added.shape,
                                  f"{a.shape}")
+        of_added = <int>len(tensors)
         tensors.append(added)
-    formula = kept_formula(("norm", name, float(eps), *numbers))
+    formula = kept_formula(("norm", name, float(eps), of_weight, of_bias, of_added))
     results = along_rows(name, formula, tensors, mask, result_code(a, name, None), False)
     return results[0] if residual is None else tuple(results)
 
@@ -349,10 +363,13 @@ def layer_norm(x, *parameters, weight=None, bias=None, axis=-1, eps=1e-5, residu
     array([[-1.,  1.]], dtype=float32)
     """
     cdef Tensor a = tensor_argument(x, "layer_norm")
-    if parameters:
+    if len(parameters) == 2 and weight is None and bias is None and (
+            isinstance(parameters[0], Tensor)):
+        weight, bias = parameters[0], parameters[1]
+    elif parameters:
         weight, bias, axis, eps = norm_arguments(
             "layer_norm", a, parameters, {"weight": weight, "bias": bias}, axis, eps)
-    return normed("layer_norm", a, axis, (weight, bias), eps, residual)
+    return normed("layer_norm", a, axis, weight, bias, eps, residual)
 
 
 def rms_norm(x, *parameters, weight=None, axis=-1, eps=1e-5, residual=None):
@@ -364,10 +381,12 @@ def rms_norm(x, *parameters, weight=None, axis=-1, eps=1e-5, residual=None):
     array([[1., 1.]], dtype=float32)
     """
     cdef Tensor a = tensor_argument(x, "rms_norm")
-    if parameters:
+    if len(parameters) == 1 and weight is None and isinstance(parameters[0], Tensor):
+        weight = parameters[0]
+    elif parameters:
         weight, _, axis, eps = norm_arguments(
             "rms_norm", a, parameters, {"weight": weight}, axis, eps)
-    return normed("rms_norm", a, axis, (weight, None), eps, residual)
+    return normed("rms_norm", a, axis, weight, None, eps, residual)
 
 
 def group_norm(x, groups, weight=None, bias=None, eps=1e-5):
