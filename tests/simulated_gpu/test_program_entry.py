@@ -261,6 +261,21 @@ def test_runs_launch_a_graph(rng, tmp_path):
     program.close()
 
 
+def test_a_function_without_an_arena(rng, tmp_path):
+    def more(x):
+        return x + 1
+
+    gt.compile(more, gt.spec((5, 7)), target="h200").save(tmp_path / "more.gtp")
+    program = CProgram(tmp_path / "more.gtp")
+    session = program.session()
+    for _ in range(3):
+        array, out = rng.standard_normal((5, 7), np.float32), poisoned(np.ones((5, 7), "f4"))
+        session.run("more", [given(array)], [out])
+        np.testing.assert_array_equal(out.numpy(), array + 1)
+    session.close()
+    program.close()
+
+
 @pytest.mark.process("own", FAKE_CUDA_SHARED=str(228 << 10))
 @pytest.mark.orders("at-once")
 def test_a_driver_call_refused_in_the_first_run_leaves_no_memory(rng, tmp_path):

@@ -60,7 +60,8 @@ cdef class Bound:
     cdef object binding
     cdef bint has_graph                 # or will have it after the next run
     cdef object graph                   # a Bound of Python's sessions
-    cdef uint64_t graph_arena           # address in the graph; 0: there is no graph
+    cdef uint64_t graph_arena           # address in the graph
+    cdef bint is_captured
 
 
 cdef Wanted wanted_of(str dtype, tuple shape) except *:
@@ -206,7 +207,7 @@ cdef class CSession:
         for i in range((<Bound>bound).fixed.size()):
             addresses.push_back((<Bound>bound).fixed[i])
         if (<Bound>bound).has_graph and not is_capturing(self.device, stream):
-            if (<Bound>bound).graph_arena != self.arena_ptr:
+            if not (<Bound>bound).is_captured or (<Bound>bound).graph_arena != self.arena_ptr:
                 self.capture(bound, addresses.data())
             if (<Bound>bound).has_graph:
                 status = queue_captured(<void*>(<Bound>bound).graph, stream, addresses.data() + 1)
@@ -224,8 +225,8 @@ cdef class CSession:
                                        self.arena_ptr, addresses + 1)
         except Exception:       # the steps one by one report what else is wrong
             one.graph = None
-        one.has_graph = one.graph is not None
-        one.graph_arena = self.arena_ptr if one.has_graph else 0
+        one.has_graph = one.is_captured = one.graph is not None
+        one.graph_arena = self.arena_ptr
         return 0
 
 
