@@ -12,7 +12,7 @@ from tests.support.programs.decode_models import UNIT, DecodeModel
 
 pytestmark = pytest.mark.skipif(cuda_device_count() == 0, reason="needs an NVIDIA GPU")
 
-CASES = [cases.shapes, cases.quantized, cases.plain, cases.products, cases.layers]
+CASES = [cases.shapes, cases.quantized, cases.plain, cases.products, cases.layers, cases.tiles]
 
 
 @pytest.fixture(autouse=True)
@@ -21,6 +21,7 @@ def on_cuda():
         yield
     internals.skinny_configure()
     internals.skinny_mma_configure()
+    internals.quantized_tile_configure()
 
 
 @pytest.mark.parametrize("name", ["bfloat16", "float16", "float32"])

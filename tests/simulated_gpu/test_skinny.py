@@ -6,7 +6,8 @@ import random
 import pytest
 
 from gputensor._kernels.launch import nvrtc
-from gputensor.blas.kernels import programs
+from gputensor.blas.kernels import programs, quantized_programs
+from gputensor.blas.kernels.programs import INT4, INT8
 from tests.support import skinny_checks, skinny_on_cpu
 
 pytestmark = pytest.mark.orders("deferred")
@@ -28,14 +29,16 @@ def kernels_on_the_cpu(monkeypatch):
     """Compile the kernels of skinny products for the CPU, and check that the test uses them."""
     print(os.environ["FAKE_CUDA_SHARED"], "bytes of shared memory")
     made = []
-    for name in ("skinny", "skinny_mma"):
-        source = getattr(programs, name)
+    makers = [(programs, name) for name in ("skinny", "skinny_mma")]
+    makers += [(quantized_programs, name) for name in ("tile", "wgmma")]
+    for module, name in makers:
+        source = getattr(module, name)
 
         def counted(*given, source=source, **named):
             made.append(source)
             return source(*given, **named)
 
-        monkeypatch.setattr(programs, name, counted)
+        monkeypatch.setattr(module, name, counted)
     monkeypatch.setattr(nvrtc, "compile_source", skinny_on_cpu.compile_source)
     yield
     assert made, "no product went to the kernel"
@@ -54,6 +57,12 @@ def test_shapes(rng):
 @facts(60000, 100000, 233472)
 def test_quantized(rng):
     skinny_checks.quantized(rng)
+
+
+@facts(233472)
+def test_tiles(rng):
+    kinds = [(has_wgmma, form) for has_wgmma in (False, True) for form in (INT4, INT8)]
+    skinny_checks.tiles(rng, [kinds[rng.integers(4)]])
 
 
 @facts(60000, 100000, 233472)

@@ -17,6 +17,7 @@ from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
 from gputensor.blas.backends import tiny_program
 from gputensor.blas.kernels import convolution_programs as convolutions
 from gputensor.blas.kernels import programs as products
+from gputensor.blas.kernels import quantized_programs as quantized
 
 FLOATS = ("float16", "bfloat16", "float32")
 HALVES = FLOATS[:2]
@@ -140,6 +141,28 @@ def skinny_mma():
             form, name, name, 8, tiles=2 if form == products.INT4 else 1,
             step=1 if form == products.PLAIN else 2, row_warps=2, k_warps=8, stages=3,
             splits=splits, group=group, norm=norm, pairs=pairs, gate=gate, steady=splits == 1,
+        )  # fmt: skip
+
+
+def quantized_tile():
+    for form, name, is_float, group, (tokens, row_warps, k_warps) in itertools.product(
+        (products.INT8, products.INT4), HALVES, BITS, (0, 32, 64, 128),
+        ((32, 8, 2), (64, 8, 2), (64, 4, 4), (128, 8, 1), (128, 4, 2)),
+    ):  # fmt: skip
+        yield quantized.tile(
+            form, name, "float32" if is_float else name, tokens, row_warps=row_warps,
+            k_warps=k_warps, stages=4, group=group,
+        )  # fmt: skip
+
+
+def quantized_wgmma():
+    for form, name, is_float, group, (tokens, tiles, stages) in itertools.product(
+        (products.INT8, products.INT4), HALVES, BITS, (0, 32, 64, 128),
+        ((32, 2, 10), (64, 1, 10), (64, 2, 8), (128, 2, 6), (256, 1, 5)),
+    ):  # fmt: skip
+        yield quantized.wgmma(
+            form, name, "float32" if is_float else name, tokens, tiles=tiles, stages=stages,
+            x_stages=stages, group=group,
         )  # fmt: skip
 
 
@@ -376,6 +399,10 @@ KERNELS = {
     "packed": (packed, 1),
     "skinny": (skinny, 2),
     "skinny_mma": (skinny_mma, 3),
+    "quantized_tile": (quantized_tile, 2),
+    "quantized_wgmma": (quantized_wgmma, 2),
+    "quantized_order": (each(quantized.order, (products.INT8, products.INT4)), 1),
+    "quantized_join": (each(quantized.join, HALVES, FLOATS, BITS), 1),
 }
 
 

@@ -185,3 +185,38 @@ def refusals(rng):
 
     seen = refused_calls.sweep(product)
     assert {"module_load", "module_function", "function_allow_shared"} <= seen, seen
+
+
+def tiles(rng, kinds=((False, INT4), (False, INT8), (True, INT4), (True, INT8))):
+    """Check tiles of more rows: random blocks, groups and types, tails of rows, features and terms.
+
+    A kind is whether the block has wgmma, and the form of the weights.
+    """
+    for has_wgmma, form in kinds:
+        name = str(rng.choice(["bfloat16", "float16"]))
+        group = int(rng.choice([0, 32, 64, 128]))
+        k = (group or 16) * int(rng.integers(1, 1100 // (group or 16)))
+        m, n = int(rng.integers(17, 150)), 8 * int(rng.integers(1, 60))
+        if not group:
+            n -= int(rng.integers(0, 8))
+        rows, splits = int(rng.choice([128, 256])), int(rng.integers(1, 3)) if k > 768 else 0
+        internals.quantized_tile_configure(
+            has_wgmma=has_wgmma, rows=rows, splits=splits, most_rows=150
+        )
+        x = rng.standard_normal((m, k + 8)).astype(DTYPES[name])
+        bias = rng.standard_normal(n).astype(DTYPES[name])
+        w, scales, exact_w, _ = random_weights(rng, form, n, k, name, group)
+        poison = gt.full((m, n), np.nan, dtype=DTYPES[name], device="cuda")
+        x_on, bias_on = on_device(x)[:, :k], on_device(bias)
+        del poison  # the result takes its memory
+        got = wide(gt.quantized_linear(x_on, w, scales, bias_on).numpy())
+        internals.quantized_tile_configure()
+        x = wide(x[:, :k])
+        exact = x @ exact_w.T + wide(bias)
+        terms = np.abs(x) @ np.abs(exact_w).T + 3
+        # Where K has groups, weights with their scales are rounded once more.
+        limit = (2.0**-17 + (1.01 * UNIT[name] if group else 0)) * terms
+        limit += 1.01 * UNIT[name] * np.abs(exact)
+        error = np.abs(got - exact)
+        used = (has_wgmma, form, name, group, (m, n, k), rows, splits)
+        assert np.all(error <= limit), (used, float(np.nanmax(error / limit)))

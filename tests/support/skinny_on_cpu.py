@@ -18,6 +18,8 @@ _REPLACEMENTS = (
     ("cp.async.cg", "cpu_copy(to, from, is_valid, 16);"),
     ("cp.async.ca.shared.global.L2::128B", "cpu_copy(to, from, is_valid, 8);"),
     ("cp.async.ca", "cpu_copy(to, from, is_valid, 4);"),
+    ("cp.async.bulk.shared", "cpu_bulk_copy(to, from, nbytes, barrier);"),
+    ("{\\n.reg .b32 remote;", "cpu_barrier(barrier, rank).arrive(0);"),
     ("cp.async.", ";"),
     ("createpolicy", "policy = 0;"),
     ("ld.shared.v4", "memcpy(&x, cpu_shared + from, 16);"),
@@ -39,6 +41,15 @@ _REPLACEMENTS = (
     ("ld.shared.f32", "memcpy(&x, cpu_shared + from, 4);"),
     ("barrier.cluster.arrive", "cpu_whole.wait(SPLITS * blockDim.x);"),
     ("barrier.cluster.wait", ";"),
+    ("mbarrier.init", "cpu_barrier(barrier) = {(int)count, (int)count, 0, 0};"),
+    ("mbarrier.arrive.expect_tx", "cpu_barrier(barrier).arrive((int)nbytes);"),
+    ("mbarrier.arrive", "cpu_barrier(barrier).arrive(0);"),
+    ("{\\n.reg .pred p;\\nmbarrier.try_wait", "done = cpu_barrier(barrier).wait((int)phase);"),
+    ("fence.", ";"),
+    ("setmaxnreg", ";"),
+    ("wgmma.mma_async", "cpu_wgmma<TOKENS, X_KIND>(d, a, b);"),
+    ("wgmma.", ";"),
+    ('" :', ";"),
 )
 
 _SHIM = r"""
@@ -79,6 +90,7 @@ struct CpuBlock {
     unsigned lanes[1024], fragments[1024][6];
 };
 static CpuBlock cpu_cluster[8];
+static int cpu_splits;                      // blocks of a cluster
 static CpuBarrier cpu_whole;
 static CpuBlock* cpu_here;
 static char* cpu_shared;
@@ -134,6 +146,64 @@ template <int KIND> static void cpu_multiply(float* d, unsigned a0, unsigned a1,
 }
 """
 
+# Barriers of shared memory with bulk copies, and wgmma with its left operand in registers.
+_HOPPER = r"""
+struct CpuCounted {
+    int count, pending, nbytes, generation;
+    void check() {
+        if (pending || nbytes) return;
+        pending = count;
+        ++generation;
+    }
+    void arrive(int expected) {
+        nbytes += expected;
+        --pending;
+        check();
+    }
+    unsigned wait(int phase) {
+        if ((generation & 1) == phase) {
+            *cpu_wait = {&generation, generation};
+            if (_setjmp(*cpu_turn) == 0) _longjmp(cpu_turns, 1);
+        }
+        return (generation & 1) != phase;
+    }
+};
+static CpuCounted& cpu_barrier(unsigned at, int block = -1) {
+    static CpuCounted all[8][64];
+    return all[block < 0 ? cpu_here - cpu_cluster : block][at / 8 % 64];
+}
+// To all blocks of the cluster.
+static void cpu_bulk_copy(unsigned to, unsigned long long from, unsigned nbytes, unsigned barrier) {
+    if (to % 16 || from % 16 || nbytes % 16) abort();
+    for (int i = 0; i < cpu_splits; ++i) {
+        memcpy(cpu_cluster[i].shared + to, (const char*)from, nbytes);
+        cpu_barrier(barrier, i).nbytes -= (int)nbytes;
+        cpu_barrier(barrier, i).check();
+    }
+}
+// B is rows of 128 bytes, whose 16-byte pieces are exchanged by the number of the row mod 8.
+template <int COLUMNS, int KIND>
+static void cpu_wgmma(float* d, const unsigned* a, unsigned long long b) {
+    const int lane = threadIdx.x % 32, first = threadIdx.x - lane;
+    memcpy(cpu_here->fragments[threadIdx.x], a, 16);
+    __syncwarp();
+    for (int i = 0; i < COLUMNS / 2; ++i) {
+        const int row = lane / 4 + 8 * (i % 4 / 2), column = i / 4 * 8 + 2 * (lane % 4) + i % 2;
+        for (int k = 0; k < 16; ++k) {
+            const unsigned* from = cpu_here->fragments[first + row % 8 * 4 + k % 8 / 2];
+            unsigned at = ((unsigned)b & 0x3fff) * 16 + k * 2;
+            at += column / 8 * 1024 + column % 8 * 128;
+            unsigned short right;
+            at ^= (at >> 7 & 7) << 4;
+            memcpy(&right, cpu_shared + at, 2);
+            d[i] += cpu_wide<KIND>(from[row / 8 + 2 * (k / 8)] >> 16 * (k % 2))
+                  * cpu_wide<KIND>(right);
+        }
+    }
+    __syncwarp();
+}
+"""
+
 _RUN = r"""
 static const Parameters* cpu_parameters;
 static bool cpu_done[8 * 1024];
@@ -153,6 +223,7 @@ extern "C" void run(const unsigned* grid, const unsigned* block, const void* par
     static volatile bool is_running, is_begun;
     static volatile unsigned first;
     const int count = SPLITS * THREADS;
+    cpu_splits = SPLITS;
     cpu_parameters = static_cast<const Parameters*>(parameters);
     blockDim = {block[0], 1, 1};
     gridDim = {grid[0], 1, 1};
@@ -234,7 +305,7 @@ def cpu_source(source):
     """Return the program with its shim in front and its entry behind."""
     source = without_ptx(source)
     source = source.replace("extern __shared__", "static").replace("memory[];", "memory[1];")
-    return f'#include "{HEADER}"\n{_SHIM}{source}{_RUN}'
+    return f'#include "{HEADER}"\n{_SHIM}{_HOPPER}{source}{_RUN}'
 
 
 def compile_source(source, target, options=()):
@@ -242,6 +313,6 @@ def compile_source(source, target, options=()):
     del target, options
     if "dequantize" in source:
         source = without_ptx(source)
-    is_ours = "Skinny" in source
+    is_ours = "Skinny" in source or "QuantizedTile" in source
     text = cpu_source(source) if is_ours else kernel_compiler.cpu_source(source)
     return kernel_compiler.image_of(text, kernel_compiler.FAST)

@@ -224,10 +224,25 @@ cdef struct QuantizedProduct:
     const Operand* out          # [m, n], of the type of x
     uint32_t precision          # flags of blas/plan
 
+# The block of tile.cuh or wgmma.cuh; in tests, the parts that are forced, 0 for those that the rule
+# chooses.
+cdef struct TileShape:
+    int has_wgmma               # forced: 1 without, 2 with
+    int tokens
+    int rows                    # features
+    int k_warps                 # of tile.cuh
+    int stages
+    int x_stages                # of wgmma.cuh
+    int splits
+    int shared_nbytes
+
 cdef struct QuantizedTask:
     const QuantizedProduct* given
     int kind                    # QUANTIZED_* of quantized.pxi
     SkinnyProduct small
+    TileShape shape
+    uint64_t sums               # memory of tile_sums_nbytes and tile_order_nbytes
+    uint64_t ordered
     Temporaries temporaries
     Operand plain               # the weights, and their transpose
     Operand right
@@ -239,6 +254,8 @@ cdef int quantized_prepare(QuantizedTask* task, int device, uint64_t stream,
                            const QuantizedProduct* given) except -1 nogil
 cdef int quantized_launch(QuantizedTask* task) except -1 nogil
 cdef void quantized_release(QuantizedTask* task) noexcept nogil
+# For tests and measurements: parts of blocks, and the rows of x that tiles take.
+cdef void tile_force(const TileShape* forced, int64_t least_rows, int64_t most_rows) noexcept
 
 
 # ---- doors

@@ -12,7 +12,9 @@ from gputensor._arrays cimport (
     MAX_NDIM, Operand, dtype_is_complex, dtype_is_half, dtype_itemsize,
     has_no_elements,
 )
-from gputensor._driver.registry cimport DEVICE_HOST, device_kind, known_facts, stream_captures
+from gputensor._driver.registry cimport (
+    DEVICE_HOST, DeviceFacts, device_kind, known_facts, stream_captures,
+)
 from gputensor._driver.table cimport MAX_DEVICES, STATUS_OK, status_t
 from gputensor._kernels.faces cimport OP_CONJ, OP_COPY, OP_MUL, elementwise, fill
 from gputensor._kernels.launch cimport (
@@ -53,12 +55,13 @@ from gputensor.blas.host import (
     fused as fused_host, gemm as gemm_host, quantized as quantized_host,
 )
 from gputensor.blas.host.grouped import offset_products
-from gputensor.blas.kernels import programs
+from gputensor.blas.kernels import programs, quantized_programs
 from gputensor.errors import Described, DeviceError, argument_error
 
 include "check.pxi"
 include "matmul.pxi"
 include "../kernels/quantized/quantized.pxi"
+include "../kernels/quantized/tile.pxi"
 include "quantized.pxi"
 include "grouped.pxi"
 include "grouped_offsets.pxi"

@@ -1,28 +1,28 @@
 """Products with quantized weights: one task for every way to compute them.
 
-On a host device, one NumPy call. On a GPU, a kernel expands the weights in registers
-(skinny_mma.cuh), for up to 16 rows of x at a time; the weights stay in the cache meanwhile. With
-more than 32 rows the arithmetic counts: a kernel dequantizes the weights into temporary memory, and
-an ordinary task multiplies with them.
+On a host device, one NumPy call. On a GPU, a kernel expands the weights in registers: for up to 16
+rows of x skinny_mma.cuh, for more of them tiles (tile.pxi). Products that the tiles do not take go
+to the former in parts of 16 rows, the weights staying in the cache meanwhile, or from 33 rows on a
+kernel dequantizes the weights into temporary memory, and an ordinary task multiplies with them.
 """
 
 cdef enum:
     QUANTIZED_HOST = 0
     QUANTIZED_SKINNY = 1
     QUANTIZED_PLAIN = 2
+    QUANTIZED_TILE = 3
     # On an H200 16 rows take 16 us at 8192 x 8192 (int8: 25); dequantizing and multiplying take 74
     # (82) for the transfer of the bytes alone.
     MOST_PARTED_ROWS = 32
 
 
-# Whether the kernel for skinny products takes it; fills `small`.
-cdef bint is_skinny(const QuantizedProduct* given, int device, SkinnyProduct* small) noexcept nogil:
+# Fills `small` with the first rows of the product, and tells whether our kernels take them.
+cdef bint is_own_product(const QuantizedProduct* given, int device,
+                         SkinnyProduct* small) noexcept nogil:
     cdef const Operand* x = given.x
     cdef const Operand* weight = given.weight
     cdef int64_t groups = given.scales.shape[0]
     cdef int64_t parts = (x.shape[0] + SKINNY_MAX_ROWS - 1) // SKINNY_MAX_ROWS
-    if x.shape[0] > MOST_PARTED_ROWS:
-        return False
     memset(small, 0, sizeof(SkinnyProduct))
     small.device = device
     small.type_x, small.type_y = x.dtype, given.out.dtype
@@ -41,9 +41,29 @@ cdef bint is_skinny(const QuantizedProduct* given, int device, SkinnyProduct* sm
     return skinny_product_fits(small)
 
 
+cdef bint is_tiled(QuantizedTask* task) except -1 nogil:
+    """Choose blocks for tile.cuh, and take their memory; False if they cannot or should not run."""
+    cdef SkinnyProduct* small = &task.small
+    cdef int64_t rows = task.given.x.shape[0]
+    cdef size_t sums, ordered
+    if (small.type_x == DT_FLOAT32 or rows < least_tile_rows or rows > most_tile_rows
+            or known_facts(small.device).capability < 80):
+        return False
+    small.m = rows
+    if not tile_choose(small, &task.shape):
+        return False
+    task.sums = task.ordered = 0
+    sums = tile_sums_nbytes(small, &task.shape)
+    ordered = tile_order_nbytes(small, &task.shape)
+    if sums and not take_memory_if_any(&task.temporaries, sums, &task.sums):
+        return False
+    return ordered == 0 or take_memory_if_any(&task.temporaries, ordered, &task.ordered)
+
+
 cdef int quantized_prepare(QuantizedTask* task, int device, uint64_t stream,
                            const QuantizedProduct* given) except -1 nogil:
     cdef Operand like
+    cdef int64_t part
     task.given = given
     task.task.device, task.task.stream = device, stream
     task.task.plan = NULL
@@ -52,9 +72,15 @@ cdef int quantized_prepare(QuantizedTask* task, int device, uint64_t stream,
     task.kind = QUANTIZED_HOST
     if device_kind(device) == DEVICE_HOST:
         return 0
-    task.kind = QUANTIZED_SKINNY
-    if is_skinny(given, device, &task.small):
-        return 0
+    if is_own_product(given, device, &task.small):
+        part = task.small.m
+        task.kind = QUANTIZED_TILE
+        if is_tiled(task):
+            return 0
+        task.small.m = part
+        task.kind = QUANTIZED_SKINNY
+        if given.x.shape[0] <= MOST_PARTED_ROWS:
+            return 0
     task.kind = QUANTIZED_PLAIN
     like.ndim = 2
     like.shape[0], like.shape[1] = given.out.shape[1], given.x.shape[1]
@@ -87,6 +113,8 @@ cdef int quantized_launch(QuantizedTask* task) except -1 nogil:
     cdef uint64_t stream = task.task.stream
     if task.kind == QUANTIZED_SKINNY:
         return queue_parts(&task.small, stream, given.x.shape[0])
+    if task.kind == QUANTIZED_TILE:
+        return tile_run(task, stream)
     if task.kind == QUANTIZED_PLAIN:
         dequantize_run(device, stream, given.weight, given.scales, &task.plain)
         return task_launch(&task.task)

@@ -34,6 +34,7 @@ from gputensor.blas.libraries cimport *
 from gputensor.blas.plan cimport (
     COPY_A, COPY_ADDEND, COPY_B, COPY_OUT, Product, check_out, compute_type, precision_for, prepare,
 )
+from gputensor.blas.product cimport TileShape, tile_force
 
 from gputensor._alloc.allocator import open_allocator
 from gputensor.blas.libraries import CUBLAS_SYMBOLS, LT_SYMBOLS

@@ -1,0 +1,248 @@
+// Products of many rows with quantized weights on the tensor cores of Hopper (sm_90a); see tile.cuh.
+//
+// wgmma takes its left operand, the weights, from registers, so these need no place in shared
+// memory as 16-bit floats: a lane copies them as they are stored, makes floats of 32 k at a time and
+// multiplies them, while the 32 k before are still multiplied. Two warpgroups have 64 * TILES
+// features each. One more thread keeps a ring of x, which order.cuh has brought into the order of the
+// instruction. The two blocks of a cluster have the same rows of x, and each loads half of them for
+// both.
+//
+// Defined before this text: FORM, X_KIND, Y_KIND, GROUP as in tile.cuh; TOKENS; TILES, blocks of 64
+// features of a warpgroup; STAGES of weights; X_STAGES; MULTIPLY, the instruction that multiplies 16
+// k from registers a and descriptor b and adds them to the sums d.
+#pragma once
+
+#define SPLITS 2                // blocks of a cluster
+#define THREADS 384
+
+#include "gputensor/_kernels/cuda/chain/early.cuh"
+#include "gputensor/blas/kernels/shared/mma.cuh"
+#include "gputensor/blas/kernels/skinny/expand.cuh"
+#include "gputensor/blas/kernels/quantized/finish.cuh"
+
+#define BLOCK_ROWS (128 * TILES)
+#define COPIES (FORM == 2 ? 1 : 2)                          // of 16 bytes, of a lane for a tile
+#define COLUMN_NBYTES (FORM == 2 ? 512 : 64)
+#define SCALES (GROUP == 0 ? 0 : GROUP == 32 ? 2 : 1)       // of a feature in a column
+#define WARP_NBYTES (TILES * (COPIES * 512 + SCALES * 128))
+#define STAGE_NBYTES (8 * WARP_NBYTES)
+#define X_NBYTES (TOKENS * 128)                             // of a column
+#define WEIGHTS_AT (X_STAGES * X_NBYTES)
+#define BARRIERS_AT (WEIGHTS_AT + STAGES * STAGE_NBYTES)
+
+__device__ __forceinline__ void multiply_16(float* d, const uint32* a, uint64 b) { MULTIPLY }
+
+// Gives a stage of x back to both blocks, since both load into it.
+__device__ __forceinline__ void release(uint32 empty) {
+    if (threadIdx.x % 32 < 2) barrier_arrive_at(empty, threadIdx.x % 32);
+}
+// Rows of 128 bytes, swizzled. The upper bits of an address name the block of the cluster.
+__device__ __forceinline__ uint64 descriptor(uint32 at) {
+    return (uint64)((at & 0x3ffff) >> 4) | 1ull << 16 | 64ull << 32 | 1ull << 62;
+}
+
+// ---- weights
+
+struct Place {
+    int ahead, end;             // columns: the next that is copied, and the end of the block's part
+    uint32 to;                  // shared address of the lane's next copies
+    uint32 w[TILES * COPIES];   // the next copies of the lane, in units of 16 bytes
+    uint32 scales[TILES];       // the lane's features, in words
+};
+
+__device__ __forceinline__ void find_sources(const Parameters& p, Place& at, int row) {
+    const int lane = threadIdx.x % 32, g = lane / 4, last = (int)p.n - 1;
+#pragma unroll
+    for (int tile = 0; tile < TILES; ++tile, row += 64) {
+        // Features beyond the last are read from it, and their sums are not stored.
+#if FORM == 2
+        at.w[tile] = (uint32)((row < last ? row : last) / 16 * (p.w_pitch / 16)) + lane;
+#else
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+            const int feature = row + 2 * g + r < last ? row + 2 * g + r : last;
+            at.w[2 * tile + r] = (uint32)(feature * (p.w_pitch / 16)) + lane % 4;
+        }
+#endif
+        at.scales[tile] = (row + 2 * g < last ? row + 2 * g : last - 1) / 2;
+    }
+#pragma unroll
+    for (int i = 0; i < TILES * COPIES; ++i) at.w[i] += at.ahead * (COLUMN_NBYTES / 16);
+}
+
+// Queues the copies of the next column, if there is one, and closes their group.
+__device__ __forceinline__ void copy_column(const Parameters& p, Place& at, uint32 begin) {
+    const int lane = threadIdx.x % 32;
+    if (at.ahead < at.end) {
+        const int64 first = (int64)at.ahead * 64;
+#pragma unroll
+        for (int i = 0; i < TILES * COPIES; ++i) {
+            const uint32 to = at.to + lane * 16 + i * 512;
+            const bool is_valid = FORM == 2 || first + lane % 4 * 16 < p.k;
+            copy_16(to, is_valid ? p.w + (uint64)at.w[i] * 16 : p.w, is_valid);
+        }
+#if GROUP
+#pragma unroll
+        for (int s = 0; s < SCALES; ++s) {
+            const bool is_valid = first + s * 32 < p.k;
+            const int64 group = (first + s * 32) / GROUP;
+#pragma unroll
+            for (int tile = 0; tile < TILES; ++tile)
+                copy_4(at.to + lane * 4 + TILES * COPIES * 512 + (s * TILES + tile) * 128,
+                       is_valid ? p.scales + (group * (p.n / 2) + at.scales[tile]) * 4 : p.scales,
+                       is_valid);
+        }
+#endif
+    }
+    copies_commit();
+#pragma unroll
+    for (int i = 0; i < TILES * COPIES; ++i) at.w[i] += COLUMN_NBYTES / 16;
+    ++at.ahead;
+    at.to += STAGE_NBYTES;
+    if (at.to == begin + STAGES * STAGE_NBYTES) at.to = begin;
+}
+
+// The weights of 32 k (int8: the half of 64 k) as the left operands of two instructions.
+__device__ __forceinline__ void make_half(uint32 at, const Words words[TILES][COPIES], int half,
+                                          uint32 made[TILES][2][4]) {
+#pragma unroll
+    for (int tile = 0; tile < TILES; ++tile) {
+        uint32 a[4], b[4];                  // feature 2 g, feature 2 g + 1
+#if FORM == 2
+        expand_int4(words[tile][0].item[2 * half], a);
+        expand_int4(words[tile][0].item[2 * half + 1], b);
+#else
+        expand_int8(words[tile][0].item[2 * half], a);
+        expand_int8(words[tile][0].item[2 * half + 1], a + 2);
+        expand_int8(words[tile][1].item[2 * half], b);
+        expand_int8(words[tile][1].item[2 * half + 1], b + 2);
+#endif
+#if GROUP
+        const int lane = threadIdx.x % 32;
+        const int group = SCALES == 1 ? 0 : FORM == 2 ? half : lane % 4 / 2;
+        const uint32 pair = shared_4(at + lane * 4 + TILES * COPIES * 512
+                                     + (group * TILES + tile) * 128);
+        scale_pairs(a, __byte_perm(pair, 0, 0x1010));
+        scale_pairs(b, __byte_perm(pair, 0, 0x3232));
+#endif
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            made[tile][i][0] = a[2 * i];
+            made[tile][i][1] = b[2 * i];
+            made[tile][i][2] = a[2 * i + 1];
+            made[tile][i][3] = b[2 * i + 1];
+        }
+    }
+}
+
+__device__ __forceinline__ void multiply_half(float sums[TILES][TOKENS / 8][4],
+                                              const uint32 made[TILES][2][4], uint64 x) {
+    wgmma_fence();
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+#pragma unroll
+        for (int tile = 0; tile < TILES; ++tile) multiply_16(sums[tile][0], made[tile][i], x + 2 * i);
+    wgmma_commit();
+}
+
+struct Part { int token, row, split, first, count; };   // of the block; columns
+
+__device__ __forceinline__ void load_x(const Parameters& p, const Part& part, uint32 shared,
+                                       uint32 rank) {
+    const int half = X_NBYTES / 2;
+    const uint32 full = shared + BARRIERS_AT, empty = full + 8 * X_STAGES;
+    uint64 x = (uint64)(p.ordered + ((int64)part.first * p.ordered_rows + part.token) * 128
+                        + rank * half);
+    uint32 stage = 0, phase = 1;
+    for (int step = 0; step < part.count; ++step) {
+        barrier_wait(empty + 8 * stage, phase);
+        barrier_expect(full + 8 * stage, X_NBYTES);
+        bulk_load_to_both(shared + stage * X_NBYTES + rank * half, x, half, full + 8 * stage);
+        x += (int64)p.ordered_rows * 128;
+        if (++stage == X_STAGES) stage = 0, phase ^= 1;
+    }
+}
+
+__device__ __forceinline__ void multiply_block(const Parameters& p, const Part& part,
+                                               uint32 shared) {
+    const uint32 full = shared + BARRIERS_AT, empty = full + 8 * X_STAGES;
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int row = part.row + warp / 4 * (64 * TILES) + warp % 4 * 16;
+    const uint32 begin = shared + WEIGHTS_AT + warp * WARP_NBYTES;
+    Place at;
+    at.ahead = part.first;
+    at.end = part.first + part.count;
+    at.to = begin;
+    find_sources(p, at, row);
+#pragma unroll 1
+    for (int s = 0; s < STAGES - 1; ++s) copy_column(p, at, begin);
+    float sums[TILES][TOKENS / 8][4] = {};
+    uint32 made[2][TILES][2][4];
+    uint32 weights = begin, stage = 0, phase = 0, last = 0;
+#pragma unroll 1
+    for (int step = 0; step < part.count; ++step) {
+        copies_wait<STAGES - 2>();
+        Words words[TILES][COPIES];
+#pragma unroll
+        for (int tile = 0; tile < TILES; ++tile)
+#pragma unroll
+            for (int i = 0; i < COPIES; ++i)
+                words[tile][i] = shared_16(weights + lane * 16 + (tile * COPIES + i) * 512);
+        const uint64 x = descriptor(shared + stage * X_NBYTES);
+        make_half(weights, words, 0, made[0]);
+        barrier_wait(full + 8 * stage, phase);
+        multiply_half(sums, made[0], x);
+        wgmma_wait<1>();
+        if (step) release(empty + 8 * last);
+        make_half(weights, words, 1, made[1]);
+        multiply_half(sums, made[1], x + 4);
+        copy_column(p, at, begin);
+        wgmma_wait<1>();
+        weights += STAGE_NBYTES;
+        if (weights == begin + STAGES * STAGE_NBYTES) weights = begin;
+        last = stage;
+        if (++stage == X_STAGES) stage = 0, phase ^= 1;
+    }
+    wgmma_wait<0>();
+    copies_wait<0>();
+#pragma unroll
+    for (int tile = 0; tile < TILES; ++tile) {
+        settle<TOKENS / 2>(sums[tile][0]);
+        write_features<TOKENS / 8>(p, part.split, part.token + lane % 4 * 2,
+                                   row + 64 * tile + lane / 4 * 2, sums[tile]);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(SPLITS, 1, 1)
+kernel(const Parameters p) {
+    start_early();
+    extern __shared__ __align__(1024) char memory[];
+    const uint32 shared = shared_address(memory), rank = blockIdx.x % 2;
+    const int pairs = (p.row_tiles + 1) / 2, columns = (int)((p.k + 63) / 64);
+    int place = blockIdx.x / 2;
+    Part part;
+    part.token = place % p.token_tiles * TOKENS;
+    place /= p.token_tiles;
+    part.row = (place % pairs * 2 + (int)rank) * BLOCK_ROWS;
+    part.split = place / pairs;
+    part.first = (int)((int64)columns * part.split / p.splits);
+    part.count = (int)((int64)columns * (part.split + 1) / p.splits) - part.first;
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < X_STAGES; ++i) {
+            barrier_init(shared + BARRIERS_AT + 8 * i, 1);
+            barrier_init(shared + BARRIERS_AT + 8 * (X_STAGES + i), 16);    // warps of two blocks
+        }
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    __syncthreads();
+    cluster_sync();
+    if (threadIdx.x >= 256) {
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+        if (threadIdx.x == 256) load_x(p, part, shared, rank);
+    } else {
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+        multiply_block(p, part, shared);
+    }
+    // A block's shared memory must stay until the other has given its last stage back.
+    cluster_sync();
+}
