@@ -17,8 +17,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import gputensor as gt  # noqa: E402
 from benchmarks.report import Report, require_gpu  # noqa: E402
 
-SHAPES = ((8192, 8192), (4096, 4096), (28672, 8192))  # (n, k)
-ROWS = (16, 24, 32, 48, 64, 128, 512, 2048)
+SHAPES = ((8192, 8192), (4096, 4096), (1024, 8192), (28672, 8192))  # (n, k)
+ROWS = (16, 17, 24, 32, 48, 64, 128, 512, 2048)
 GROUP, CACHE_NBYTES, ROUNDS = 128, 256 << 20, 7
 
 
