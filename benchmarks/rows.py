@@ -79,11 +79,11 @@ def functions(torch, width, is_compiled):
 
 @gt.fuse
 def chain(x):
-    return gt.sqrt(gt.abs(gt.maximum(x * 1.5 + 0.25, -0.5) * 0.75 - 0.125) + 1.0)
+    return gt.exp(-gt.abs(gt.maximum(x * 1.5 + 0.25, -0.5) * 0.75 - 0.125))
 
 
 def chain_of_torch(x, torch):
-    return torch.sqrt(torch.abs(torch.clamp(x * 1.5 + 0.25, min=-0.5) * 0.75 - 0.125) + 1.0)
+    return torch.exp(-torch.abs(torch.clamp(x * 1.5 + 0.25, min=-0.5) * 0.75 - 0.125))
 
 
 def joined(report, torch, nbytes, width=4096):

@@ -109,15 +109,16 @@ SECTIONS = [
         "TFLOP/s; torch's flash attention and cuDNN alternate with ours on the same operands.",
     ),
     (
+        "attention_decode",
+        "Attention of one query",
+        "32 heads of queries, 8 of keys and values of 128 elements, bfloat16. `share` is the rate at "
+        "which keys and values are read, once each, over the rate of a copy in the same run.",
+    ),
+    (
         "rows",
         "Softmax and norms along rows",
         "Shares are of the rate of a copy of as many bytes in the same run. The last rows are the "
         "host time of a call on a 64 x 64 tensor.",
-    ),
-    (
-        "rows_wide",
-        "The same for wide rows, measured later",
-        "Rows of more than 32,768 elements are divided among the blocks of a cluster.",
     ),
     (
         "quantized_rows",
@@ -185,7 +186,7 @@ def summary(rows):
 
 def program(name):
     """Return the program that wrote the result `name`."""
-    for suffix in ("_cuda", "_host", "_tuned", "_two_gpus", "_wide"):
+    for suffix in ("_cuda", "_host", "_tuned", "_two_gpus", "_decode"):
         name = name.removesuffix(suffix)
     return f"models/{name}" if name in MODELS else name
 
