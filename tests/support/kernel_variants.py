@@ -261,6 +261,7 @@ def convolution_few():
             **dict(zip(names, form, strict=True)),
             has_addend=activation % 2 == 1,
             is_vectored=is_vectored,
+            is_dense=activation < 4,
         )
 
 

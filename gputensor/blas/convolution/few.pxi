@@ -8,6 +8,7 @@ cdef enum:
     MOST_FEW = 4                # channels
     MOST_FEW_TERMS = 448        # of an output, with those that are zeros
     FEW_FRAGMENTS = 32          # of 16 results, of a tile
+    MORE_FRAGMENTS = 56         # the same where it has 32 outputs
     FEW_SHARED = 100 << 10      # of a block at most: two share a multiprocessor
     FEW_BESIDE = 2 << 10        # of a block, for the system and the biases
     MOST_STRIDE = 1 << 24       # of weights: 64 times as much fits 32 bits
@@ -23,12 +24,26 @@ cdef struct FewForm:
     int warps
     int has_addend
     int is_vectored
+    int is_dense
 
 cdef KernelTable few_kernels
 
 
 cdef bint is_small(int64_t x) noexcept nogil:
     return x == <int32_t>x
+
+
+cdef bint holds_pairs(const Operand* x) noexcept nogil:
+    """Whether pixels lie one after the other, an even number in a row, each pair at 4 bytes."""
+    cdef int last = x.ndim - 1, axis
+    if x.ptr % 4 != 0 or x.shape[last] % 2 != 0 or x.strides[last] != x.shape[1]:
+        return False
+    for axis in range(last):
+        if axis == 1 and x.shape[1] > 1 and x.strides[1] != 1:
+            return False
+        if axis != 1 and x.shape[axis] > 1 and x.strides[axis] % 2 != 0:
+            return False
+    return True
 
 
 cdef bint few_fits(const Convolution* given, FewForm* form) noexcept nogil:
@@ -52,6 +67,7 @@ cdef bint few_fits(const Convolution* given, FewForm* form) noexcept nogil:
         form.pixel *= 2
     form.kernel[0], form.kernel[1] = <int>height, <int>width
     form.stride, form.has_addend = <int>stride, given.addend != NULL
+    form.is_dense = holds_pairs(given.x)
     return height * ((width * form.pixel + 15) // 16 * 16) <= MOST_FEW_TERMS
 
 
@@ -81,7 +97,8 @@ cdef bint few_plan(FewForm* form, FewParameters* f, int64_t images, int multipro
     if f.common.outputs <= 32 or images * rows.out * f.across < multiprocessors:
         form.outputs = 32
     f.common.column_tiles = (f.common.outputs + form.outputs - 1) // form.outputs
-    f.rows = min(rows.out, FEW_FRAGMENTS // f.fragments)
+    f.rows = MORE_FRAGMENTS if form.outputs == 32 else FEW_FRAGMENTS
+    f.rows = min(rows.out, f.rows // f.fragments)
     while True:
         f.down = (rows.out + f.rows - 1) // f.rows
         f.lines = (f.rows - 1) * rows.stride + (rows.kernel - 1) * rows.dilation + 1
@@ -101,18 +118,18 @@ cdef object few_program(const void* variant):
     return convolution_programs.few(
         form.dtype, form.activation, channels=form.channels, pixel=form.pixel,
         kernel=(form.kernel[0], form.kernel[1]), stride=form.stride, outputs=form.outputs,
-        warps=form.warps, has_addend=bool(form.has_addend), is_vectored=bool(form.is_vectored))
+        warps=form.warps, has_addend=bool(form.has_addend), is_vectored=bool(form.is_vectored),
+        is_dense=bool(form.is_dense))
 
 
 cdef int few_launch(int device, uint64_t stream, FewParameters* f, FewForm* form) except -1:
     cdef Launch launch
     cdef uint64_t key = (form.dtype << 3 | form.activation) << 3 | form.channels
-    # As many blocks as run at once, which registers limit.
-    cdef int64_t blocks = max(1, device_facts(device).multiprocessors) * (
-        2 if form.outputs == 64 else 3)
+    cdef int64_t blocks = 2 * max(1, device_facts(device).multiprocessors)   # that run at once
     key = ((key << 4 | form.pixel) << 7 | form.kernel[0]) << 7 | form.kernel[1]
     key = (key << 7 | form.stride) << 1 | (form.outputs == 64)
     key = ((key << 4 | form.warps) << 1 | form.has_addend) << 1 | form.is_vectored
+    key = key << 1 | form.is_dense
     blocks = min(<int64_t>f.tiles, max(1, blocks // f.common.column_tiles)) * f.common.column_tiles
     launch_init(&launch, device, stream, <uint32_t>blocks, 32 * form.warps, f, sizeof(f[0]))
     launch.shared_nbytes = <uint32_t>few_nbytes(form, f)

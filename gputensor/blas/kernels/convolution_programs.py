@@ -126,7 +126,18 @@ def few_shared_nbytes(outputs, pixel, kernel):
 
 
 def few(
-    dtype, activation, *, channels, pixel, kernel, stride, outputs, warps, has_addend, is_vectored
+    dtype,
+    activation,
+    *,
+    channels,
+    pixel,
+    kernel,
+    stride,
+    outputs,
+    warps,
+    has_addend,
+    is_vectored,
+    is_dense,
 ):
     """Return the program of convolution of few channels on tensor cores.
 
@@ -146,9 +157,12 @@ def few(
     has_addend : bool
     is_vectored : bool
         Eight outputs of a pixel are 16 bytes that one instruction may write.
+    is_dense : bool
+        Pixels of x lie one after the other, an even number in a row, each pair at a multiple of 4
+        bytes.
 
     >>> program = few(9, 0, channels=3, pixel=4, kernel=(7, 7), stride=2, outputs=64, warps=7,
-    ...               has_addend=False, is_vectored=True)
+    ...               has_addend=False, is_vectored=True, is_dense=True)
     >>> ("PIXEL", 4) in program.defines
     True
     """
@@ -157,6 +171,7 @@ def few(
     sizes |= {"STRIDE": stride, "BN": outputs, "WARPS": warps, "ADDEND": int(has_addend)}
     sizes |= {
         "VECTORED": int(is_vectored),
+        "DENSE": int(is_dense),
         "PACK": f'"{kind}x2"',
         "INSTRUCTION": _instruction(kind, 16),
     }

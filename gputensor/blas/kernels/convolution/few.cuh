@@ -12,7 +12,8 @@
 // Defined before this text: the names that pixel.cuh and fragments.cuh need; CHANNELS, and PIXEL, a
 // power of two not below it; HEIGHT and WIDTH of the kernel; STRIDE along the width, where
 // PIXEL * STRIDE is a multiple of 8; BN, 32 or 64; WARPS; ADDEND, whether there is one; VECTORED,
-// whether 8 outputs are 16 bytes that one instruction may write.
+// whether 8 outputs are 16 bytes that one instruction may write; DENSE, whether pixels of x lie one
+// after the other, an even number in a row, each pair at a multiple of 4 bytes.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -54,6 +55,44 @@ DEVICE void load_weights(const ConvolutionParameters& p, int column, uint16* to)
             if (first + j * THREADS < BN * TERMS) to[at[j]] = value[j];
     }
 }
+
+#if DENSE
+// The same where pixels lie one after the other: two at a time, as CHANNELS words of 32 bits.
+DEVICE void load_dense_lines(const FewParameters& p, const uint16* x, int top, int left,
+                             Piece* to) {
+    const ConvolutionParameters& c = p.common;
+    const int lane = threadIdx.x % 32, start = left - (left & 1), PAIRS = 4;
+    for (int line = threadIdx.x / 32; line < p.lines; line += WARPS) {
+        const uint32 width = (uint32)(top + line) < (uint32)c.axes[1].x ? c.axes[2].x : 0;
+        const uint32* const from = reinterpret_cast<const uint32*>(x + (top + line) * c.x.axes[1]);
+        Piece* const at = to + line * p.pitch - left;
+        for (int first = lane; first * 2 + start < left + p.pitch; first += 32 * PAIRS) {
+            uint32 word[PAIRS][CHANNELS];
+#pragma unroll
+            for (int j = 0; j < PAIRS; ++j) {
+                const int place = start + 2 * (first + 32 * j);
+                const bool is_inside = (uint32)place < width && place < left + p.pitch;
+#pragma unroll
+                for (int i = 0; i < CHANNELS; ++i)
+                    word[j][i] = is_inside ? from[place / 2 * CHANNELS + i] : 0;
+            }
+#pragma unroll
+            for (int j = 0; j < PAIRS; ++j) {
+                const int place = start + 2 * (first + 32 * j);
+                Piece piece[2];
+#pragma unroll
+                for (int i = 0; i < 2 * PIXEL; ++i) {
+                    const int element = i / PIXEL * CHANNELS + i % PIXEL;
+                    piece[i / PIXEL].item[i % PIXEL] = i % PIXEL < CHANNELS
+                        ? (uint16)(word[j][element / 2 % CHANNELS] >> element % 2 * 16) : 0;
+                }
+                if (place >= left && place < left + p.pitch) at[place] = piece[0];
+                if (place + 1 < left + p.pitch) at[place + 1] = piece[1];
+            }
+        }
+    }
+}
+#endif
 
 // Loads the rows of x from `top` on, from the pixel `left` on, each by one warp.
 DEVICE void load_lines(const FewParameters& p, const uint16* x, int top, int left, Piece* to) {
@@ -218,10 +257,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) kernel(const FewParamet
         corner.place[1] = (int)(rest - image * p.down) * p.rows;
         corner.place[2] = (int)(number - rest * p.across) * p.fragments * 16;
         __syncthreads();                // all threads have read the tile before
-        load_lines(p, reinterpret_cast<const uint16*>(c.x.ptr) + (int64)image * c.x.batch,
-                   corner.place[1] * c.axes[1].stride - c.axes[1].padding,
-                   corner.place[2] * STRIDE - c.axes[2].padding,
-                   reinterpret_cast<Piece*>(memory + BN * PITCH * 2));
+        const uint16* const x = reinterpret_cast<const uint16*>(c.x.ptr)
+            + (int64)image * c.x.batch;
+        const int top = corner.place[1] * c.axes[1].stride - c.axes[1].padding;
+        const int left = corner.place[2] * STRIDE - c.axes[2].padding;
+        Piece* const lines = reinterpret_cast<Piece*>(memory + BN * PITCH * 2);
+#if DENSE
+        load_dense_lines(p, x, top, left, lines);
+#else
+        load_lines(p, x, top, left, lines);
+#endif
         __syncthreads();
         E* const out = reinterpret_cast<E*>(c.out.ptr) + offset_of(c.out, corner)
             + column * c.out.channel;
