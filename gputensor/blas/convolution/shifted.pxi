@@ -17,10 +17,12 @@ cdef enum:
     SHARED_BY_COLUMN = 1
     SHARED_BY_NONE = 2
 
-# Microseconds, measured on an H200 and fitted to 1,300 tiles of 30 convolutions, of: 64 x 64 sums
-# of a chunk; a copied byte; the shortest step; a tile; 128 of its results; a cluster.
-cdef double SUM_COST = .00115 * 64, BYTE_COST = 2.44e-5, LEAST_COST = .17
-cdef double TILE_COST = .93, RESULT_COST = .028, CLUSTER_COST = .86
+# Microseconds, measured on an H200 and fitted to 123 forms of 21 convolutions, of: 64 x 64 sums of
+# a chunk; a byte of a patch and of weights; the shortest step; a tile; 128 of its results; a
+# cluster. Then how much longer a step takes with 64 outputs and with four stages.
+cdef double SUM_COST = .069, BYTE_COST = 3.03e-5, WEIGHT_COST = 1.4e-5, LEAST_COST = .158
+cdef double TILE_COST = 1.8, RESULT_COST = .0211, CLUSTER_COST = .93
+cdef double FEWER_OUTPUTS = 1.064, FEWER_STAGES = 1.079
 
 cdef struct Reach:              # of taps along an axis, in strides, and the phases they have
     int64_t least
@@ -165,19 +167,24 @@ cdef double shifted_cost(const ShiftedParameters* s, const ShiftedForm* form, in
     cdef int64_t rounds = (tiles * form.splits + room - 1) // max(<int64_t>1, room)
     cdef int64_t steps = (s.steps + form.splits - 1) // form.splits
     cdef double sums = SUM_COST * form.outputs * across / 4096
-    cdef double copied = form.outputs * 128 + <double>rows * 128 * patches / s.taps
+    cdef double copies = (form.outputs * 128 * WEIGHT_COST
+                          + <double>rows * 128 * patches / s.taps * BYTE_COST)
+    cdef double step = fmax(fmax(sums, copies), LEAST_COST)
     if form.outputs == 64:
-        sums *= 1.1
-    return (rounds * (steps * fmax(fmax(sums, copied * BYTE_COST), LEAST_COST) + TILE_COST
-                      + RESULT_COST * across * form.outputs / 128)
+        step *= FEWER_OUTPUTS
+    if form.stages == 4:
+        step *= FEWER_STAGES
+    return (rounds * (steps * step + TILE_COST + RESULT_COST * across * form.outputs / 128)
             + (CLUSTER_COST if form.splits > 1 else 0))
 
 
-cdef bint choose_rings(ShiftedForm* form, int64_t rows, int patches) noexcept nogil:
-    """Choose stages and places that fit. With several patches of a chunk a third place gains more
-    than more stages (128 -> 128 at stride 2, 56 x 56, batch 256: 181 us with two, 158 with three).
+cdef bint choose_rings(ShiftedForm* form, int64_t rows, bint is_one) noexcept nogil:
+    """Choose stages and places that fit; `is_one` tells whether one patch serves several taps.
+
+    Otherwise a third place gains more than more stages (256 -> 256 at stride 2, 28 x 28, batch 256:
+    144 us with two places, 118 with three, 121 with three and four stages instead of six).
     """
-    cdef int most = 2 if patches == 1 else 4
+    cdef int most = 2 if is_one else 4
     form.stages, form.splits, form.places = 6, 1, most
     while form.places > min(most, 3) and shifted_nbytes(form, rows) > SHIFTED_SHARED:
         form.places -= 1
@@ -214,7 +221,7 @@ cdef int list_shifted(ShiftedCandidate* found, const ShiftedForm* given, Shifted
             for columns in range(32, 257, 16):
                 tried.columns = columns
                 rows = columns * (2 if tried.outputs == 64 else 1) + tail
-                if not choose_rings(&tried, rows, patches):
+                if not choose_rings(&tried, rows, patches == 1 and plan.taps > 1):
                     continue
                 while tried.splits <= 8 and columns // 8 % tried.splits == 0 and (
                         tried.splits <= plan.steps):
