@@ -96,18 +96,25 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
     )
 
 
-@spellings(dim="axis", keepdim="keepdims", p="ord")
-def norm(x, /, ord=None, axis=None, keepdims=False):
+@spellings(dim="axis", keepdim="keepdims")
+def norm(x, /, ord=None, axis=None, keepdims=False, *, p=None):
     """Return a norm, as NumPy does: of vectors for one `axis`, of matrices for two.
 
     Without `axis` and `ord` it is the 2-norm of all elements. See :func:`vector_norm` and
-    :func:`matrix_norm` for the values of `ord`.
+    :func:`matrix_norm` for the values of `ord`. With `p`, a number, it is PyTorch's: the vector
+    norm over all elements, or over those along the axes.
 
     >>> import gputensor as gt
     >>> norm(gt.asarray([3.0, 4.0], device="host")).item()
     5.0
     """
     tensor_argument(x, "norm")
+    if p is not None:
+        if ord is not None:
+            raise argument_error(TypeError, "norm: p", p, "None beside ord")
+        if not isinstance(p, str):
+            return vector_norm(x, axis=axis, keepdims=keepdims, ord=p)
+        ord = p
     if axis is None and ord is None:
         return vector_norm(x, keepdims=keepdims)
     if axis is None:

@@ -10,6 +10,7 @@ import contextlib
 import importlib.util
 import math
 import operator
+import string
 
 from gputensor.tensor.core import Tensor, spellings
 from gputensor.tensor.functions import sum as sum_over
@@ -17,6 +18,10 @@ from gputensor.tensor.manipulation import diagonal_view, permute_dims, reshape
 from gputensor.tensor.products import matmul
 
 __all__ = ["einsum", "tensordot"]
+
+
+# The letter of each number of an index, in alphabetical order.
+LETTERS = "".join(sorted(string.ascii_letters))
 
 
 @spellings(dims="axes")
@@ -102,7 +107,8 @@ def einsum(subscripts, /, *operands, optimize=True, precision=None):
         ``"ij,jk->ik"``: one group of letters for each operand, and after the arrow the letters of
         the result; without an arrow, these are the letters that occur once, in alphabetical order.
         ``...`` means the dimensions that broadcast. A letter that occurs twice in an operand, with
-        equal lengths, selects its diagonal.
+        equal lengths, selects its diagonal. Or each operand is followed by a list of its indices,
+        ints from 0 to 51 or ``...``, and the last list is that of the result.
     *operands : Tensor
     optimize : bool or str
         The order of contractions for three or more operands: True lets opt_einsum choose (left to
@@ -118,6 +124,8 @@ def einsum(subscripts, /, *operands, optimize=True, precision=None):
     >>> float(gt.einsum("ii", gt.ones((3, 3))))
     3.0
     """
+    if isinstance(subscripts, Tensor):
+        subscripts, operands = _lettered((subscripts, *operands))
     if not isinstance(subscripts, str):
         raise TypeError(f"einsum: subscripts: got {type(subscripts).__name__}; expected a str")
     if not isinstance(optimize, bool | str):
@@ -139,6 +147,25 @@ def einsum(subscripts, /, *operands, optimize=True, precision=None):
     ((value, labels),) = work
     value, labels = _summed((value, labels), set(result))
     return permute_dims(value, tuple(labels.index(label) for label in result))
+
+
+def _lettered(given):
+    """Return subscripts and operands for operands that alternate with lists of indices."""
+    lists = list(given[1::2])
+    if len(given) % 2:
+        lists.append(given[-1])
+    for one in lists:
+        if isinstance(one, str) or not hasattr(one, "__iter__") or isinstance(one, Tensor):
+            raise TypeError(
+                f"einsum: indices: got {type(one).__name__}; expected a list of ints after each "
+                "operand"
+            )
+    wrong = [x for one in lists for x in one if x is not Ellipsis and not 0 <= x < len(LETTERS)]
+    if wrong:
+        raise ValueError(f"einsum: indices: got {wrong[0]}; expected 0 to {len(LETTERS) - 1}")
+    terms = ["".join("..." if x is Ellipsis else LETTERS[x] for x in one) for one in lists]
+    result = "->" + terms.pop() if len(given) % 2 else ""
+    return ",".join(terms) + result, given[: 2 * len(terms) : 2]
 
 
 def _parse(subscripts, operands):

@@ -96,6 +96,8 @@ CASES = {
     "parity of signs": "xp.logical_xor.reduce(m > 0, 0)",
     "whether any so far": "xp.logical_or.accumulate(m > 1, 1)",
     "digits of descending bins": "xp.digitize(i, xp.asarray([4, 2, 2, 1]), right=True)",
+    "einsum of lists": "xp.einsum(m, [3, 7], m, [2, 7], [2, 3])",
+    "einsum of lists without a result": "xp.einsum(m, [..., 30], m, [30, 0])",
     "joined in a row": "xp.r_[a, 1:4, 0, b[0]]",
     "joined as columns": "xp.c_[a, b, xp.stack([a, c], 1)]",
     "last in order": "m.T.flat[5:]",
