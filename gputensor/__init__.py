@@ -69,6 +69,7 @@ _LATE = {
     ),
     "gputensor.importers.onnx_model": "load_onnx",
     "gputensor.importers.torch_export": "from_exported",
+    "gputensor.fft.short_time": "istft stft",
     "gputensor.linalg.fits": "poly polyfit roots",
     "gputensor.linalg.torch_names": "pinverse svd",
     "gputensor.linalg.norms": "norm",
@@ -120,14 +121,17 @@ _LATE = {
     ),
     "gputensor.tensor.numerics.group_reductions": "index_reduce scatter_reduce",
     "gputensor.tensor.numerics.making": (
-        "block_diag combinations complex diag_embed from_numpy frombuffer fromfunction fromiter "
-        "polar"
+        "block_diag cartesian_prod combinations complex diag_embed from_numpy frombuffer "
+        "fromfunction fromiter polar"
     ),
     "gputensor.tensor.numerics.polynomials": "polyadd polyder polydiv polyint polymul polysub",
     "gputensor.tensor.numerics.running": (
         "cummax cummin logcumsumexp mode unique_consecutive unwrap"
     ),
-    "gputensor.tensor.numerics.tapers": "bartlett blackman hamming hanning kaiser",
+    "gputensor.tensor.numerics.tapers": (
+        "bartlett bartlett_window blackman blackman_window hamming hamming_window hann_window "
+        "hanning kaiser"
+    ),
     "gputensor.tensor.numerics.windows": (
         "as_strided resize rollaxis sliding_window_view t trim_zeros unfold view_as_complex "
         "view_as_real"

@@ -52,6 +52,8 @@ from gputensor.errors import ProgramFileError as ProgramFileError
 from gputensor.errors import ProgramRunError as ProgramRunError
 from gputensor.errors import TraceError as TraceError
 from gputensor.errors import UnorderedAccessError as UnorderedAccessError
+from gputensor.fft.short_time import istft as istft
+from gputensor.fft.short_time import stft as stft
 from gputensor.importers.onnx_model import load_onnx as load_onnx
 from gputensor.importers.torch_export import from_exported as from_exported
 from gputensor.linalg.fits import poly as poly
@@ -401,6 +403,7 @@ from gputensor.tensor.numerics.index_makers import mgrid as mgrid
 from gputensor.tensor.numerics.index_makers import ogrid as ogrid
 from gputensor.tensor.numerics.index_makers import r_ as r_
 from gputensor.tensor.numerics.making import block_diag as block_diag
+from gputensor.tensor.numerics.making import cartesian_prod as cartesian_prod
 from gputensor.tensor.numerics.making import combinations as combinations
 from gputensor.tensor.numerics.making import complex as complex
 from gputensor.tensor.numerics.making import from_numpy as from_numpy
@@ -417,8 +420,12 @@ from gputensor.tensor.numerics.polynomials import polysub as polysub
 from gputensor.tensor.numerics.running import unique_consecutive as unique_consecutive
 from gputensor.tensor.numerics.running import unwrap as unwrap
 from gputensor.tensor.numerics.tapers import bartlett as bartlett
+from gputensor.tensor.numerics.tapers import bartlett_window as bartlett_window
 from gputensor.tensor.numerics.tapers import blackman as blackman
+from gputensor.tensor.numerics.tapers import blackman_window as blackman_window
 from gputensor.tensor.numerics.tapers import hamming as hamming
+from gputensor.tensor.numerics.tapers import hamming_window as hamming_window
+from gputensor.tensor.numerics.tapers import hann_window as hann_window
 from gputensor.tensor.numerics.tapers import hanning as hanning
 from gputensor.tensor.numerics.tapers import kaiser as kaiser
 from gputensor.tensor.numerics.windows import as_strided as as_strided
@@ -695,9 +702,9 @@ def norm(
     axis: Any = ...,
     keepdims: Any = ...,
     *,
+    p: Any = ...,
     dim: Any = ...,
     keepdim: Any = ...,
-    p: Any = ...,
 ) -> Any: ...
 def normalize(x: Any, p: Any = ..., axis: Any = ..., eps: Any = ..., *, dim: Any = ...) -> Any: ...
 def permute(x: Any, /, *axes: Any, dims: Any = ...) -> Any: ...

@@ -13,13 +13,14 @@ from gputensor.tensor import functions as fn
 from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.grids import indices
 from gputensor.tensor.interop import asarray, astype
-from gputensor.tensor.manipulation import arange, empty, moveaxis, zeros
+from gputensor.tensor.manipulation import arange, empty, moveaxis, reshape, zeros
 from gputensor.tensor.manipulation.axes import broadcast_shapes
+from gputensor.tensor.manipulation.joining import meshgrid, stack
 from gputensor.tensor.numerics.windows import view_as_complex
 
 __all__ = [
-    "block_diag", "combinations", "complex", "diag_embed", "from_numpy", "frombuffer",
-    "fromfunction", "fromiter", "polar",
+    "block_diag", "cartesian_prod", "combinations", "complex", "diag_embed", "from_numpy",
+    "frombuffer", "fromfunction", "fromiter", "polar",
 ]  # fmt: skip
 
 
@@ -159,6 +160,24 @@ def block_diag(*matrices):
         out[row : row + one.shape[0], column : column + one.shape[1]] = one
         row, column = row + one.shape[0], column + one.shape[1]
     return out
+
+
+def cartesian_prod(*vectors):
+    """Return all choices of one element of each vector, in order, as rows.
+
+    >>> import gputensor as gt
+    >>> x = gt.asarray([5, 6], device="host")
+    >>> cartesian_prod(x, x).tolist()
+    [[5, 5], [5, 6], [6, 5], [6, 6]]
+    """
+    for one in vectors:
+        if tensor_argument(one, "cartesian_prod").ndim != 1:
+            got = Described(f"a vector of {one.ndim} dimensions")
+            raise argument_error(ValueError, "cartesian_prod: vectors", got, "1")
+    if len(vectors) == 1:
+        return vectors[0]
+    grids = meshgrid(*vectors, indexing="ij")
+    return reshape(stack(grids, axis=-1), (-1, len(vectors)))
 
 
 def combinations(x, r=2, with_replacement=False):

@@ -8,7 +8,10 @@ from gputensor.tensor import functions as fn
 from gputensor.tensor.interop import astype
 from gputensor.tensor.manipulation import arange, ones
 
-__all__ = ["bartlett", "blackman", "hamming", "hanning", "kaiser"]
+__all__ = [
+    "bartlett", "bartlett_window", "blackman", "blackman_window", "hamming", "hamming_window",
+    "hann_window", "hanning", "kaiser",
+]  # fmt: skip
 
 
 def _places(M, device):
@@ -89,3 +92,27 @@ def kaiser(M, beta, /, *, dtype=None, device=None):
         total = fn.i0(fn.multiply(ones((), float64, device=device), float(beta)))
         at = fn.divide(fn.i0(fn.multiply(inside, float(beta))), total)
     return _made(M, at, dtype, device)
+
+
+def _window(name, function, title):
+    def window(window_length, periodic=True, *, dtype=None, device=None):
+        count = operator.index(window_length)
+        if not periodic or count < 2:
+            return function(count, dtype=dtype, device=device)
+        return function(count + 1, dtype=dtype, device=device)[:-1]
+
+    window.__name__ = window.__qualname__ = name
+    window.__doc__ = f"""Return the {title} window of some points, as PyTorch: one period.
+
+    Without `periodic` it ends as it begins, as that of :func:`{function.__name__}`.
+
+    >>> bool((gt.{name}(4, device="host") == gt.{function.__name__}(5, device="host")[:4]).all())
+    True
+    """
+    return window
+
+
+bartlett_window = _window("bartlett_window", bartlett, "Bartlett")
+blackman_window = _window("blackman_window", blackman, "Blackman")
+hamming_window = _window("hamming_window", hamming, "Hamming")
+hann_window = _window("hann_window", hanning, "Hann")
