@@ -111,8 +111,8 @@ SECTIONS = [
     (
         "attention_decode",
         "Attention of one query",
-        "32 heads of queries, 8 of keys and values of 128 elements, bfloat16. `share` is the rate at "
-        "which keys and values are read, once each, over the rate of a copy in the same run.",
+        "32 heads of queries, 8 of keys and values of 128 elements, bfloat16. `share` is the rate "
+        "at which keys and values are read, once each, over the rate of a copy in the same run.",
     ),
     (
         "rows",
