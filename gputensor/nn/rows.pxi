@@ -178,6 +178,9 @@ def _masked_softmax(x, power):
                                                  total)))]
 
 
+cdef list plain_softmax = [None, None]      # the formulas without scale and mask, by `is_half`
+
+
 @_spellings(dim="axis")
 def softmax(x, axis=-1, *, scale=1.0, mask=None, dtype=None):
     """Return exp(scale * x) divided by its sum along `axis`.
@@ -212,9 +215,14 @@ def softmax(x, axis=-1, *, scale=1.0, mask=None, dtype=None):
         tensors.append(tensor_argument(mask, "softmax: mask"))
         kind = "bool" if (<Tensor>tensors[1]).dtype_code == DT_BOOL else "float"
     cdef int code = result_code(a, "softmax", dtype)
-    power = "rough_exp" if dtype_is_half(code) else "exp"
-    return along_rows("softmax", kept_formula(("softmax", float(scale), kind, power)), tensors,
-                      axes_mask(axis, a.ndim_, "softmax"), code, False)[0]
+    cdef bint is_half = dtype_is_half(code), is_plain = kind is None and scale == 1
+    cdef object formula = plain_softmax[is_half] if is_plain else None
+    if formula is None:
+        formula = kept_formula(("softmax", float(scale), kind, "rough_exp" if is_half else "exp"))
+        if is_plain:
+            plain_softmax[is_half] = formula
+    return along_rows("softmax", formula, tensors, axes_mask(axis, a.ndim_, "softmax"), code,
+                      False)[0]
 
 
 def _log_softmax_trees(power):
