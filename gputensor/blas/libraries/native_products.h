@@ -46,6 +46,8 @@ struct NativeHeuristic {
     X(cublasLtMatmulPreferenceSetAttribute, int, (void*, int, const void*, size_t))               \
     X(cublasLtMatmulAlgoInit, int, (void*, int, int, int, int, int, int, int, NativeAlgo*))       \
     X(cublasLtMatmulAlgoConfigSetAttribute, int, (NativeAlgo*, int, const void*, size_t))         \
+    X(cublasLtMatmulAlgoConfigGetAttribute, int,                                                  \
+      (const NativeAlgo*, int, void*, size_t, size_t*))                                           \
     X(cublasLtMatmulAlgoCheck, int,                                                               \
       (void*, void*, void*, void*, void*, void*, const NativeAlgo*, NativeHeuristic*))            \
     X(cublasLtMatmulAlgoGetHeuristic, int,                                                        \
@@ -321,17 +323,26 @@ private:
     }
 
     int propose(const gt_product& p, Plan* plan) {
-        const size_t allowed =
-            proposal_workspace(p.type_a, p.compute, p.m, p.n, p.k, p.batch, most_workspace);
         NativeHeuristic result{}, second{};
-        int count = 0, found = 0, status = ask(p, plan, allowed, &result, &count);
+        int count = 0, found = 0, status = ask(p, plan, most_workspace, &result, &count);
         if (!status && !count) status = NOT_SUPPORTED;
-        if (!status && proposal_is_repeated(allowed, result.workspace_nbytes) &&
-            !ask(p, plan, LITTLE_WORKSPACE, &second, &found) && found && !second.workspace_nbytes)
+        if (!status && most_workspace > LITTLE_WORKSPACE &&
+            !ask(p, plan, LITTLE_WORKSPACE, &second, &found) && found &&
+            second_is_better(p.m, p.n, p.k, proposal_of(result), proposal_of(second)))
             result = second;
         plan->algo = result.algo;
         plan->workspace_nbytes = result.workspace_nbytes;
         return status;
+    }
+
+    Proposal proposal_of(const NativeHeuristic& result) {
+        Proposal found{0, 0, 0, 0, result.workspace_nbytes, result.waves};
+        size_t written = 0;
+        int* const places[] = {&found.id, &found.tile, &found.split};
+        for (int i = 0; i < 3; i++)
+            blas->cublasLtMatmulAlgoConfigGetAttribute(&result.algo, i, places[i], 4, &written);
+        blas->cublasLtMatmulAlgoConfigGetAttribute(&result.algo, 6, &found.stages, 4, &written);
+        return found;
     }
 
     int ask(const gt_product& p, Plan* plan, size_t allowed, NativeHeuristic* result, int* count) {

@@ -8,32 +8,56 @@
 
 namespace gputensor {
 
+// cuBLASLt is asked twice, with all of the workspace and with this much. With much it cuts sums in
+// parts, which costs a second kernel; with little it cuts fewer.
 const size_t LITTLE_WORKSPACE = size_t(1) << 20;
 
-// Bytes of workspace that a proposal may take. With a large workspace the library cuts sums of
-// small products on tensor cores in parts, which costs a second kernel: 13.8 us instead of 9.8 for
-// 8x3840x1560 in TF32, 8.2 instead of 3.7 for 40x6708x2 in bfloat16 (H200). Few tiles with long
-// sums need parts, and so do all float32 products: with a small workspace, 15.4 us instead of 7.2
-// for 720x2x343, 8.4 instead of 3.6 for 1x1x768 in float16. So do matrices times vectors with sums
-// of less than 1,024 terms: 5.4 us instead of 2.0 for 116x1x108 in bfloat16, 7.9 instead of 5.1 for
-// 6866x1x184 in float16. Longer ones of many rows do not: 14.2 us instead of 12.9 for 2240x1x3744
-// in TF32.
-inline size_t proposal_workspace(int type_a, int compute, int64_t m, int64_t n, int64_t k,
-                                 int64_t batch, size_t most) {
-    const int float32 = 11, compute_32f = 68;   // a dtype, and cublasComputeType_t
-    const bool on_tensor_cores = type_a < float32 || (type_a == float32 && compute != compute_32f);
-    const double few = double(1 << 27), work = double(m) * double(n) * double(k) * double(batch);
-    const double tiles = double((m + 63) / 64) * double((n + 63) / 64) * double(batch);
-    if (!on_tensor_cores || work > few || most < LITTLE_WORKSPACE) return most;
-    if ((m == 1 || n == 1) && k < 1024) return most;
-    return (tiles <= 32 && k >= 512) || double(k) >= 128 * tiles ? most : LITTLE_WORKSPACE;
+// What two proposals for one product are compared by.
+struct Proposal {
+    int id, tile, split, stages;        // of the algorithm's configuration
+    size_t workspace;                   // bytes; 0: the sum is not cut, or joined in place
+    float waves;                        // of blocks, as the library counts them
+};
+
+// The terms of a sum of k with those that the last step of an algorithm adds in vain; 0: unknown.
+inline int64_t terms_of(const Proposal& one, int64_t k) {
+    const int stages = one.stages;      // 1 to 6: steps of 16 terms, 7 to 12: 32, and so on
+    if (stages > 24) return 0;
+    const int64_t step = stages > 0 ? int64_t(16) << ((stages - 1) / 6) : 32;
+    return (k + step - 1) / step * step;
 }
 
-// Whether to ask once more, with little workspace, after a proposal that needs none: it cuts no
-// sum, and the second one, if it cuts none either, has the better tile: 8.1 us instead of 8.9 for
-// 252x9216x104 in bfloat16, 7.4 instead of 8.1 for 48x10328x80 in float32.
-inline bool proposal_is_repeated(size_t allowed, size_t needed) {
-    return allowed > LITTLE_WORKSPACE && needed == 0;
+// The share of the multiprocessors that a kernel keeps busy; one wave that is nearly full is best,
+// and the rest of several waves counts most.
+inline float use_of(const Proposal& one) {
+    return one.waves <= 1.0f ? one.waves : 0.3f - 0.001f * one.waves;
+}
+
+inline bool second_of_vector_is_better(int64_t rows, int64_t k, const Proposal& first,
+                                       const Proposal& second) {
+    const int by_dots = 14;             // the library's kernel for few and long sums
+    if (!first.workspace && !second.workspace) return use_of(second) >= use_of(first);
+    if (first.workspace && !second.workspace && rows >= 1024) return true;
+    return first.id != by_dots && k >= 5000 && use_of(second) >= 1.5f * use_of(first);
+}
+
+// Whether the proposal with little workspace is better than that with much. The rules are fitted to
+// 549 products of random shapes on an H200, timed with both: .995 of the better one's speed in the
+// geometric mean, and of those with more than three terms 3 below .9. A short sum should not be cut
+// (270x576x25 in float32: 3.0 us instead of 8.4), a long one should (4x3200x1675 in float16: 13 us
+// instead of 48).
+inline bool second_is_better(int64_t m, int64_t n, int64_t k, const Proposal& first,
+                             const Proposal& second) {
+    const int wide = 24, square = 20;   // 256x128 and 128x128, the best tiles of large results
+    if (m == 1 || n == 1) return second_of_vector_is_better(m * n, k, first, second);
+    if (first.workspace) return !second.workspace && (k < 200 || first.split == 2);
+    if (second.workspace) return k >= 1024;
+    const int64_t terms = terms_of(first, k), others = terms_of(second, k);
+    if (terms && others && terms != others) return others < terms;
+    if (use_of(first) > 1.15f * use_of(second)) return false;
+    if (use_of(second) > 1.15f * use_of(first)) return true;
+    if (first.tile == wide) return second.tile == wide;
+    return second.tile == wide || second.tile == square || first.tile != square;
 }
 
 // How parts of a sum may be joined (CUBLASLT_REDUCTION_SCHEME). Results of 32 bits and more hold a

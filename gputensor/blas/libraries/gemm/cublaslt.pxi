@@ -7,9 +7,15 @@ such pointers, so they share descriptors without a lock.
 
 cdef extern from "gputensor/blas/libraries/proposal.h" namespace "gputensor" nogil:
     size_t LITTLE_WORKSPACE
-    size_t proposal_workspace(int type_a, int compute, int64_t m, int64_t n, int64_t k,
-                              int64_t batch, size_t most)
-    bint proposal_is_repeated(size_t allowed, size_t needed)
+    cdef struct Proposal:
+        int id
+        int tile
+        int split
+        int stages
+        size_t workspace
+        float waves
+    bint second_is_better(int64_t m, int64_t n, int64_t k, const Proposal& first,
+                          const Proposal& second)
     uint32_t proposal_reductions(bint may_split, bint may_round, int type_d)
 
 cdef LtTable* lt = NULL
@@ -111,6 +117,16 @@ cdef int make_layouts(const Product* product, Plan* plan) noexcept nogil:
     return status
 
 
+cdef Proposal proposal_of(const LtHeuristic* result) noexcept nogil:
+    cdef Choice choice
+    cdef Proposal proposal
+    lt_config_of(&result.algo, &choice)
+    proposal.id, proposal.tile = choice.config[CONFIG_ID], choice.config[CONFIG_TILE]
+    proposal.split, proposal.stages = choice.config[CONFIG_SPLITK], choice.config[CONFIG_STAGES]
+    proposal.workspace, proposal.waves = result.workspace_nbytes, result.waves
+    return proposal
+
+
 cdef int lt_plan_build(const Product* product, size_t workspace_nbytes, const Choice* choice,
                        Plan* plan) noexcept nogil:
     cdef LtHeuristic result, second
@@ -128,14 +144,11 @@ cdef int lt_plan_build(const Product* product, size_t workspace_nbytes, const Ch
                 and result.workspace_nbytes <= workspace_nbytes):
             count = 1
     if status == BLAS_OK and count == 0:
-        workspace_nbytes = proposal_workspace(product.type_a, product.compute, product.m,
-                                              product.n, product.k, product.batch,
-                                              workspace_nbytes)
         status = lt_propose(plan, product, workspace_nbytes, 1, &result, &count)
-        if (status == BLAS_OK and count
-                and proposal_is_repeated(workspace_nbytes, result.workspace_nbytes)):
+        if status == BLAS_OK and count and workspace_nbytes > LITTLE_WORKSPACE:
             if (lt_propose(plan, product, LITTLE_WORKSPACE, 1, &second, &found) == BLAS_OK
-                    and found and second.workspace_nbytes == 0):
+                    and found and second_is_better(product.m, product.n, product.k,
+                                                   proposal_of(&result), proposal_of(&second))):
                 result = second
     if status == BLAS_OK and count == 0:
         status = BLAS_NOT_SUPPORTED
