@@ -42,6 +42,8 @@ SIZES = (
 )
 # Products of 16-bit types leave these sizes to the library.
 LONG = ((19, 35, 129), (40, 16, 256), (170, 197, 37), (180, 200, 128))
+# Longer or larger results than one wave of tiles has, of few terms.
+FEW = ((131, 1104, 3), (6, 4501, 2), (4301, 7, 1), (4301, 33, 3))
 TINY = next(row["number"] for row in backends.backend_table() if row["name"] == "tiny")
 
 
@@ -92,6 +94,30 @@ def test_layouts(rng):
     assert tiles == {16, 32}
 
 
+def test_few_terms(rng):
+    """Results without gaps, whose rows begin anywhere, in every layout of the operands."""
+    for name, out_name in PAIRS:
+        for m, n, k in FEW:
+            before = plans()
+            a, b = random_array(rng, (m, k), name), random_array(rng, (k, n), name)
+            exact, limit = wide(a) @ wide(b), bound(a, b, out_name)
+            for turn_a, turn_b, turn_out in rng.integers(0, 2, (2, 3)):
+                turn_out, is_aligned = turn_out and k < 3, n % 8 == 0
+                x = gt.asarray(a.T.copy(), device="cuda").T if turn_a else stored(a, False, 1)
+                y = gt.asarray(b, device="cuda") if is_aligned else stored(b, turn_b, 2)
+                poison = np.full((n, m) if turn_out else (m, n), np.nan, numpy_dtype(out_name))
+                base = gt.asarray(poison, device="cuda")
+                gt.matmul(x, y, out=base.T if turn_out else base)
+                assert_within(base.numpy().T if turn_out else base.numpy(), exact, limit)
+            assert plans() > before, (m, n, k)
+            assert tile_of(11, m, n, k) == 0
+    a, b = random_array(rng, (7, 300, 2), "float16"), random_array(rng, (7, 2, 264), "float16")
+    x, y = gt.asarray(a, device="cuda"), gt.asarray(b, device="cuda")
+    before = plans()
+    assert_within(gt.matmul(x, y).numpy(), np.matmul(wide(a), wide(b)), bound(a, b, "float16"))
+    assert plans() > before
+
+
 def test_views(rng):
     """Products of views of any kind write their result and no memory around it."""
     for name, _ in PAIRS[:3]:
@@ -113,7 +139,7 @@ def test_epilogues(rng):
     """alpha, beta, an addend in place or elsewhere, a bias along rows or columns, activations."""
     for name, _ in PAIRS[:3]:
         unit = {"float32": 2.0**-22, "float16": 2.0**-9, "bfloat16": 2.0**-6}[name]
-        for m, n, k in ((20, 37, 50), (3, 64, 128), (150, 220, 9)):
+        for m, n, k in ((20, 37, 50), (3, 64, 128), (150, 220, 9), (900, 333, 2)):
             a, b, c = (random_array(rng, s, name) for s in ((m, k), (k, n), (m, n)))
             row = random_array(rng, (n,), name)
             x, y, z, bias = (gt.asarray(array, device="cuda") for array in (a, b, c, row))

@@ -14,7 +14,7 @@ from gputensor._kernels.call_rules import DISTRIBUTIONS
 from gputensor._kernels.draw_facts import draw_facts
 from gputensor._kernels.formula import formula as rows_formula
 from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
-from gputensor.blas.backends import tiny_program
+from gputensor.blas.backends import few_terms_program, tiny_program
 from gputensor.blas.kernels import convolution_programs as convolutions
 from gputensor.blas.kernels import programs as products
 from gputensor.blas.kernels import quantized_programs as quantized
@@ -387,6 +387,7 @@ KERNELS = {
     "conditions": (each(elements.condition), 1),
     "epilogues": (epilogues, 2),
     "tiny": (each(tiny_program, FLOATS, FLOATS, (16, 32)), 2),
+    "few terms": (each(few_terms_program, FLOATS, FLOATS, (1, 2, 3)), 1),
     "integer": (each(products.integer, INTEGERS, INTEGERS), 1),
     "strided": (each(products.strided), 1),
     "listed": (each(products.listed), 1),

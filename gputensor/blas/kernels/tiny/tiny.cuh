@@ -21,9 +21,7 @@
 typedef INPUT input_t;
 typedef OUTPUT output_t;
 
-#include "gputensor/blas/kernels/tiny/tiny.h"
-
-typedef TinyParameters Parameters;
+#include "gputensor/blas/kernels/tiny/result.cuh"
 
 const int DEPTH = 128;                  // terms in shared memory at once
 const int QUADS = TILE / 4;
@@ -137,12 +135,7 @@ extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
         for (int g = 0; g < GROUPS; ++g) parts[g] = floats[g * AREA + place];
         if constexpr (GROUPS == 16) fold<8>(parts), fold<4>(parts);
         fold<2>(parts), fold<1>(parts);
-        if (i < p.m && j < p.n) {
-            float x = p.alpha * parts[0];
-            if (p.beta != 0.0f)
-                x = fmaf(p.beta, wide(p.c[item * p.stride_c + j * p.ldc + i]), x);
-            if (p.bias) x += wide(p.bias[i]);
-            p.d[item * p.stride_d + j * p.ldd + i] = narrow<output_t>(activate(x, p.activation));
-        }
+        if (i < p.m && j < p.n)
+            p.d[item * p.stride_d + j * p.ldd + i] = result_of(p, item, i, j, parts[0]);
     }
 }
