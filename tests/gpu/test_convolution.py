@@ -5,7 +5,7 @@ import pytest
 
 import gputensor as gt
 from gputensor._driver.registry import cuda_device_count
-from tests.support.convolution.window_checks import few_program, tile_program
+from tests.support.convolution.window_checks import few_program, shifted_program, tile_program
 
 pytestmark = pytest.mark.skipif(cuda_device_count() == 0, reason="needs an NVIDIA GPU")
 
@@ -56,3 +56,5 @@ def test_random_tiles(rng):
         tile_program(rng, "cuda", few=channels)
     for _ in range(20):
         few_program(rng, "cuda")
+    for _ in range(8):
+        shifted_program(rng, "cuda")
