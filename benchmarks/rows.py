@@ -4,7 +4,7 @@ Both sides run in turn in one process; times are medians of rounds between two e
 of calls. The share is the rate of bytes read and written relative to a copy of as many bytes in the
 same run. Two functions have several steps: a chain of eight element-wise steps, and softmax with a
 scale, a mask of bool and a cast between float32 and bfloat16. The last rows have the host's time
-for one call on a 64 x 64 tensor.
+for one call on a 64 x 64 tensor, attention among them.
 
     python benchmarks/rows.py [--nbytes BYTES] [--widths N ...] [--compile [N ...]]
 """
@@ -117,6 +117,32 @@ def joined(report, torch, nbytes, width=4096):
         del x, y, mask, mine, seen, calls
 
 
+def host_times(report, torch):
+    """Add the host's time for one call on 64 x 64 elements."""
+    from torch.nn import functional
+
+    small, w = torch.randn(64, 64, device="cuda"), torch.ones(64, device="cuda")
+    query = torch.randn(1, 1, 64, 64, device="cuda", dtype=torch.bfloat16)
+    rows = functions(torch, 64, False).items()
+    cases = [(name, ours, theirs, (small, w, w)) for name, (ours, theirs, _) in rows]
+    attention = gt.scaled_dot_product_attention, functional.scaled_dot_product_attention
+    cases.append(("attention", *attention, (query, query, query)))
+    for name, ours, theirs, given in cases:
+        own = [gt.from_dlpack(one) for one in given]
+        pair = [
+            measure(lambda f=ours, a=own: f(*a), setup=torch.cuda.synchronize),
+            measure(lambda f=theirs, a=given: f(*a), setup=torch.cuda.synchronize),
+        ]
+        report.add(
+            function=name,
+            dtype=str(given[0].dtype).removeprefix("torch."),
+            width=64,
+            host_ns=round(pair[0]),
+            torch_host_ns=round(pair[1]),
+            host_ratio=round(pair[0] / pair[1], 3),
+        )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nbytes", type=int, default=1 << 30, help="bytes of the input")
@@ -157,23 +183,7 @@ def main():
                 )  # fmt: skip
             del x, y, mine
     joined(report, torch, arguments.nbytes)
-    small = torch.randn(64, 64, device="cuda")
-    mine = gt.from_dlpack(small)
-    for name, (ours, theirs, _) in functions(torch, 64, False).items():
-        w = torch.ones(64, device="cuda")
-        own = [mine, *(gt.from_dlpack(w) for _ in range(2))]
-        pair = [
-            measure(lambda f=ours, a=own: f(*a), setup=torch.cuda.synchronize),
-            measure(lambda f=theirs, a=(small, w, w): f(*a), setup=torch.cuda.synchronize),
-        ]
-        report.add(
-            function=name,
-            dtype="float32",
-            width=64,
-            host_ns=round(pair[0]),
-            torch_host_ns=round(pair[1]),
-            host_ratio=round(pair[0] / pair[1], 3),
-        )
+    host_times(report, torch)
     report.finish()
 
 
