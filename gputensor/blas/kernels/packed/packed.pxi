@@ -33,6 +33,7 @@ cdef enum:
 # 4095x4097x1025 90 and 75, 2049x2047x8191 131 and 138.
 cdef double PACKED_LEAST_TERMS = 4e8
 cdef double LEAST_TERMS_BATCH = 9e8
+cdef double PACKED_LEAST_RESULTS = 5e5  # in float32; 702x400x3904 takes 43 us packed, padded 35
 cdef double LIBRARY_RATE = 3.6e8        # multiply-adds of 16-bit elements in a microsecond
 cdef double PACKED_COPY_RATE = 2.2e6           # bytes copied in a microsecond
 cdef double PADDED_LAUNCHES = 9.0       # microseconds
@@ -140,8 +141,9 @@ cdef bint packed_is_worthwhile(const Product* product, int clusters) noexcept no
     if product.m < LEAST_SIZE or product.n < LEAST_SIZE or product.k < LEAST_SIZE:
         return False
     if product.type_a == DT_FLOAT32:
-        return odd_matrices(product) != PAD_NONE and terms >= (
-            PACKED_LEAST_TERMS if product.batch == 1 else LEAST_TERMS_BATCH)
+        if odd_matrices(product) == PAD_NONE or terms < PACKED_LEAST_RESULTS * product.k:
+            return False
+        return terms >= (PACKED_LEAST_TERMS if product.batch == 1 else LEAST_TERMS_BATCH)
     if odd_matrices(product) & PAD_D == 0:
         return False
     schedule_for(product, clusters, &schedule)
