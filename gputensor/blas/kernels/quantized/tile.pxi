@@ -33,10 +33,11 @@ cdef double TILE_COLUMN_WGMMA = 200
 cdef double TILE_ROW_INT4 = 0.9
 cdef double TILE_ROW_INT8 = 1.75
 cdef double TILE_TOKEN_MMA = 0.03
-cdef double TILE_TOKEN_WGMMA = 0.011
-# The other way: to dequantize a weight, then a byte and a multiply-add of the product.
+cdef double TILE_TOKEN_WGMMA = 0.0125
+# The other way: to dequantize a weight (estimated from the instructions of dequantize.cuh; with
+# three times as many they took 2.35e-3), then a byte and a multiply-add of the product.
 cdef double TILE_PLAIN = 5000
-cdef double TILE_PLAIN_WEIGHT = 2.35e-3
+cdef double TILE_PLAIN_WEIGHT = 0.9e-3
 cdef double TILE_PLAIN_BYTE = 1 / 3500.
 cdef double TILE_PLAIN_TERM = 1 / 395000.
 
