@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+import gputensor as gt
 from gputensor._kernels.launch import nvrtc
 from gputensor.blas.kernels import programs, quantized_programs
 from gputensor.blas.kernels.programs import INT4, INT8
@@ -40,7 +41,7 @@ def kernels_on_the_cpu(monkeypatch):
 
         monkeypatch.setattr(module, name, counted)
     monkeypatch.setattr(nvrtc, "compile_source", skinny_on_cpu.compile_source)
-    yield
+    yield made
     assert made, "no product went to the kernel"
 
 
@@ -60,7 +61,14 @@ def test_quantized(rng):
 
 
 @facts(233472)
-def test_tiles(rng):
+def test_tiles(kernels_on_the_cpu, rng):
+    weights, scales, *_ = skinny_checks.random_weights(rng, INT4, 32, 64, "bfloat16", 64)
+    for rows, names in ((16, {"skinny_mma"}), (17, {"tile", "wgmma"})):
+        x = gt.ones((rows, 64), gt.bfloat16, device="cuda")
+        gt.quantized_linear(x, weights, scales)
+        (maker,) = kernels_on_the_cpu
+        assert maker.__name__ in names
+        kernels_on_the_cpu.clear()
     kinds = [(has_wgmma, form) for has_wgmma in (False, True) for form in (INT4, INT8)]
     skinny_checks.tiles(rng, [kinds[rng.integers(4)]])
 
