@@ -258,7 +258,7 @@ cdef int parse_device(object device) except? -1000:
     if isinstance(device, str):
         if device == "cuda":
             return cuda_index_now()
-        return parse_text(device, 0, "device")
+        return HOST_DEVICE if device == "host" else parse_text(device, 0, "device")
     if isinstance(device, int) and not isinstance(device, bool):
         if -HOST_DEVICES <= device < MAX_DEVICES - HOST_DEVICES:
             return device
@@ -271,6 +271,8 @@ cdef int parse_device(object device) except? -1000:
         index = device.index
         if index is None:
             return parse_device(kind)
+        if kind == "host" and type(index) is int and 0 <= index < HOST_DEVICES:
+            return HOST_DEVICE - <int> index
         return parse_text(f"{kind}:{index}", 0, "device")
     raise argument_error(TypeError, "device", device, "None, a str, an int or a device")
 
