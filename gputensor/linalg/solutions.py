@@ -175,8 +175,8 @@ def lstsq(x1, x2, /, rcond=None):
     Returns
     -------
     LstSq
-        The solutions, the sums of squared residuals for each right side, the ranks of x1, and its
-        singular values.
+        The solutions, the sums of squared residuals for each right side (none unless x1 has more
+        rows than columns), the ranks of x1, and its singular values.
 
     >>> import gputensor as gt
     >>> a, b = gt.ones((3, 1), device="host"), gt.asarray([1.0, 2.0, 3.0], device="host")
@@ -197,8 +197,9 @@ def lstsq(x1, x2, /, rcond=None):
     result = matmul(v, fn.multiply(expand_dims(inverse, -1), matmul(uh, b)))
     left = fn.subtract(b, matmul(a, result))
     squares = fn.sum(fn.real(fn.multiply(left, fn.conj(left))), -2)
-    parts = (result[..., 0], squares[..., 0]) if is_vector else (result, squares)
-    return LstSq(*parts, fn.sum(is_kept, -1), s)
+    if a.shape[-2] <= a.shape[-1]:
+        squares = squares[..., :0]
+    return LstSq(result[..., 0] if is_vector else result, squares, fn.sum(is_kept, -1), s)
 
 
 def tensorsolve(a, b, /, axes=None):
