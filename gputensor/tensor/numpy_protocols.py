@@ -14,6 +14,7 @@ import numpy as np
 from gputensor.errors import Described, argument_error
 from gputensor.tensor.core import Tensor, may_share, tensor_argument
 from gputensor.tensor.interop import astype
+from gputensor.tensor.manipulation.axes import reshaped
 from gputensor.tensor.numerics.group_reductions import extremes_at
 from gputensor.tensor.numerics.ufunc_folds import FOLDED, accumulated, folded
 
@@ -210,6 +211,9 @@ def array_function(x, function, types, arguments, keywords):
     if name not in CREATION:
         # The host reads the fractions of a quantile, so they may be an array.
         _arguments_checked(name, values[:1] if name in QUANTILES else values)
+    if name in ("ravel", "reshape") and "F" in (keywords.get("order"), *arguments[-1:]):
+        x, *shape = arguments[:-1] if arguments[-1] == "F" else arguments
+        return reshaped(x, shape[0] if shape else keywords.get("shape", -1), "F")
     keywords = _keywords(name, keywords)
     if name == "dot":
         return _dot(*arguments, **keywords)

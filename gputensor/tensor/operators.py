@@ -13,6 +13,7 @@ from gputensor.tensor import functions, interop, manipulation, methods, products
 from gputensor.tensor.core import bind_methods, bind_operators
 from gputensor.tensor.import_hooks import watch
 from gputensor.tensor.interop import array_api
+from gputensor.tensor.manipulation.axes import reshaped
 from gputensor.tensor.printing import format_number, represent
 
 
@@ -123,14 +124,17 @@ def fill(x, value, /):
     return x
 
 
-def reshape(x, /, *new_shape):
+def reshape(x, /, *new_shape, order="C"):
     """Return the elements in another shape, given as one tuple or as ints; see ``gt.reshape``.
+
+    With `order` "F" the first axis changes fastest, both in `x` and in the result.
 
     >>> import gputensor as gt
     >>> gt.zeros(6, device="host").reshape(2, -1).shape
     (2, 3)
     """
-    return manipulation.reshape(x, new_shape[0] if len(new_shape) == 1 else new_shape)
+    shape = new_shape[0] if len(new_shape) == 1 else new_shape
+    return manipulation.reshape(x, shape) if order == "C" else reshaped(x, shape, order)
 
 
 def _divmod(x1, x2, /):
