@@ -92,3 +92,26 @@ def constants():
 def half_bits(double value):
     """Return the bits of `value` rounded to float16."""
     return gt_half_of(value)
+
+
+cdef extern from "gputensor/blas/libraries/proposal.h" namespace "gputensor":
+    cdef struct Proposal:
+        int id
+        int tile
+        int split
+        int stages
+        size_t workspace
+        float waves
+    bint second_is_better(int64_t m, int64_t n, int64_t k, const Proposal& first,
+                          const Proposal& second)
+
+
+def takes_second(int64_t m, int64_t n, int64_t k, first, second):
+    """Return whether the second of two proposals of cuBLASLt is taken.
+
+    A proposal is (workspace, waves, id, tile, split, stages).
+    """
+    cdef Proposal one, other
+    one.workspace, one.waves, one.id, one.tile, one.split, one.stages = first
+    other.workspace, other.waves, other.id, other.tile, other.split, other.stages = second
+    return second_is_better(m, n, k, one, other)
