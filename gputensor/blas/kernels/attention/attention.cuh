@@ -26,7 +26,9 @@ const int KEYS = BN / KEY_WARPS;                // of a warp in a step
 const int PITCH = HEAD + 8;                     // an odd multiple of 16 bytes: no bank conflicts
 const int CHUNKS = HEAD / 8;                    // of 16 bytes, in a row
 const int TILE = BN * PITCH;
-const int ALONE = SPLIT ? 8 * TILE : 0;         // offset of queries; SPLIT: behind the tiles
+// Offset of queries: behind the tiles, or without SPLIT in the place of the second tiles.
+const int ALONE = SPLIT ? 8 * TILE : 4 * TILE;
+static_assert(SPLIT || BM <= 2 * BN, "queries fit in the place of a tile of keys and values");
 
 DEVICE void matrices_turned(uint32* x, uint32 at) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -44,7 +46,11 @@ DEVICE void fetch(uint32 to, const char* from, int64 row_bytes, int count, int f
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p) {
+// Blocks on a multiprocessor: 24 warps leave each thread 80 registers, 16 leave it 128. Large heads
+// need more; with SPLIT there are few blocks.
+const int RESIDENT = SPLIT || HEAD > 64 ? 1 : (HEAD <= 32 && !MASK ? 24 : 16) / WARPS;
+
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) kernel(const Parameters p) {
     start_together();
     extern __shared__ __align__(16) char memory[];
     const uint32 shared = shared_address(memory);
@@ -99,8 +105,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
         end = stop < end ? stop : end;
     }
 
-    // Loads queries as fragments through the shared memory of the first tiles, or with SPLIT behind
-    // the tiles.
+    // Loads queries as fragments, beside the first tiles.
     for (int i = threadIdx.x; i < BM * CHUNKS; i += THREADS) {
         const int r = tile * BM + i / CHUNKS, chunk = i % CHUNKS;
         const bool is_valid = r < rows && chunk * 8 < p.size;
@@ -112,16 +117,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
                 is_valid);
     }
     copies_commit();
-#if SPLIT
     if (begin < end) {
         fetch(shared, key, 2 * p.key.row, BN, begin, keys, p.size);
         fetch(shared + 2 * TILE, value, 2 * p.value.row, BN, begin, keys, p.size);
     }
     copies_commit();
     copies_wait<1>();
-#else
-    copies_wait<0>();
-#endif
     __syncthreads();
     uint32 q[HEAD / 16][4];
 #pragma unroll
@@ -136,16 +137,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
 #pragma unroll
     for (int n = 0; n < HEAD / 8; ++n) sums[n][0] = sums[n][1] = sums[n][2] = sums[n][3] = 0;
     const float infinity = __int_as_float(0x7f800000), log2e = 1.4426950408889634f;
-    const float scale = (p.cap != 0 ? p.cap : p.scale) * log2e;
+    // Scores are multiplied by `unit` inside the power; by other factors before that.
+    const bool is_scaled = MASK == 2 || p.cap != 0 || !(p.scale > 0);
+    const float unit = is_scaled ? 1.0f : p.scale * log2e;
     float largest[2] = {-infinity, -infinity}, total[2] = {0, 0};
 
-#if !SPLIT
-    if (begin < end) {
-        fetch(shared, key, 2 * p.key.row, BN, begin, keys, p.size);
-        fetch(shared + 2 * TILE, value, 2 * p.value.row, BN, begin, keys, p.size);
-    }
-    copies_commit();
-#endif
     int stage = 0;
     for (int from = begin; from < end; from += BN, stage ^= 1) {
         const uint32 k_tile = shared + stage * 4 * TILE, v_tile = k_tile + 2 * TILE;
@@ -174,17 +170,21 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
 
         const bool is_whole = !MASK && from + BN <= keys
             && (!p.is_causal || (from + BN - 1 <= last[0] && from + BN - 1 <= last[1] && !p.window));
-        float most[2] = {largest[0], largest[1]};
+        if (is_scaled) {
+            const float scale = (p.cap != 0 ? p.cap : p.scale) * log2e;
 #pragma unroll
-        for (int n = 0; n < KEYS / 8; ++n)
+            for (int n = 0; n < KEYS / 8; ++n)
 #pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                const int r = i / 2;
-                const int column = from + key_warp * KEYS + n * 8 + lane % 4 * 2 + i % 2;
-                float x = s[n][i];
-                if (p.cap != 0) x = tanhf(x * (p.scale / p.cap));
-                x *= scale;
-                if (!is_whole) {
+                for (int i = 0; i < 4; ++i)
+                    s[n][i] = scale * (p.cap != 0 ? tanhf(s[n][i] * (p.scale / p.cap)) : s[n][i]);
+        }
+        if (!is_whole) {
+#pragma unroll
+            for (int n = 0; n < KEYS / 8; ++n)
+#pragma unroll
+                for (int i = 0; i < 4; ++i) {
+                    const int r = i / 2;
+                    const int column = from + key_warp * KEYS + n * 8 + lane % 4 * 2 + i % 2;
                     bool is_seen = column < keys;
                     if (p.is_causal) is_seen = is_seen && column <= last[r];
                     if (p.window) is_seen = is_seen && column > last[r] - p.window;
@@ -195,20 +195,24 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
 #if MASK == 1
                         is_seen = reinterpret_cast<const bool*>(p.mask)[at];
 #else
-                        x += (float)wide(reinterpret_cast<const MASK_TYPE*>(p.mask)[at]) * log2e;
+                        s[n][i] +=
+                            log2e * (float)wide(reinterpret_cast<const MASK_TYPE*>(p.mask)[at]);
 #endif
                     }
 #endif
-                    if (!is_seen) x = -infinity;
+                    if (!is_seen) s[n][i] = -infinity;
                 }
-                s[n][i] = x;
-                most[r] = fmaxf(most[r], x);
-            }
+        }
+        float most[2] = {largest[0], largest[1]};
+#pragma unroll
+        for (int n = 0; n < KEYS / 8; ++n)
+#pragma unroll
+            for (int i = 0; i < 4; ++i) most[i / 2] = fmaxf(most[i / 2], s[n][i]);
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
             most[r] = of_quad(most[r], false);
-            const float shift = most[r] == -infinity ? 0.0f : most[r];
-            const float factor = power_of_two(largest[r] - shift);
+            const float shift = most[r] == -infinity ? 0.0f : most[r] * unit;
+            const float factor = power_of_two(largest[r] * unit - shift);
             largest[r] = most[r];
             total[r] *= factor;
 #pragma unroll
@@ -220,7 +224,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
             for (int n = 0; n < KEYS / 8; ++n)
 #pragma unroll
                 for (int i = 0; i < 2; ++i) {
-                    const float x = power_of_two(s[n][2 * r + i] - shift);
+                    const float x = power_of_two(s[n][2 * r + i] * unit - shift);
                     s[n][2 * r + i] = x;
                     total[r] += x;
                 }
@@ -260,7 +264,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
             partial[n * 8 + lane % 4 * 2 + 1] = sums[n][2 * r + 1];
         }
         if (lane % 4 == 0) {
-            partial[HEAD] = largest[r];
+            partial[HEAD] = largest[r] * unit;
             partial[HEAD + 1] = total[r];
         }
 #else
