@@ -46,9 +46,9 @@ DEVICE void fetch(uint32 to, const char* from, int64 row_bytes, int count, int f
     }
 }
 
-// Blocks on a multiprocessor: 24 warps leave each thread 80 registers, 16 leave it 128. Large heads
-// need more; with SPLIT there are few blocks.
-const int RESIDENT = SPLIT || HEAD > 64 ? 1 : (HEAD <= 32 && !MASK ? 24 : 16) / WARPS;
+// Blocks on a multiprocessor: 24 warps leave each thread 80 registers. Larger heads and masks need
+// more; with SPLIT there are few blocks.
+const int RESIDENT = SPLIT || MASK || HEAD > 32 ? 1 : 24 / WARPS;
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) kernel(const Parameters p) {
     start_together();
