@@ -254,19 +254,22 @@ def nonzero(x, /):
 
 
 def take(x, indices, /, axis=None):
-    """Return slices of `x` along `axis`, selected by an integer tensor; stays on the device.
+    """Return slices of `x` along `axis`, selected by integers: a tensor, a list or an int.
 
-    `axis` may be omitted if `x` has one dimension. In the result, the shape of `indices` replaces
-    the axis.
+    In the result, the shape of `indices` replaces the axis. Without `axis` they select elements of
+    `x` in row-major order. Indices in a tensor stay on the device.
 
     >>> take(gt.asarray([5, 6, 7], device="host"), gt.asarray([2, 0], device="host")).numpy()
     array([7, 5])
     """
     cdef Tensor a = tensor_argument(x, "take")
-    cdef Tensor picks = tensor_argument(indices, "take")
+    cdef Tensor picks
+    if isinstance(indices, (int, list, tuple)) and not isinstance(indices, bool):
+        indices = asarray(indices, dtype=None if indices or indices == 0 else "int64",
+                          device=a.device)
+    picks = tensor_argument(indices, "take")
     if axis is None and a.ndim_ != 1:
-        raise ValueError(f"take: axis: got None for {a.ndim_} dimensions; expected an int unless "
-                         "x has 1 dimension")
+        a = reshape(a, -1)
     check_index_dtype(picks)
     return gather_tensor(a, axis_argument(0 if axis is None else axis, a.ndim_, "take"), [picks])
 

@@ -96,6 +96,8 @@ CASES = {
     "parity of signs": "xp.logical_xor.reduce(m > 0, 0)",
     "whether any so far": "xp.logical_or.accumulate(m > 1, 1)",
     "digits of descending bins": "xp.digitize(i, xp.asarray([4, 2, 2, 1]), right=True)",
+    "take by a list": "m.take([[2, 0], [1, 1]], axis=1)",
+    "take of all elements": "xp.take(g, xp.asarray([3, -1])) + g.take(0)",
     "reshape by columns": "m.T.reshape((9, 1), order='F') + g.reshape(-1, order='F')[:9]",
     "reshape of columns": "m.T.reshape(9, order='A')",
     "ravel by columns": "xp.ravel(g, 'F') + g.ravel(order='F') + g.flatten('F')",
