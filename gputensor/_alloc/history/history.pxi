@@ -59,18 +59,19 @@ cdef extern from "Python.h":
     dict PyDict_Copy(dict)
     void PyObject_GC_UnTrack(object)
 
-cdef extern from "gputensor/_alloc/history/listen.h" namespace "gputensor" nogil:
-    cdef struct Tracked:
-        int device
-        gt_record record
-    cdef cppclass Trackers:
-        bint is_on()
-        void turn(bint on)
-        void add(int device, const gt_record& record)
-        vector[Tracked] take()
+cdef extern from "gputensor/_driver/layers/mailbox.h" namespace "gputensor" nogil:
+    cdef cppclass Mailbox[T]:
+        void add(const T& message)
+        vector[T] take()
         void renew()
 
-cdef Trackers trackers          # events for listen.pxi to deliver
+# Events for listen.pxi to deliver, while there are functions that receive them.
+cdef struct Tracked:
+    int device
+    gt_record record
+
+cdef Mailbox[Tracked] undelivered
+cdef bint is_tracked = False
 
 cdef enum:
     DEVICE_RING = 0
@@ -146,8 +147,8 @@ cdef inline void record_add_timed(int device, int which, gt_record* record) noex
         record.stack = 0
     record.action |= gt_metadata << METADATA_SHIFT
     gt_ring_add(ring, record)
-    if which == DEVICE_RING and trackers.is_on():
-        trackers.add(device, record[0])
+    if which == DEVICE_RING and gt_load(&is_tracked):
+        undelivered.add(Tracked(device, record[0]))
         request_delivery()
 
 
@@ -400,7 +401,7 @@ cdef int _reopen(int device) except -1:
 
 
 cdef void _fork() noexcept nogil:
-    trackers.renew()
+    undelivered.renew()
 
 
 cdef Slot slot

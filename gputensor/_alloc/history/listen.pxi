@@ -4,13 +4,13 @@ cdef list tracker_functions = []
 
 
 def _notify_trackers():
-    cdef vector[Tracked] undelivered = trackers.take()
+    cdef vector[Tracked] events = undelivered.take()
     cdef StackFormatter formatter = StackFormatter()
     cdef dict patterns = {}
     cdef size_t i
-    for i in range(undelivered.size()):
-        entry = entry_of(&undelivered[i].record, patterns, formatter)
-        tell(tracker_functions, undelivered[i].device, entry)
+    for i in range(events.size()):
+        entry = entry_of(&events[i].record, patterns, formatter)
+        tell(tracker_functions, events[i].device, entry)
 
 
 on_delivery(_notify_trackers)
@@ -19,11 +19,11 @@ on_delivery(_notify_trackers)
 def attach_tracker(function):
     """Call ``function(device, entry)`` for each event that the history records from now on."""
     tracker_functions.append(function)
-    trackers.turn(True)
+    gt_store(&is_tracked, True)
 
 
 def detach_tracker(function):
     """Remove a tracker after it has received all events so far; ``ValueError`` if unknown."""
     deliver()
     tracker_functions.remove(function)
-    trackers.turn(len(tracker_functions) != 0)
+    gt_store(&is_tracked, len(tracker_functions) != 0)

@@ -7,11 +7,10 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
-#include <new>
 #include <vector>
 
 #include "gputensor/_driver/layers/cost_model.h"
+#include "gputensor/_driver/layers/mailbox.h"
 #include "gputensor/_driver/entries.h"
 
 namespace gputensor {
@@ -59,9 +58,8 @@ struct TracePolicy {
     };
     std::atomic<bool> on{false};
     std::atomic<void (*)()> heard{nullptr};  // called after each call; null without listeners
-    std::mutex mutex;
-    std::vector<Call> calls;
-    std::vector<Call> unheard;
+    Mailbox<Call> calls;
+    Mailbox<Call> unheard;
 
     int before(int) { return OK; }
     template <int ID, class... Args> void after(int status, Args... args) {
@@ -70,12 +68,10 @@ struct TracePolicy {
         Call call{ID, status, int(sizeof...(Args) < 4 ? sizeof...(Args) : 4), {}};
         int i = 0;
         ((i < 4 ? void(call.arguments[i++] = number(status, args)) : void()), ...);
-        {
-            std::lock_guard<std::mutex> guard(mutex);
-            if (on) calls.push_back(call);
-            if (notify) unheard.push_back(call);
-        }
-        if (notify) notify();
+        if (on) calls.add(call);
+        if (!notify) return;
+        unheard.add(call);
+        notify();
     }
 
 private:
@@ -144,25 +140,16 @@ template <class Table> struct Stack {
     }
     // In the child of a fork: another thread may have held these locks in the middle of a change.
     void renew() {
-        new (&trace.policy.mutex) std::mutex;
-        new (&trace.policy.calls) std::vector<TracePolicy::Call>;
-        new (&trace.policy.unheard) std::vector<TracePolicy::Call>;
+        trace.policy.calls.renew();
+        trace.policy.unheard.renew();
         cost.policy.renew();
     }
     // `notify` is called after each call of the device, in its thread, which may hold any lock.
     void listen(void (*notify)()) { trace.policy.heard = notify; }
-    std::vector<TracePolicy::Call> take_unheard() {
-        std::lock_guard<std::mutex> guard(trace.policy.mutex);
-        std::vector<TracePolicy::Call> taken;
-        taken.swap(trace.policy.unheard);
-        return taken;
-    }
+    std::vector<TracePolicy::Call> take_unheard() { return trace.policy.unheard.take(); }
     std::vector<TracePolicy::Call> take_trace() {
         trace.policy.on = false;
-        std::lock_guard<std::mutex> guard(trace.policy.mutex);
-        std::vector<TracePolicy::Call> taken;
-        taken.swap(trace.policy.calls);
-        return taken;
+        return trace.policy.calls.take();
     }
 };
 
