@@ -213,6 +213,7 @@ cdef struct StreamEvent:
 cdef struct StreamState:
     uint64_t handle
     uint64_t completed
+    uint64_t newest             # the largest epoch of the blocks that were free on it so far
     StreamEvent ring[8]
     int ring_count
     bint is_queried             # a thread is querying the driver about it, and owns the ring

@@ -199,7 +199,7 @@ cdef void _check_bins(Walk* walk, BlockPool* pool, StreamBins* sb, int64_t* coun
             for block in linked(sb.bins.heads[row][column]):
                 if (block.state != BLOCK_FREE or block.stream != sb.state.handle
                         or block.pool != pool or block.link_previous != before
-                        or not _belongs(block, row, column)):
+                        or not _belongs(block, row, column) or block.epoch > sb.state.newest):
                     _fault(walk, block, "is in a bin that is not its own")
                 here += block.nbytes
                 count[0] += 1

@@ -40,6 +40,7 @@ cdef StreamBins* pool_bins(BlockPool* pool, uint64_t stream) noexcept nogil:
 
 cdef inline void _enter(BlockPool* pool, StreamBins* sb, Block* block) noexcept nogil:
     bins_insert(&sb.bins, block)
+    sb.state.newest = max(sb.state.newest, block.epoch)
     if block.previous != NULL:
         gt_store(&block.previous.stands_alone, False)
     if block.next != NULL:

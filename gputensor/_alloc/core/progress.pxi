@@ -78,10 +78,9 @@ cdef void _advance(DeviceAllocator* a, StreamState* state, bint is_there) noexce
     cdef uint64_t ended = a.epoch
     cdef uint64_t event = 0
     cdef int i, kept = 0
-    if is_there:
-        a.epoch += 1
-    elif state.ring_count == 0:
-        return
+    if state.newest < state.completed or (not is_there and state.ring_count == 0):
+        return                          # there is nothing to learn
+    a.epoch += is_there
     state.is_queried = True
     a.driver_requests += 1
     if is_there and event_take(a, &event) != STATUS_OK:

@@ -4,7 +4,7 @@
 cdef bint view_is_done(DeviceAllocator* a, View* view) noexcept nogil:
     cdef StreamState* state
     for state in each(a.streams):
-        if state.bit & view.streams and not progress_is_done(state, view.epoch):
+        if state.bit & view.streams and not progress_is_done(state, min(view.epoch, state.newest)):
             return False
     return True
 

@@ -121,6 +121,19 @@ def test_a_full_device_makes_views_that_cost_too_much_otherwise():
             assert probe.stats()["num_alloc_retries"] == 0, "cached memory was given back"
 
 
+def test_an_idle_stream_is_queried_again_after_a_free_on_it():
+    with opened() as probe:
+        other = probe.stream()
+        queries = []
+        for is_freed in (True, False, False, True):
+            if is_freed:
+                probe.free(probe.malloc(20 * MIB, other))
+            probe.mark()
+            probe.malloc(60 * MIB)
+            queries.append(probe.made().get("stream_query", 0))
+        assert queries[0] > 0 and queries[1:] == [0, 0, 1]
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_full_device_waits_for_the_event_of_a_freed_block(seed):
     with opened(capacity=64 * MIB, seed=seed) as probe:
