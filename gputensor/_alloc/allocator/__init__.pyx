@@ -7,13 +7,7 @@ from libcpp.vector cimport vector
 from gputensor._alloc.config cimport (
     BACKEND_NATIVE, AllocatorConfig, config_of_device, config_roundup, settings_to_struct,
 )
-from gputensor._alloc.core cimport (
-    GT_IS_CHECKED, account_give, account_take, block_map_insert, block_map_remove,
-    cache_mine, cache_put, cache_take, caches_drain, caches_forget, check_after,
-    checks_resume, checks_stop, device_hold, device_lock, device_lock_counted, device_unlock,
-    pool_clear, pool_cut, pool_gather, pool_init, pool_take, progress_synchronize,
-    pthread_mutex_init, segment_drop, stat_change,
-)
+from gputensor._alloc.core cimport *
 from gputensor._alloc.grow cimport (
     collect_for_capture, miss_serve, pool_is_retired, release_all, retired_pool_drop,
     retired_pools_settle, synchronize_all, uncached_free, uncached_malloc, uncached_release,

@@ -150,7 +150,6 @@ def explain_with(function):
 
 cdef int raise_for_malloc(int device, size_t nbytes, uint64_t stream,
                           status_t status) except -1 with gil:
-    if status == STATUS_OK:
-        return 0
-    explain_failure(device, nbytes, stream, status)
+    if status != STATUS_OK:
+        explain_failure(device, nbytes, stream, status)
     return 0

@@ -119,12 +119,8 @@ def configure(settings=None):
             check_after(a.device, "a change of settings")
 
 
-def set_caching(int device, bint caching):
+cpdef void set_caching(int device, bint caching) noexcept:
     """Turn caching on or off for requests to come (``caching_allocator_enable``)."""
-    _set_caching(device, caching)
-
-
-cdef void _set_caching(int device, bint caching) noexcept:
     cdef DeviceAllocator* a = allocator_find(device)
     if a != NULL:
         a.caching = caching
@@ -156,7 +152,7 @@ def restore_caching(state):
     _caching = state[0]
     for index in range(-HOST_DEVICES, MAX_DEVICES - HOST_DEVICES):
         if kept_for(index) != NULL and not kept_for(index).has_own_settings:
-            _set_caching(index, by_device.get(index, fresh))
+            set_caching(index, by_device.get(index, fresh))
 
 
 cdef object _new_devices_cache():

@@ -8,10 +8,7 @@ from libcpp.memory cimport make_unique, unique_ptr
 import os
 
 from gputensor._alloc.allocator cimport allocator_find
-from gputensor._alloc.core cimport (
-    GT_IS_CHECKED, block_is_mapped, caches_resume, caches_stop, check_install, device_lock,
-    device_unlock,
-)
+from gputensor._alloc.core cimport *
 from gputensor._alloc.model cimport *
 from gputensor._alloc.pinned cimport pinned_pool_peek
 

@@ -67,17 +67,15 @@ def uncached_block(int device, uint64_t address):
     """
     cdef DeviceAllocator* a = allocator_find(device)
     cdef Block* block
-    cdef uint64_t start = 0
-    cdef size_t nbytes = 0
+    cdef uint64_t start = 0, nbytes = 0
     if a == NULL:
         return None
     with nogil:
         device_lock(a)
-        block = a.uncached
-        while block != NULL and not block.ptr <= address < block.ptr + block.nbytes:
-            block = block.next
-        if block != NULL:
-            start, nbytes = block.ptr, block.requested
+        for block in each(a.uncached):
+            if block.ptr <= address < block.ptr + block.nbytes:
+                start, nbytes = block.ptr, block.requested
+                break
         device_unlock(a)
     return (start, nbytes) if start else None
 
@@ -85,8 +83,7 @@ def uncached_block(int device, uint64_t address):
 def device_memory(int device):
     """Return (free, total) bytes of a device, as its driver reports them. Opens the device."""
     cdef Driver* driver = driver_open(device)
-    cdef size_t free_nbytes = 0
-    cdef size_t total_nbytes = 0
+    cdef size_t free_nbytes = 0, total_nbytes = 0
     cdef status_t status
     with nogil:
         status = driver.mem_info(driver.self, &free_nbytes, &total_nbytes)

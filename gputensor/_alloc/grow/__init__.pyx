@@ -6,17 +6,7 @@ from libc.stdint cimport INT64_MAX, SIZE_MAX, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 
 from gputensor._alloc.config cimport BACKEND_ASYNC
-from gputensor._alloc.core cimport (
-    ATTEMPTS, account_give, account_pool_reserved, account_reserved, account_reserved_moved,
-    account_segment, account_take, bins_below, bins_largest, block_cut, block_drop, block_join_next,
-    block_map_insert, block_map_remove, block_new, block_split, caches_drain, device_lock,
-    device_unlock, hole_insert, in_flight_begin, in_flight_end, in_flight_lock, in_flight_others,
-    in_flight_unlock, in_flight_wait, limit_claim, page_make, page_pool_take,
-    page_unmake, pages_detach, pages_take, pool_bins, pool_clear, pool_cut, pool_gather,
-    pool_insert, pool_insert_all, pool_remove, pool_take, pool_trim, progress_advance,
-    progress_synchronize, segment_drop, segment_is_done, segment_is_free, segment_move, segment_new,
-    segment_put_page, stat_change,
-)
+from gputensor._alloc.core cimport *
 from gputensor._alloc.history cimport (
     HISTORY_SEGMENT_ALLOC, HISTORY_SEGMENT_FREE, HISTORY_SEGMENT_MAP, history_enabled,
     history_record, history_segment, stack_of_request, view_event_open,

@@ -13,10 +13,7 @@ import numpy as np
 
 from gputensor._alloc.allocator cimport allocator_empty, allocator_find, round_size, scope_pools
 from gputensor._alloc.config cimport BACKEND_NATIVE
-from gputensor._alloc.core cimport (
-    bins_below, bins_largest, block_is_mapped, caches_resume, caches_stop, device_hold,
-    device_lock, device_unlock, progress_is_done, stats_allocated, stats_settle, stats_update,
-)
+from gputensor._alloc.core cimport *
 from gputensor._alloc.grow cimport Request, growth_need, miss_refuses, request_for
 from gputensor._alloc.history cimport (
     HISTORY_SNAPSHOT, HISTORY_STACK_ALLOC, StackFormatter, history_entries, history_record,

@@ -4,11 +4,7 @@
 from libc.stdint cimport uint64_t, uint8_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 
-from gputensor._alloc.core cimport (
-    account_pending, block_drop, device_lock, device_unlock, event_give, event_take,
-    in_flight_begin, in_flight_end, pool_bins, pool_give, pool_insert, pool_insert_all,
-    progress_is_done,
-)
+from gputensor._alloc.core cimport *
 from gputensor._alloc.history cimport block_event_completed, history_enabled, view_event_close
 from gputensor._alloc.model cimport *
 from gputensor._driver.table cimport STATUS_OK, STATUS_OUT_OF_MEMORY, Driver, status_t

@@ -8,12 +8,7 @@ from libc.stdlib cimport calloc, free
 
 from gputensor._alloc.allocator cimport allocator_find
 from gputensor._alloc.config cimport AllocatorConfig, settings_to_struct
-from gputensor._alloc.core cimport (
-    account_give, account_pending, account_reserved, account_segment, account_take, device_hold,
-    device_lock, device_unlock, event_take, in_flight_lock, in_flight_unlock, pool_bins, pool_init,
-    pool_insert, pool_remove, pool_take, pool_trim, progress_synchronize, pthread_mutex_init,
-    segment_drop, segment_new, stats_allocated,
-)
+from gputensor._alloc.core cimport *
 from gputensor._alloc.history cimport (
     HISTORY_SEGMENT_ALLOC, HISTORY_SEGMENT_FREE, HISTORY_STACK_FREE, block_event_alloc,
     block_event_free, history_enabled, history_segment, stack_capture_if,
