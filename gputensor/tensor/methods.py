@@ -35,8 +35,7 @@ LATE = {
     "gputensor.tensor.manipulation.differences": "diff",
     "gputensor.tensor.manipulation.joining": "repeat roll tile unstack",
     "gputensor.tensor.manipulation.picking": (
-        "argwhere compress flatnonzero gather index_select masked_fill masked_select scatter "
-        "take_along_axis"
+        "argwhere flatnonzero gather index_select masked_fill masked_select scatter take_along_axis"
     ),
     "gputensor.tensor.manipulation.splitting": "array_split chunk split",
     "gputensor.tensor.blends": (
@@ -71,6 +70,8 @@ LATE = {
         "nanvar ptp"
     ),
 }
+# Methods of functions whose first argument is a condition: functions in `manipulation.picking`.
+CONDITION_FIRST = {"compress": "compressed", "where": "kept_where"}
 # Other names for functions, from NumPy and PyTorch, in this package and as methods.
 ALIASES = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh",
@@ -170,6 +171,8 @@ def table():
             method = LateMethod(method.module, name, alias)
         if method is not None:
             found[alias] = method
+    for method, name in CONDITION_FIRST.items():
+        found[method] = LateMethod("gputensor.tensor.manipulation.picking", name, method)
     found["sort"] = LateMethod("gputensor.tensor.sorting", "sort_in_place", "sort")
     del found["sort_in_place"]
     found |= {f"{name}_": InPlaceMethod(name) for name in IN_PLACE.split()}

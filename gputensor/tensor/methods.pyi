@@ -111,7 +111,7 @@ class Methods:
     clamp_min = _torch_methods.clamp_min
     clip = _functions.clip
     clone = _interop.copy
-    compress = _picking.compress
+    compress = _picking.compressed
     conj = _functions.conj
     conjugate = _functions.conj
     copy = _interop.copy
@@ -571,7 +571,7 @@ class Methods:
     vdot = _outer.vdot
     view = _placement.view
     view_as = _torch_methods.view_as
-    where = _functions.where
+    where = _picking.kept_where
     xlogy = _blends.xlogy
     zero_ = _torch_methods.zero_
     def abs_(self, *arguments: Any, **keywords: Any) -> Tensor: ...

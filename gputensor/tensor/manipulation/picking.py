@@ -28,8 +28,9 @@ from gputensor.tensor.manipulation import (
 from gputensor.tensor.manipulation.joining import stack
 
 __all__ = [
-    "argwhere", "compress", "delete", "extract", "flatnonzero", "gather", "index_select", "insert",
-    "masked_fill", "masked_select", "one_hot", "put_along_axis", "scatter", "take_along_axis",
+    "argwhere", "compress", "compressed", "delete", "extract", "flatnonzero", "gather",
+    "index_select", "insert", "kept_where", "masked_fill", "masked_select", "one_hot",
+    "put_along_axis", "scatter", "take_along_axis",
 ]  # fmt: skip
 
 
@@ -117,6 +118,30 @@ def compress(condition, x, /, axis=None):
         got = Described(f"{condition.ndim} dimensions")
         raise argument_error(ValueError, "compress: condition", got, "1")
     return take(x, nonzero(condition)[0], axis)
+
+
+def compressed(x, condition, /, axis=None):
+    """Return slices of `x` along `axis` where `condition` is true: the method of :func:`compress`.
+
+    >>> import gputensor as gt
+    >>> gt.asarray([5, 6, 7], device="host").compress([True, False, True]).tolist()
+    [5, 7]
+    """
+    return compress(condition, x, axis)
+
+
+def kept_where(x, condition, other, /):
+    """Return `x` where `condition` is true and `other` elsewhere: PyTorch's method ``where``.
+
+    >>> import gputensor as gt
+    >>> x = gt.asarray([5, 6, 7], device="host")
+    >>> x.where(x > 5, 0).tolist()
+    [0, 6, 7]
+    """
+    if tensor_argument(condition, "where").dtype != bool_:
+        got = Described(condition.dtype.name)
+        raise argument_error(TypeError, "where: condition", got, "bool")
+    return where(condition, x, other)
 
 
 def _grid(x, indices, axis, name):

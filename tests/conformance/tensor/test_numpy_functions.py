@@ -96,6 +96,7 @@ CASES = {
     "parity of signs": "xp.logical_xor.reduce(m > 0, 0)",
     "whether any so far": "xp.logical_or.accumulate(m > 1, 1)",
     "digits of descending bins": "xp.digitize(i, xp.asarray([4, 2, 2, 1]), right=True)",
+    "compress as a method": "m.compress([True, False, True], 1) + g.compress(g.ravel() > 0).sum()",
     "take by a list": "m.take([[2, 0], [1, 1]], axis=1)",
     "take of all elements": "xp.take(g, xp.asarray([3, -1])) + g.take(0)",
     "reshape by columns": "m.T.reshape((9, 1), order='F') + g.reshape(-1, order='F')[:9]",
@@ -339,6 +340,13 @@ def test_elements_of_one_place_are_reduced(where, rng, name, is_included):
             given[0], ([0, 0, -1], 1), gt.asarray([50, -50, 60], device=where)
         )
         assert given[0].tolist() == a.tolist()
+
+
+def test_where_as_a_method_keeps_the_tensor(where):
+    x = gt.asarray([1.0, 2.0, 3.0], device=where)
+    assert x.where(x > 1, x * 10).tolist() == [10, 2, 3]
+    with pytest.raises(TypeError, match="where: condition: got float32; expected bool"):
+        (x > 1).where(x, x)
 
 
 def test_reductions_of_places_name_wrong_arguments(where):
