@@ -31,6 +31,10 @@ def test_few_queries_whose_keys_are_cut_among_blocks(size, dtype, case, rng):
         check(rng, case, dtype, (batch, kept, shared, queries, keys, size))
 
 
+def test_few_queries_of_many_heads_whose_keys_are_cut(rng):
+    check(rng, 5, "bfloat16", (34, 8, 3, 1, 1030, 64))
+
+
 def check(rng, case, dtype, sizes):
     batch, kept, shared, queries, keys, size = sizes
     shapes = [(batch, kept * shared, queries, size)] + [(batch, kept, keys, size)] * 2
