@@ -141,20 +141,35 @@ def _sites(site, call):
             yield site
         return
     for region, arena in zip(call.regions, call.arenas, strict=True):
-        alignments, origin = _inside(region), site.origin + arena
+        alignments, origin = _inside(region, call, site.alignments), site.origin + arena
         for index, inner in enumerate(region.calls):
             yield from _sites(Site(region, index, alignments, origin, site.stream), inner)
 
 
-def _inside(region):
-    """Return the alignments of a region's pieces; its arguments may be elements of an array."""
-    found = []
-    for piece in region.pieces:
-        if piece.kind in ("input", "output"):
-            found.append(min(INPUT_ALIGNMENT, piece.nbytes & -piece.nbytes or INPUT_ALIGNMENT))
-        else:
-            found.append(PIECE_ALIGNMENT)
+def _inside(region, call, alignments):
+    """Return the alignments of a region's pieces.
+
+    Its arguments may be elements of an array and, in the first turn, views that the control flow
+    reads. `alignments` are those of the pieces around it.
+    """
+    found = [PIECE_ALIGNMENT] * len(region.pieces)
+    inputs, outputs = len(region.inputs), len(region.outputs)
+    for at in range(1, 1 + inputs + outputs):
+        found[at] = _lowest(INPUT_ALIGNMENT, region.pieces[at].nbytes)
+    first = {"cond": 1, "fori_loop": -1}.get(call.name, 0)  # the read of the first input
+    places = [(1 + at - first, place) for at, place in enumerate(call.reads) if at >= first]
+    if call.name != "cond":  # later turns read what the turn before has written
+        places += [(1 + at - first, place) for at, place in enumerate(call.writes)]
+    if outputs == len(call.writes):
+        places += [(1 + inputs + at, place) for at, place in enumerate(call.writes)]
+    for at, place in places:
+        found[at] = _lowest(found[at], alignments[place.piece] + place.offset)
     return found
+
+
+def _lowest(alignment, offset):
+    """Return the alignment of an address at an offset from one with this alignment."""
+    return min(alignment, offset & -offset or alignment)
 
 
 def without_kernels(binding, setter):

@@ -122,6 +122,32 @@ def test_equal_calls_have_one_key_wherever_they_lie(rng):
     assert places[0] == places[2] and places[1] == places[3] and places[0] != places[1]
 
 
+@pytest.mark.parametrize("kind", ["cond", "while_loop", "fori_loop", "scan"])
+def test_control_flow_reads_a_view_by_no_more_than_its_alignment(kind):
+    """The first turn of a loop has its first value where it is: here, 20 bytes into a value."""
+
+    def model(x):
+        view = gt.sqrt(x).reshape(-1)[5:13]
+        if kind == "cond":
+            return gt.cond(gt.sum(x) > 0, lambda y: y * 2, lambda y: y * 3, view)
+        if kind == "fori_loop":
+            return gt.fori_loop(0, 3, lambda i, y: y * 2, view)
+        if kind == "scan":
+            return gt.scan(lambda y, z: (y * 2, z), view, view[:4])[0]
+        return gt.while_loop(lambda y: gt.sum(y) < 9, lambda y: y * 2, view)
+
+    source = sources_of(model, [gt.spec((5, 5))], {}, None, {})
+    (function,) = data_of(source, -1).functions.values()
+    products = [
+        places_of(site.call, site.alignments).alignments
+        for site in sites_of(bind(function, {}))
+        if "mul" in str(site.call.arguments)
+    ]
+    assert products
+    for alignments in products:
+        assert 4 in alignments, alignments
+
+
 def bound(*operands, offsets=None, pieces=None):
     """An elementwise call of operands; by default each in a piece of its own."""
     row = bound_row("elementwise")
