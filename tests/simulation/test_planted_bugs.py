@@ -30,7 +30,8 @@ PLANTED = {
     ),
     "a view is unmapped while the device may use it": (
         "order/returns",
-        "if state.bit & view.streams and not progress_is_done(state, view.epoch):",
+        "if state.bit & view.streams and not progress_is_done("
+        "state, min(view.epoch, state.newest)):",
         "if False:",
     ),
 }
