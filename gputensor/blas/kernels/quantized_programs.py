@@ -84,7 +84,7 @@ def wgmma(form, x_name, y_name, tokens, *, tiles, stages, x_stages, group):
 
 def order(form):
     """Return the program that brings x into the order of `wgmma`."""
-    return program_of("quantized/order.cuh", {"FORM": form}, minimum=90)
+    return program_of("quantized/order.cuh", {"FORM": form})
 
 
 def join(x_name, y_name, is_scaled):
@@ -92,4 +92,4 @@ def join(x_name, y_name, is_scaled):
     defines = {
         "X_KIND": _KINDS[x_name], "Y_KIND": _KINDS[y_name], "IS_SCALED": int(is_scaled)
     }  # fmt: skip
-    return program_of("quantized/join.cuh", defines, minimum=80)
+    return program_of("quantized/join.cuh", defines)
