@@ -1,6 +1,7 @@
 # Programs for C callers in a Python process (gputensor_program.h has the contract).
 
 import os
+import threading
 
 cimport cython
 from cpython.ref cimport Py_DECREF, Py_INCREF

@@ -5,6 +5,9 @@ later runs launch that graph. If the function or the driver does not permit a gr
 caller captures the stream, a run launches the steps one by one.
 """
 
+#: Held while a graph is captured: the driver refuses to wait for a device that captures.
+CAPTURES = threading.RLock()
+
 cdef extern from "gputensor/programs/c_entry/exported.h" nogil:
     ctypedef struct TensorDevice "gputensor_device":
         int32_t type
@@ -221,8 +224,9 @@ cdef class CSession:
         """Make the graph of a function for the current arena, if that is possible."""
         cdef Bound one = <Bound>bound
         try:
-            one.graph = captured_bound(one.binding, self.program.weights, self.states, self.program,
-                                       self.arena_ptr, addresses + 1)
+            with CAPTURES:
+                one.graph = captured_bound(one.binding, self.program.weights, self.states,
+                                           self.program, self.arena_ptr, addresses + 1)
         except Exception:       # the steps one by one report what else is wrong
             one.graph = None
         one.has_graph = one.is_captured = one.graph is not None
@@ -253,9 +257,10 @@ cdef tuple check_input(wanted, const CTensor* given, int device):
 
 
 cdef int synchronize(int device) except -1:
+    """Wait for all work of a device, while no thread captures it for a C session."""
     cdef Driver* driver = driver_get(device)
     cdef status_t status
-    with nogil:
+    with CAPTURES, nogil:
         status = driver.synchronize(driver.self)
     raise_for_status(status, "synchronize", f"device {device}")
     return 0
