@@ -182,6 +182,14 @@ def check_model(model, x, wanted, error):
             check(program(given).numpy(), wanted, error)
 
 
+def without_checks(graph):
+    """Erase checks and what only they read: torch's ONNX exporter lacks some of their operators."""
+    for node in reversed(list(graph.nodes)):
+        is_unread = not node.users and not str(node.target).endswith("_.default")
+        if node.op == "call_function" and is_unread:
+            graph.erase_node(node)
+
+
 def test_by_torch_export(network):
     module, x, wanted, error = network
     with torch.no_grad():
@@ -192,7 +200,9 @@ def test_by_torch_export(network):
 def test_by_torch_export_decomposed(network):
     module, x, wanted, error = network
     with torch.no_grad():
-        exported = torch.export.export(module, (x,)).run_decompositions()
+        exported = torch.export.export(module, (x,))
+        without_checks(exported.graph)  # torch 2.11 cannot decompose those of LLaVA
+        exported = exported.run_decompositions()
     check_model(gt.from_exported(exported), x, wanted, error)
 
 
@@ -202,7 +212,9 @@ def test_by_onnx(network, tmp_path):
     module, x, wanted, error = network
     path = tmp_path / "model.onnx"
     with torch.no_grad():
-        torch.onnx.export(module, (x,), str(path), dynamo=True)
+        exported = torch.export.export(module, (x,))
+        without_checks(exported.graph)
+        torch.onnx.export(exported, (), str(path), dynamo=True)
     check_model(gt.load_onnx(path), x, wanted, error)
 
 
