@@ -101,7 +101,7 @@ SECTIONS = [
     (
         "product_sweep",
         "Products of random shapes, dtypes and layouts",
-        "The slowest of 300 products, against torch's better library, by graph replay.",
+        "The slowest products of the sweep, against torch's better library, by graph replay.",
     ),
     (
         "attention",
