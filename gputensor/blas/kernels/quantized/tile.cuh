@@ -24,14 +24,11 @@
 #include "gputensor/blas/kernels/skinny/result.cuh"
 #include "gputensor/blas/kernels/skinny/expand.cuh"
 #include "gputensor/blas/kernels/quantized/finish.cuh"
+#include "gputensor/blas/kernels/quantized/sources.cuh"
 
 #define WARP_ROWS (16 * TILES)
 #define BLOCK_ROWS (WARP_ROWS * ROW_WARPS)
 #define TOKEN_TILES (TOKENS / 8)
-#define COPIES (FORM == 2 ? 1 : 2)                          // of 16 bytes, of a lane for a tile
-#define COLUMN_NBYTES (FORM == 2 ? 512 : 64)
-#define SCALES (GROUP == 0 ? 0 : GROUP == 32 ? 2 : 1)       // of a feature in a column
-#define WARP_NBYTES (TILES * (COPIES * 512 + SCALES * 128))
 #define X_NBYTES (TOKENS * 128)                             // of a column
 #define X_COPIES (K_WARPS * TOKENS * 8 / THREADS)
 #define X_STEP (THREADS / (8 * K_WARPS))                    // tokens between a thread's copies
@@ -54,29 +51,14 @@ __device__ __forceinline__ int x_place(int token, int chunk) {
 
 __device__ __forceinline__ void find_sources(const Parameters& p, Place& at, int row, int token,
                                              int k_warp) {
-    const int lane = threadIdx.x % 32, g = lane / 4, last = (int)p.n - 1;
+    const int lane = threadIdx.x % 32;
     const int column = threadIdx.x / 8 % K_WARPS, chunk = threadIdx.x % 8;
     const int own = threadIdx.x / (8 * K_WARPS);
     at.token = token + own;
     at.x_to = column * X_NBYTES + x_place(own, chunk);
     at.x = p.x + at.token * p.x_pitch + ((int64)(at.ahead + column) * 8 + chunk) * 16;
     at.w_to = WEIGHTS_AT + threadIdx.x / 32 * WARP_NBYTES + lane * 16;
-#pragma unroll
-    for (int tile = 0; tile < TILES; ++tile, row += 16) {
-        // Features beyond the last are read from it, and their sums are not stored.
-#if FORM == 2
-        at.w[tile] = (uint32)((row < last ? row : last) / 16 * (p.w_pitch / 16)) + lane;
-#else
-#pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            const int feature = row + 2 * g + r < last ? row + 2 * g + r : last;
-            at.w[2 * tile + r] = (uint32)(feature * (p.w_pitch / 16)) + lane % 4;
-        }
-#endif
-        at.scales[tile] = (row + 2 * g < last ? row + 2 * g : last - 1) / 2;
-    }
-#pragma unroll
-    for (int i = 0; i < TILES * COPIES; ++i) at.w[i] += (at.ahead + k_warp) * (COLUMN_NBYTES / 16);
+    find_weights(p, row, 16, at.ahead + k_warp, at.w, at.scales);
 }
 
 // Queues the copies of the next step, if there is one, and closes their group.

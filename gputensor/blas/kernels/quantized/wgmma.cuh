@@ -19,12 +19,9 @@
 #include "gputensor/blas/kernels/shared/mma.cuh"
 #include "gputensor/blas/kernels/skinny/expand.cuh"
 #include "gputensor/blas/kernels/quantized/finish.cuh"
+#include "gputensor/blas/kernels/quantized/sources.cuh"
 
 #define BLOCK_ROWS (128 * TILES)
-#define COPIES (FORM == 2 ? 1 : 2)                          // of 16 bytes, of a lane for a tile
-#define COLUMN_NBYTES (FORM == 2 ? 512 : 64)
-#define SCALES (GROUP == 0 ? 0 : GROUP == 32 ? 2 : 1)       // of a feature in a column
-#define WARP_NBYTES (TILES * (COPIES * 512 + SCALES * 128))
 #define STAGE_NBYTES (8 * WARP_NBYTES)
 #define X_NBYTES (TOKENS * 128)                             // of a column
 #define WEIGHTS_AT (X_STAGES * X_NBYTES)
@@ -49,26 +46,6 @@ struct Place {
     uint32 w[TILES * COPIES];   // the next copies of the lane, in units of 16 bytes
     uint32 scales[TILES];       // the lane's features, in words
 };
-
-__device__ __forceinline__ void find_sources(const Parameters& p, Place& at, int row) {
-    const int lane = threadIdx.x % 32, g = lane / 4, last = (int)p.n - 1;
-#pragma unroll
-    for (int tile = 0; tile < TILES; ++tile, row += 64) {
-        // Features beyond the last are read from it, and their sums are not stored.
-#if FORM == 2
-        at.w[tile] = (uint32)((row < last ? row : last) / 16 * (p.w_pitch / 16)) + lane;
-#else
-#pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            const int feature = row + 2 * g + r < last ? row + 2 * g + r : last;
-            at.w[2 * tile + r] = (uint32)(feature * (p.w_pitch / 16)) + lane % 4;
-        }
-#endif
-        at.scales[tile] = (row + 2 * g < last ? row + 2 * g : last - 1) / 2;
-    }
-#pragma unroll
-    for (int i = 0; i < TILES * COPIES; ++i) at.w[i] += at.ahead * (COLUMN_NBYTES / 16);
-}
 
 // Queues the copies of the next column, if there is one, and closes their group.
 __device__ __forceinline__ void copy_column(const Parameters& p, Place& at, uint32 begin) {
@@ -173,7 +150,7 @@ __device__ __forceinline__ void multiply_block(const Parameters& p, const Part& 
     at.ahead = part.first;
     at.end = part.first + part.count;
     at.to = begin;
-    find_sources(p, at, row);
+    find_weights(p, row, 64, at.ahead, at.w, at.scales);
 #pragma unroll 1
     for (int s = 0; s < STAGES - 1; ++s) copy_column(p, at, begin);
     float sums[TILES][TOKENS / 8][4] = {};
