@@ -92,4 +92,5 @@ def join(x_name, y_name, is_scaled):
     defines = {
         "X_KIND": _KINDS[x_name], "Y_KIND": _KINDS[y_name], "IS_SCALED": int(is_scaled)
     }  # fmt: skip
-    return program_of("quantized/join.cuh", defines)
+    needs = {"minimum": 80} if "bfloat16" in (x_name, y_name) else {}
+    return program_of("quantized/join.cuh", defines, **needs)
