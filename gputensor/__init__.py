@@ -56,8 +56,7 @@ _NAMES = {
         "permute_dims reshape squeeze take tril triu zeros zeros_like"
     ),
     "gputensor.tensor.products": (
-        "addmm baddbmm bmm dot grouped_matmul linear matmul mm mv quantized_linear scaled_matmul "
-        "vecdot"
+        "addmm baddbmm bmm grouped_matmul linear matmul mm mv quantized_linear scaled_matmul vecdot"
     ),
 }
 # Names from modules that are imported at first use: importing costs time, and many programs need
@@ -163,7 +162,7 @@ _LATE = {
     ),
     "gputensor.tensor.manipulation.splitting": "array_split chunk dsplit hsplit split vsplit",
     "gputensor.tensor.products.einsum": "einsum tensordot",
-    "gputensor.tensor.products.outer": "cross inner kron matvec outer vdot vecmat",
+    "gputensor.tensor.products.outer": "cross dot inner kron matvec outer vdot vecmat",
     "gputensor.tensor.products.quantization": "pack_int4 quantize_int4 quantize_int8 unpack_int4",
     "gputensor.tensor.user_kernels": "ElementwiseKernel RawKernel RawModule ReductionKernel",
     "gputensor.tensor.series": ("convolve correlate interp nancumprod nancumsum polyval"),

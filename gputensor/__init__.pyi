@@ -453,7 +453,6 @@ from gputensor.tensor.printing import set_printoptions as set_printoptions
 from gputensor.tensor.products import addmm as addmm
 from gputensor.tensor.products import baddbmm as baddbmm
 from gputensor.tensor.products import bmm as bmm
-from gputensor.tensor.products import dot as dot
 from gputensor.tensor.products import grouped_matmul as grouped_matmul
 from gputensor.tensor.products import linear as linear
 from gputensor.tensor.products import matmul as matmul
@@ -463,6 +462,7 @@ from gputensor.tensor.products import quantized_linear as quantized_linear
 from gputensor.tensor.products import scaled_matmul as scaled_matmul
 from gputensor.tensor.products import vecdot as vecdot
 from gputensor.tensor.products.einsum import einsum as einsum
+from gputensor.tensor.products.outer import dot as dot
 from gputensor.tensor.products.outer import inner as inner
 from gputensor.tensor.products.outer import kron as kron
 from gputensor.tensor.products.outer import matvec as matvec

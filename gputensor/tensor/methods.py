@@ -17,7 +17,7 @@ BOUND = {
     functions: [name for name in functions.__all__ if name not in ("round", "real", "imag")],
     interop: ["astype", "copy"],
     manipulation: ["flip", "moveaxis", "nonzero", "squeeze", "take", "tril", "triu"],
-    products: ["addmm", "baddbmm", "bmm", "dot", "matmul", "mm", "mv"],
+    products: ["addmm", "baddbmm", "bmm", "matmul", "mm", "mv"],
     transfer: ["numpy"],
 }
 # Functions of modules that are imported at their first use, by module.
@@ -58,7 +58,7 @@ LATE = {
         "bfloat16 bool byte copy_ cpu cuda dim double element_size float get half imag int is_cuda "
         "long memoryview numel real short stride to tobytes view"
     ),
-    "gputensor.tensor.products.outer": "cross inner kron outer vdot",
+    "gputensor.tensor.products.outer": "cross dot inner kron outer vdot",
     "gputensor.tensor.histograms": "bincount",
     "gputensor.tensor.sets": "argpartition",
     "gputensor.tensor.writing": "choose index_add put scatter_add",

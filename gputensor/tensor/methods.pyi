@@ -174,7 +174,7 @@ class Methods:
     div = _functions.divide
     divide = _functions.divide
     divmod = _arithmetic.divmod
-    dot = _products.dot
+    dot = _outer.dot
     def double(self) -> Tensor: ...
     element_size = _placement.element_size
     eq = _functions.equal

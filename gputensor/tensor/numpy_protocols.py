@@ -67,18 +67,6 @@ FACTS = {
 }
 
 
-def _dot(a, b, out=None):
-    """Return NumPy's product over the last axis of `a` and the second to last of `b`."""
-    gt = _library("numpy")
-    if out is not None:
-        raise argument_error(TypeError, "np.dot: out", out, "none")
-    if not (isinstance(a, Tensor) and isinstance(b, Tensor) and a.ndim and b.ndim):
-        return gt.multiply(a, b)
-    if b.ndim <= 2:
-        return gt.matmul(a, b)
-    return gt.tensordot(a, b, axes=((a.ndim - 1,), (b.ndim - 2,)))
-
-
 def _library(part):
     name = {"numpy.linalg": "gputensor.linalg", "numpy.fft": "gputensor.fft"}.get(part)
     return importlib.import_module(name or "gputensor")
@@ -215,8 +203,6 @@ def array_function(x, function, types, arguments, keywords):
         x, *shape = arguments[:-1] if arguments[-1] == "F" else arguments
         return reshaped(x, shape[0] if shape else keywords.get("shape", -1), "F")
     keywords = _keywords(name, keywords)
-    if name == "dot":
-        return _dot(*arguments, **keywords)
     if name in FACTS:
         return FACTS[name](*arguments, **keywords)
     if name == "size":

@@ -1,7 +1,7 @@
 """Outer, inner, Kronecker and cross products, and products of matrices and vectors."""
 
 from gputensor.errors import Described, argument_error
-from gputensor.tensor.core import axis_argument, spellings, tensor_argument
+from gputensor.tensor.core import Tensor, axis_argument, spellings, tensor_argument
 from gputensor.tensor.functions import conj, multiply, subtract
 from gputensor.tensor.manipulation import (
     broadcast_arrays,
@@ -13,7 +13,7 @@ from gputensor.tensor.manipulation.joining import stack
 from gputensor.tensor.products import matmul, vecdot
 from gputensor.tensor.products.einsum import tensordot
 
-__all__ = ["cross", "inner", "kron", "matvec", "outer", "vdot", "vecmat"]
+__all__ = ["cross", "dot", "inner", "kron", "matvec", "outer", "vdot", "vecmat"]
 
 
 def outer(x1, x2, /, out=None):
@@ -42,6 +42,27 @@ def inner(x1, x2, /):
         got = Described(f"shapes {x1.shape} and {x2.shape}")
         raise argument_error(ValueError, "inner: x1, x2", got, "equal extents of the last axes")
     return tensordot(x1, x2, ((-1,), (-1,)))
+
+
+def dot(x1, x2, /, *, out=None, precision=None):
+    """Return the products over the last axis of `x1` and the last but one of `x2`.
+
+    Vectors give the sum of their products, without conjugation, and matrices their product. A
+    number or a tensor without axes scales the other argument. `out` is for at most two axes of
+    `x2`.
+
+    >>> import gputensor as gt
+    >>> x = gt.asarray([[1.0, 2.0], [3.0, 4.0]], device="host")
+    >>> dot(x, x[0]).tolist()
+    [5.0, 11.0]
+    """
+    if not (isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.ndim and x2.ndim):
+        return multiply(x1, x2, out=out)
+    if x2.ndim <= 2:
+        return matmul(x1, x2, out=out, precision=precision)
+    if out is not None:
+        raise argument_error(TypeError, "dot: out", out, "none where x2 has more than two axes")
+    return tensordot(x1, x2, ((-1,), (-2,)), precision=precision)
 
 
 def vdot(x1, x2, /):

@@ -161,18 +161,6 @@ def mv(input, vec, /, *, out=None, precision=None):
     return matmul(input, vec, out=out, precision=precision)
 
 
-def dot(input, other, /, *, out=None, precision=None):
-    """Return the sum of products of two vectors, without conjugation.
-
-    >>> import gputensor as gt
-    >>> float(gt.dot(gt.ones((3,)), gt.ones((3,))))
-    3.0
-    """
-    need_ndim("dot", "input", tensor_argument(input, "dot"), 1)
-    need_ndim("dot", "other", tensor_argument(other, "dot"), 1)
-    return matmul(input, other, out=out, precision=precision)
-
-
 cdef Tensor with_matrix(Tensor tensor, int axis, bint is_row):
     """Return a view with `axis` moved to the end, as the row or the column of matrices."""
     cdef int64_t[MAX_NDIM] shape

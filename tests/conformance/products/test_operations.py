@@ -154,6 +154,19 @@ def test_products_by_their_pytorch_names(where, rng):  # noqa: F811
     np.testing.assert_array_equal(gt.mm(a, b).numpy(), a.numpy() @ b.numpy())
     np.testing.assert_array_equal(gt.mv(a, v).numpy(), a.numpy() @ v.numpy())
     np.testing.assert_array_equal(gt.dot(v, v).numpy(), v.numpy() @ v.numpy())
+    stack = gt.asarray(rng.integers(-4, 5, (2, 4, 3)).astype(np.float32), device=where)
+    for left, right in [(v, b), (a, v), (a, b), (a, stack), (stack, a), (v, v[0]), (v[0], b)]:
+        expected = np.dot(left.numpy(), right.numpy())
+        np.testing.assert_array_equal(left.dot(right).numpy(), expected)
+        np.testing.assert_array_equal(np.dot(left, right).numpy(), expected)
+    np.testing.assert_array_equal(a.dot(2).numpy(), 2 * a.numpy())
+    out = gt.empty((3, 2), device=where)
+    assert a.dot(b, out=out) is out
+    np.testing.assert_array_equal(out.numpy(), a.numpy() @ b.numpy())
+    with pytest.raises(TypeError, match="dot: out: .*; expected none where x2 has more than two"):
+        gt.dot(a, stack, out=out)
+    with pytest.raises(ValueError, match="got shapes|inner dimensions"):
+        a.dot(a)
     with pytest.raises(ValueError, match="mm: input: got 1 dimensions; expected 2"):
         gt.mm(v, b)
     with pytest.raises(ValueError, match="bmm: input: got 2 dimensions; expected 3"):
