@@ -209,13 +209,14 @@ cdef void choose_along(RowVariant* variant, const RowParameters* parameters, int
         variant.units = max(1, (HELD >> variant.is_double) // variant.vector)
 
 
-# Whether many rows of float32 get blocks of 512 threads, `halves` for each row, which have room for
-# two weights beside the next row. Measured on an H200, 1,024 and 512 threads: softmax of 65,536 and 131,072 columns .94 .92 and .96 .96 of the copy rate; rms_norm
-# .90 .86 and .91 .89; layer_norm of 32,768, 131,072 and 262,144 columns .88 .88 .76 and
-# .91 .94 .92. Without two weights, 512 threads are slower at 32,768 (.91 for .99) and at 262,144
-# columns, where they need clusters of 16 (softmax .86 for .93). 16-bit floats always have blocks of
-# 512 threads in clusters, but of twice as many registers: softmax of 65,536, 131,072 and 262,144
-# columns .90 .94 .95 for .89 .93 .94; two blocks of a multiprocessor are no better.
+# Whether many rows of float32 get blocks of 512 threads, `halves` for each row, which have room
+# for two weights beside the next row. Measured on an H200, 1,024 and 512 threads: softmax of
+# 65,536 and 131,072 columns .94 .92 and .96 .96 of the copy rate; rms_norm .90 .86 and .91 .89;
+# layer_norm of 32,768, 131,072 and 262,144 columns .88 .88 .76 and .91 .94 .92. Without two
+# weights, 512 threads are slower at 32,768 (.91 for .99) and at 262,144 columns, where they need
+# clusters of 16 (softmax .86 for .93). 16-bit floats always have blocks of 512 threads in
+# clusters, but of twice as many registers: softmax of 65,536, 131,072 and 262,144 columns .90 .94
+# .95 for .89 .93 .94; two blocks of a multiprocessor are no better.
 cdef bint has_half_blocks(const RowVariant* variant, int64_t rows, int64_t halves, int weights,
                           const DeviceFacts* facts) noexcept nogil:
     cdef bint is_wide = weights > 1 and facts.multiprocessors >= WIDE_DEVICE
