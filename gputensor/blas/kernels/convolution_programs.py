@@ -2,7 +2,7 @@
 
 from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.programs import FINISHES
-from gputensor.blas.kernels.programs import program_of
+from gputensor.blas.kernels.programs import PTX, program_of
 
 __all__ = [
     "SHAPES",
@@ -21,7 +21,6 @@ __all__ = [
 SHAPES = ((256, 128, 4, 4), (128, 128, 2, 4), (128, 64, 4, 2), (64, 64, 2, 2), (128, 32, 4, 1))
 #: Shared memory in which `shifted` stages results, besides its rings and tables.
 SHIFTED_TABLES = 4 * 32 * 144
-_PTX = {"float16": "f16", "bfloat16": "bf16", "float32": "tf32"}
 
 
 def _types(dtype, activation):
@@ -94,7 +93,7 @@ def tile(dtype, activation, shape, *, is_deep, is_split, is_vectored, spatial, i
     >>> ("BM", 256) in program.defines
     True
     """
-    kind, size = _PTX[DTYPES[dtype].name], DTYPES[dtype].itemsize
+    kind, size = PTX[DTYPES[dtype].name], DTYPES[dtype].itemsize
     depth, stages = tile_depth(is_deep)
     sizes = dict(zip(("BM", "BN", "WARPS_M", "WARPS_N"), SHAPES[shape], strict=True))
     sizes |= {"BK": depth // size, "STAGES": stages, "SPLIT": int(is_split)}
@@ -166,7 +165,7 @@ def few(
     >>> ("PIXEL", 4) in program.defines
     True
     """
-    kind = _PTX[DTYPES[dtype].name]
+    kind = PTX[DTYPES[dtype].name]
     sizes = {"CHANNELS": channels, "PIXEL": pixel, "HEIGHT": kernel[0], "WIDTH": kernel[1]}
     sizes |= {"STRIDE": stride, "BN": outputs, "WARPS": warps, "ADDEND": int(has_addend)}
     sizes |= {
@@ -200,7 +199,7 @@ def shifted(dtype, activation, tile, *, stages, places, splits, is_vectored):
     >>> ("COLUMNS", 208) in program.defines
     True
     """
-    kind = _PTX[DTYPES[dtype].name]
+    kind = PTX[DTYPES[dtype].name]
     outputs, columns = tile
     count = columns // 2
     registers = ", ".join(f"%{i}" for i in range(count))

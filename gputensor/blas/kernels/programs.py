@@ -11,7 +11,9 @@ __all__ = [
     "ACTIVATIONS",
     "INT4",
     "INT8",
+    "KINDS",
     "PLAIN",
+    "PTX",
     "attention",
     "attention_wgmma",
     "dequantize",
@@ -34,14 +36,15 @@ __all__ = [
     "strided",
     "types_of",
     "unaligned",
+    "weighted",
 ]
 
 _FOLDER = "gputensor/blas/kernels/"
 #: wgmma exists only for this architecture.
 _WGMMA = {"minimum": 90, "architecture": "sm_90a"}
 _FLOATS = {"float16": "half_t", "bfloat16": "bfloat_t", "float32": "float"}
-_KINDS = {"float16": 0, "bfloat16": 1, "float32": 2}
-_PTX = {"float16": "f16", "bfloat16": "bf16", "float32": "tf32"}
+KINDS = {"float16": 0, "bfloat16": 1, "float32": 2}
+PTX = {"float16": "f16", "bfloat16": "bf16", "float32": "tf32"}
 
 #: How the weights of a skinny product lie.
 PLAIN, INT8, INT4 = range(3)
@@ -75,6 +78,16 @@ _PACKED_STAGES = {256: 4, 128: 6}
 def program_of(path, defines=(), **needs):
     """Return the program of a file below blas/kernels."""
     return Program(_FOLDER + path, tuple(dict(defines).items()), **needs)
+
+
+def weighted(form, x_name, y_name):
+    """Return the defines of a product with weights of a form (`PLAIN`, `INT8` or `INT4`).
+
+    >>> weighted(INT4, "float16", "float32")
+    {'FORM': 2, 'X_KIND': 0, 'X_TYPE': '"f16"', 'Y_KIND': 2}
+    """
+    kinds = {"X_KIND": KINDS[x_name], "X_TYPE": f'"{PTX[x_name]}"', "Y_KIND": KINDS[y_name]}
+    return {"FORM": form, **kinds}
 
 
 def types_of(input_name, output_name):
@@ -114,7 +127,7 @@ def dequantize(name, bits):
     """Return the program that converts integers of 4 or 8 bits to floats of the named type."""
     # bfloat16 is rounded by an instruction.
     needs = {"minimum": 80} if name == "bfloat16" else {}
-    return program_of("quantized/dequantize.cuh", {"KIND": _KINDS[name], "BITS": bits}, **needs)
+    return program_of("quantized/dequantize.cuh", {"KIND": KINDS[name], "BITS": bits}, **needs)
 
 
 def epilogue(types, activation, rank, vector, is_scaled, is_plain, is_wide):
@@ -207,7 +220,7 @@ def grouped_wgmma(input_name, output_name, quartets, columns, is_along_terms):
     sums = columns // 2
     listed_sums = ", ".join(f"%{i}" for i in range(sums))
     outputs = ", ".join(f'"+f"(d[{i}])' for i in range(sums))
-    kind = _PTX[input_name]
+    kind = PTX[input_name]
     multiply = (
         f'asm volatile("{{ wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.{kind}.{kind} '
         f'{{{listed_sums}}}, %{sums}, %{sums + 1}, 1, 1, 1, 0, {0 if is_along_terms else 1}; }}"'
@@ -247,7 +260,7 @@ def unaligned(input_name, output_name, along_k, is_even, columns, split, stages)
     """
     (a_along_k, b_along_k), (a_is_even, b_is_even) = along_k, is_even
     far, near = (4, 1) if input_name == "float32" else (8, 2)
-    kind = _PTX[input_name]
+    kind = PTX[input_name]
     depth = 8 if input_name == "float32" else 16
     defines = types_of(input_name, output_name) | {
         "BN": columns,
@@ -286,7 +299,7 @@ def _wgmma(n, dtype):
     True
     """
     count = n // 2
-    kind = _PTX[dtype]
+    kind = PTX[dtype]
     form, tail = ("k8", "1, 1") if dtype == "float32" else ("k16", "1, 1, 0, 0")
     registers = ", ".join(f"%{i}" for i in range(count))
     sums = ", ".join(f'"+f"(d[{i}])' for i in range(count))
@@ -392,10 +405,7 @@ def skinny_mma(
         Whether weights and their scales may be read before earlier work has ended.
     """
     defines = {
-        "FORM": form,
-        "X_KIND": _KINDS[x_name],
-        "X_TYPE": f'"{_PTX[x_name]}"',
-        "Y_KIND": _KINDS[y_name],
+        **weighted(form, x_name, y_name),
         "TOKENS": tokens,
         "TILES": tiles,
         "STEP": step,
@@ -421,7 +431,7 @@ def attention(name, head, warps, columns, mask, split, key_warps=1):
     >>> ("HEAD", 128) in attention("float16", 128, 8, 64, None, False).defines
     True
     """
-    kind = _PTX[name]
+    kind = PTX[name]
     defines = {"ELEMENT": _FLOATS[name], "INSTRUCTION": f'"m16n8k16.row.col.f32.{kind}.{kind}.f32"'}
     defines |= {"PACK": f'"{kind}x2"', "HEAD": head, "WARPS": warps, "BN": columns}
     defines |= {"KEY_WARPS": key_warps, "SPLIT": int(split)}
@@ -452,7 +462,7 @@ def attention_wgmma(name, head, groups, columns):
     >>> ("GROUPS", 2) in attention_wgmma("float16", 128, 2, 128).defines
     True
     """
-    kind = _PTX[name]
+    kind = PTX[name]
     start = f"wgmma.mma_async.sync.aligned.m64n{{}}k16.f32.{kind}.{kind} {{{{{{}}}}}}, "
 
     def instruction(n, operands, tail):
@@ -483,5 +493,5 @@ def join(name, head, rows):
     >>> join("bfloat16", 64, 16).minimum
     80
     """
-    defines = {"ELEMENT": _FLOATS[name], "PACK": f'"{_PTX[name]}x2"', "HEAD": head, "BM": rows}
+    defines = {"ELEMENT": _FLOATS[name], "PACK": f'"{PTX[name]}x2"', "HEAD": head, "BM": rows}
     return program_of("attention/join.cuh", defines, minimum=80)

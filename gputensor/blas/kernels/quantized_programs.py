@@ -3,12 +3,9 @@
 Element types are given by name; the files explain the defined names.
 """
 
-from gputensor.blas.kernels.programs import program_of
+from gputensor.blas.kernels.programs import KINDS, PTX, program_of, weighted
 
 __all__ = ["join", "order", "tile", "wgmma"]
-
-_KINDS = {"float16": 0, "bfloat16": 1, "float32": 2}
-_PTX = {"float16": "f16", "bfloat16": "bf16"}
 
 
 def tile(form, x_name, y_name, tokens, *, row_warps, k_warps, stages, group):
@@ -30,10 +27,7 @@ def tile(form, x_name, y_name, tokens, *, row_warps, k_warps, stages, group):
         k that share a scale: 32, 64 or 128; 0 for all of K.
     """
     defines = {
-        "FORM": form,
-        "X_KIND": _KINDS[x_name],
-        "X_TYPE": f'"{_PTX[x_name]}"',
-        "Y_KIND": _KINDS[y_name],
+        **weighted(form, x_name, y_name),
         "TOKENS": tokens,
         "TILES": 2,
         "ROW_WARPS": row_warps,
@@ -58,7 +52,7 @@ def wgmma(form, x_name, y_name, tokens, *, tiles, stages, x_stages, group):
     stages, x_stages : int
         Columns of 64 k of weights and of x in the rings of copies.
     """
-    kind, count = _PTX[x_name], tokens // 2
+    kind, count = PTX[x_name], tokens // 2
     sums = ", ".join(f'"+f"(d[{i}])' for i in range(count))
     registers = ", ".join(f"%{i}" for i in range(count))
     held = ", ".join(f"%{count + i}" for i in range(4))
@@ -68,10 +62,7 @@ def wgmma(form, x_name, y_name, tokens, *, tiles, stages, x_stages, group):
         '"r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));'
     )
     defines = {
-        "FORM": form,
-        "X_KIND": _KINDS[x_name],
-        "X_TYPE": f'"{kind}"',
-        "Y_KIND": _KINDS[y_name],
+        **weighted(form, x_name, y_name),
         "TOKENS": tokens,
         "TILES": tiles,
         "STAGES": stages,
@@ -89,8 +80,6 @@ def order(form):
 
 def join(x_name, y_name, is_scaled):
     """Return the program that adds the sums of blocks of `tile` among which K is cut."""
-    defines = {
-        "X_KIND": _KINDS[x_name], "Y_KIND": _KINDS[y_name], "IS_SCALED": int(is_scaled)
-    }  # fmt: skip
+    defines = {"X_KIND": KINDS[x_name], "Y_KIND": KINDS[y_name], "IS_SCALED": int(is_scaled)}
     needs = {"minimum": 80} if "bfloat16" in (x_name, y_name) else {}
     return program_of("quantized/join.cuh", defines, **needs)
