@@ -89,7 +89,7 @@ class Maker:
 
         try:
             return record(self.device, call.row, places.first, places.second, places.spans, number)
-        except (ValueError, TypeError, NotImplementedError) as error:
+        except (ValueError, TypeError) as error:
             where = call.line or call.row.name
             raise ProgramError(f"{where}: {error}") from error
 
@@ -160,7 +160,7 @@ def _inside(region, call, alignments):
     places = [(1 + at - first, place) for at, place in enumerate(call.reads) if at >= first]
     if call.name != "cond":  # later turns read what the turn before has written
         places += [(1 + at - first, place) for at, place in enumerate(call.writes)]
-    if outputs == len(call.writes):
+    if outputs == len(call.writes):  # else it is the condition, whose output is a flag
         places += [(1 + inputs + at, place) for at, place in enumerate(call.writes)]
     for at, place in places:
         found[at] = _lowest(found[at], alignments[place.piece] + place.offset)

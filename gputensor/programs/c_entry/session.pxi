@@ -62,9 +62,8 @@ cdef class Bound:
     cdef uint64_t arena_nbytes
     cdef object binding
     cdef bint has_graph                 # or will have it after the next run
-    cdef object graph                   # a Bound of Python's sessions
-    cdef uint64_t graph_arena           # address in the graph
-    cdef bint is_captured
+    cdef object graph                   # a Bound of Python's sessions; None before the first run
+    cdef uint64_t graph_arena           # address in the graph; 0 where no call has temporaries
 
 
 cdef Wanted wanted_of(str dtype, tuple shape) except *:
@@ -210,7 +209,7 @@ cdef class CSession:
         for i in range((<Bound>bound).fixed.size()):
             addresses.push_back((<Bound>bound).fixed[i])
         if (<Bound>bound).has_graph and not is_capturing(self.device, stream):
-            if not (<Bound>bound).is_captured or (<Bound>bound).graph_arena != self.arena_ptr:
+            if (<Bound>bound).graph is None or (<Bound>bound).graph_arena != self.arena_ptr:
                 self.capture(bound, addresses.data())
             if (<Bound>bound).has_graph:
                 status = queue_captured(<void*>(<Bound>bound).graph, stream, addresses.data() + 1)
@@ -229,7 +228,7 @@ cdef class CSession:
                                            self.program, self.arena_ptr, addresses + 1)
         except Exception:       # the steps one by one report what else is wrong
             one.graph = None
-        one.has_graph = one.is_captured = one.graph is not None
+        one.has_graph = one.graph is not None
         one.graph_arena = self.arena_ptr
         return 0
 
