@@ -91,7 +91,7 @@ def test_numbers_are_within_roundings_of_the_model(place, rng, name, is_double):
     else:
         want = getattr(model, name)(words, 4001, is_double)
         # Angles have an absolute error, and so does the logarithm of a number near 1.
-        bound = 6 * unit * (np.abs(want) + np.abs(want).max())
+        bound = 3 * unit * (np.abs(want) + np.abs(want).max())
     assert (np.abs(got - want) <= bound).all(), np.abs(got - want).max() / unit
 
 

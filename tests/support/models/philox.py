@@ -61,17 +61,19 @@ def exponential(state, count, is_double):
 def normal(state, count, is_double):
     even = count + count % 2
     length = _positive(state, even, is_double)[::2]
-    turn = wide_words(state, even)[1::2] * 2.0**-64 if is_double else (
-        words(state, even)[1::2] * 2.0**-32)  # fmt: skip
-    # A quarter begins an eighth of a turn before its axis, so its middle is on the axis.
-    scale = 2.0**-62 if is_double else 2.0**-30
-    part = (wide_words if is_double else words)(state, even)[1::2]
-    bits = np.uint64(62 if is_double else 30)
-    rest = (part & ((np.uint64(1) << bits) - np.uint64(1))).astype(float)
-    rest = np.where(rest >= 2.0 ** (int(bits) - 1), rest - 2.0 ** int(bits), rest) * scale
-    angle = (np.floor(turn * 4) + rest) * np.pi / 2
+    # A quarter begins an eighth of a turn before its axis, so its middle is on the axis. Only the
+    # angle to the axis is a float: one of the whole turn would be up to 8 units of 2**-53 off.
+    word = (wide_words if is_double else words)(state, even)[1::2]
+    bits = 62 if is_double else 30
+    rest = (word & np.uint64((1 << bits) - 1)).astype(np.int64)
+    rest = np.where(rest >= 1 << (bits - 1), rest - (1 << bits), rest)
+    angle = rest.astype(float) * 2.0**-bits * (np.pi / 2)
+    quarter = (word >> np.uint64(bits)).astype(int)
+    cosine, sine = np.cos(angle), np.sin(angle)
+    turned = [np.choose(quarter, [cosine, -sine, -cosine, sine]),
+              np.choose(quarter, [sine, cosine, -sine, -cosine])]  # fmt: skip
     radius = np.sqrt(-2 * np.log(length))
-    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1).reshape(-1)[:count]
+    return (radius * np.stack(turned)).T.reshape(-1)[:count]
 
 
 def integers(state, count, least, greatest):
