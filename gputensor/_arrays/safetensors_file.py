@@ -152,10 +152,12 @@ def read_header(file, name):
     facts = os.fstat(file)
     if not stat.S_ISREG(facts.st_mode):
         raise ValueError("is not a regular file")
-    length = int.from_bytes(os.pread(file, 8, 0), "little")
     most = min(MOST_HEADER, facts.st_size - 8)
+    if most < 2:
+        raise ValueError(f"got {facts.st_size} bytes; expected at least 10")
+    length = int.from_bytes(os.pread(file, 8, 0), "little")
     if not 2 <= length <= most:
-        raise ValueError(f"got a header of {length} bytes; expected 2 to {max(most, 2)}")
+        raise ValueError(f"got a header of {length} bytes; expected 2 to {most}")
     header = os.pread(file, length, 8)
     if len(header) != length:
         raise ValueError(f"got {len(header)} bytes of the header; expected {length}")
@@ -211,7 +213,8 @@ def checked_entry(name, fields, start):
         raise ValueError(f"entry {shown(name)}: dtype: got {shown(kind)}; expected a string")
     if not isinstance(shape, list) or len(shape) > MOST_AXES or not all(map(is_extent, shape)):
         raise ValueError(
-            f"entry {shown(name)}: shape: got {shown(shape)}; expected at most {MOST_AXES} extents"
+            f"entry {shown(name)}: shape: got {shown(shape)}; expected at most {MOST_AXES} "
+            "extents, each 0 or more"
         )
     if not (is_extent(first) and is_extent(last) and first <= last):
         raise ValueError(

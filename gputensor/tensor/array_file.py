@@ -9,6 +9,8 @@ the bits without any other library, and `load` returns a tensor of the original 
 """
 
 import os
+import zlib
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -138,18 +140,24 @@ def load(file, /, *, device=None):
     if not is_open:
         with open(path, "rb") as opened:
             is_mapped = opened.read(2) != ZIP
+    mode = "r" if is_mapped else None
+    source = file if is_open else path
+    found = _found(lambda: np.load(source, mmap_mode=mode, allow_pickle=False), path)
+    if isinstance(found, np.ndarray):
+        return _tensor(found, device, path)
+    with found as arrays:
+        read = {name: lambda name=name: arrays[name] for name in arrays.files}
+        return {name: _tensor(_found(one, path), device, path) for name, one in read.items()}
+
+
+def _found(read, path):
+    """Return what NumPy reads; its errors name the file, and become one kind."""
     try:
-        mode = "r" if is_mapped else None
-        found = np.load(file if is_open else path, mmap_mode=mode, allow_pickle=False)
-        if isinstance(found, np.ndarray):
-            return _tensor(found, device, path)
-        with found as arrays:
-            return {name: _tensor(arrays[name], device, path) for name in arrays.files}
-    except (ValueError, EOFError, OSError) as error:
-        if isinstance(error, ValueError) and "got " in str(error):
-            raise
+        return read()
+    except (ValueError, EOFError, OSError, BadZipFile, zlib.error) as error:
         text = " ".join(str(error).split())
-        got = Described(f"{path}: {text}")
+        # NumPy takes any other content for a pickle.
+        got = Described(f"{path}: {'objects or other content' if 'pickle' in text else text}")
         raise argument_error(ValueError, "load: file", got, "a .npy or .npz file") from None
 
 

@@ -2,6 +2,7 @@
 
 import copy
 import io
+import os
 import pickle
 import sys
 import types
@@ -66,10 +67,18 @@ def test_unusable_files_and_arguments_are_named(tmp_path):
     (tmp_path / "text.npy").write_text("no array")
     np.save(tmp_path / "text2.npy", np.array(["a"]))
     np.save(tmp_path / "objects.npy", np.array([None]), allow_pickle=True)
+    np.save(tmp_path / "cut.npy", np.arange(9.0))
+    os.truncate(tmp_path / "cut.npy", 100)
+    np.savez(tmp_path / "changed.npz", a=np.arange(999.0))
+    bits = bytearray((tmp_path / "changed.npz").read_bytes())
+    bits[300] ^= 1
+    (tmp_path / "changed.npz").write_bytes(bits)
     for call, error, message in (
-        (lambda: gt.load(tmp_path / "text.npy"), ValueError, "load: file: got .*; expected a .npy"),
+        (lambda: gt.load(tmp_path / "text.npy"), ValueError, "objects or other content; expected"),
         (lambda: gt.load(tmp_path / "text2.npy"), TypeError, "load: file: got dtype <U1"),
         (lambda: gt.load(tmp_path / "objects.npy"), ValueError, "load: file: got"),
+        (lambda: gt.load(tmp_path / "cut.npy"), ValueError, "load: file: got .*cut.npy: .*; expec"),
+        (lambda: gt.load(tmp_path / "changed.npz"), ValueError, "load: file: got .*: Bad CRC-32"),
         (lambda: gt.load(5), TypeError, "load: file: got int; expected a str"),
         (lambda: gt.save(tmp_path / "b", [1]), TypeError, "save: argument: got list"),
         (lambda: gt.savez(tmp_path / "b", x, arr_0=x), ValueError, "names: got"),

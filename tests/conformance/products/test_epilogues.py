@@ -192,7 +192,7 @@ def test_wrong_steps_are_named(place):
     with pytest.raises(TypeError, match="linear: residual: got float64; expected float32, that of"):
         gt.linear(x, w, residual=gt.ones((2, 4), dtype=gt.float64, device=place))
     with pytest.raises(
-        ValueError, match=r"linear: shapes: got \(3, 4\) and \(2, 4\), which do not broadcast"
+        ValueError, match=r"linear: shapes: got \(2, 4\) and \(3, 4\), which do not broadcast"
     ):
         gt.linear(x, w, activation="relu", residual=gt.ones((3, 4), device=place))
     with pytest.raises(TypeError, match="matmul: activation: got a product of int32"):

@@ -363,7 +363,12 @@ def test_operands_on_two_devices_are_refused(place):
         (
             lambda x: x + gt.ones(3, device=x.device),
             ValueError,
-            r"shapes: got \(3,\) and \(2,\), which do not broadcast",
+            r"shapes: got \(2,\) and \(3,\), which do not broadcast",
+        ),
+        (
+            lambda x: x[None, :1].expand(1, 3) + gt.ones((5, 4), device=x.device),
+            ValueError,
+            r"shapes: got \(1, 3\) and \(5, 4\), which do not broadcast",
         ),
         (lambda x: x & x, TypeError, "dtype: got float32; expected bool or an integer dtype"),
         (
