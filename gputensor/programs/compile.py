@@ -82,8 +82,9 @@ def compile(
         The function. For a program of several functions, a dict that maps names to tuples of a
         function and its specs.
     *specs
-        For each parameter of `fn`, in order, a tree of :func:`spec` and Python values, which the
-        program keeps as constants. Specs of keyword parameters are given by name.
+        For each parameter of `fn`, in order, a tree of :func:`spec`, of tensors, which stand for
+        the spec of their shape and dtype, and of Python values, which the program keeps as
+        constants. Specs of keyword parameters are given by name.
     weights : tree, optional
         A tree of tensors or arrays, passed to a parameter named `weights`. The function must not
         write to them.

@@ -376,8 +376,8 @@ def _by_name(function, names, args, kwargs):
     wrong = [name for name in kwargs if name not in names or name in found]
     missing = [name for name in names if name not in found and name not in kwargs]
     if len(args) > len(names) or wrong or missing:
-        given = [str(len(args)), *kwargs] if kwargs else [str(len(args))]
-        got = Described(f"{' and '.join(given)} arguments")
+        count = f"{len(args)} argument{'' if len(args) == 1 else 's'}"
+        got = Described(" and ".join([count, *(f"{key}=" for key in kwargs)]))
         raise argument_error(TypeError, function, got, ", ".join(names) or "none")
     found.update(kwargs)
     return {name: found[name] for name in names}

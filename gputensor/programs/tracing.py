@@ -149,11 +149,19 @@ def arguments_of(name, function, specs, named):
             known = ", ".join(["weights", "state", "target", "at", *(p.name for p in plain)])
             raise argument_error(TypeError, key, got, f"one of {known}")
     arguments.update(named)
+    arguments = {key: _specs_of(given, key) for key, given in arguments.items()}
     for parameter in plain:
         if parameter.default is parameter.empty and parameter.name not in arguments:
             got = Described("no spec")
             raise argument_error(TypeError, parameter.name, got, f"a spec, because {name} needs it")
     return {p.name: arguments[p.name] for p in plain if p.name in arguments}
+
+
+def _specs_of(given, path):
+    """Return a tree of arguments with the Spec of each tensor in its place."""
+    leaves, structure = tree.flatten(given, lambda part: isinstance(part, (Spec, Tensor)), path)
+    specs = [x if isinstance(x, Spec) else Spec(x.shape, x.dtype) for _path, x in leaves]
+    return tree.unflatten(structure, specs)
 
 
 def leaves_of(name, given):

@@ -268,3 +268,5 @@ def test_version_is_the_packages(capsys):
     except SystemExit as done:
         assert done.code == 0
     assert capsys.readouterr().out == f"gputensor {gt.__version__}\n"
+    shown = subprocess.check_output([sys.executable, "-m", "gputensor", "--version"], text=True)
+    assert shown == f"gputensor {gt.__version__}\n"

@@ -60,6 +60,18 @@ def test_arguments_are_trees_by_position_and_name():
     ]
 
 
+def test_a_tensor_stands_for_its_spec():
+    def model(pair, *, scale):
+        return pair["x"] * scale + pair["n"]
+
+    x, scale = ones(2, 3), gt.ones(3, dtype="float64", device="host")
+    program = gt.compile(model, {"x": x, "n": 2}, scale=scale, target="host")
+    specs = {"x": gt.spec((2, 3)), "n": 2}
+    again = gt.compile(model, specs, scale=gt.spec((3,), "float64"), target="host")
+    assert str(program) == str(again)
+    assert program({"x": x * 5, "n": 2}, scale=scale * 3).tolist() == [[17.0] * 3] * 2
+
+
 def test_several_functions_share_weights_and_state():
     def fill(x, *, weights, state):
         state["k"][:2] = x * weights["w"]

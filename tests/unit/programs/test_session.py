@@ -114,6 +114,8 @@ def test_wrong_arguments_name_the_input_and_the_dim(rng):
     for arguments, kind, message in cases:
         with pytest.raises(kind, match=message):
             program(*arguments)
+    with pytest.raises(TypeError, match="mlp: got 1 argument and w=; expected x"):
+        program(zeros(3, 12), w=2)
     with pytest.raises(AttributeError, match="decode: got no function of the program; expected"):
         program.decode  # noqa: B018
 
