@@ -16,7 +16,7 @@ without columns. Its trees are nested tuples:
     e to the power x for a result of 16 bits; its relative error is at most x * 2^-24 + 2^-22, and
     it is 0 below 2^-126.
 ``("round", dtype, x)``
-    The value rounded to `dtype`.
+    The value rounded to `dtype`; without one, ``round`` is the operation that rounds to integers.
 ``("fold", reduction, x)``
     A sum, mean, maximum, minimum or product along the row, the same for all its columns.
 
@@ -66,7 +66,7 @@ def _checked(tree, count, depth=0):
         known = known and (type(rest[0]) is not int or abs(rest[0]) < 1 << 64)
     elif head in ("column", "columns", "row", "rows"):
         known = not rest
-    elif head in ("round", "fold"):
+    elif head == "fold" or head == "round" and len(rest) == 2:
         names = _NAMES if head == "round" else FOLDS
         known = len(rest) == 2 and isinstance(rest[0], str) and rest[0] in names
         parts = rest[1:] if known else ()
@@ -145,7 +145,7 @@ class Formula:
         """The steps that a step needs, as trees."""
         if node[0] in ("load", "number", "column", "columns", "row", "rows"):
             return ()
-        return node[2:] if node[0] in ("round", "fold") else node[1:]
+        return node[2:] if isinstance(node[1], str) else node[1:]
 
     def row_results(self):
         """Which results have no columns."""

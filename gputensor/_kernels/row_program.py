@@ -108,7 +108,7 @@ class _Text:
             return "(C)(here % p.period)"
         if head in ("columns", "rows"):
             return "(C)p.columns" if head == "columns" else "(C)p.period"
-        if head == "round":
+        if head == "round" and len(node) == 3:
             kind = _CUDA[node[1]]
             return f"(C)wide(narrow<{kind}>({self.value(node[2], False)}))"
         if head == "mul" and self.scaled in node[1:] and self.scaled in self.kept:

@@ -59,7 +59,7 @@ def run(trees, row_ndim, *operands):
             value = wide.type(columns if head == "columns" else (kept or (1,))[-1])
         elif head == "column":
             value = np.arange(columns).astype(wide)
-        elif head == "round":
+        elif head == "round" and len(node) == 3:
             value = cast(cast(_real(parts[0], wide), _DTYPES[node[1]]), wide)
         elif head == "fold":
             value = _fold(node[1], _real(parts[0], wide), shape, wide)

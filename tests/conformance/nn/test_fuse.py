@@ -71,6 +71,14 @@ def test_values(where, name, dtype, rng):
             close(name, got, wanted, kind, 256 * (1 + np.abs(wanted)))
 
 
+def test_rounding_to_integers_between_steps(where, rng):
+    x = rng.integers(-9, 10, (4, 5)) / 4
+    got = gt.fuse(lambda x: gt.round(x * 2) + gt.round(x.astype("float16")))(
+        gt.asarray(x, dtype="float32", device=where)
+    )
+    assert np.array_equal(got.numpy(), np.round(x * 2) + np.round(x))
+
+
 def test_result_is_one_call():
     seen = []
 

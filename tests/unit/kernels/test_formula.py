@@ -6,7 +6,14 @@ import sys
 
 import pytest
 
-from gputensor._kernels.formula import MAX_DEPTH, MAX_LOADS, MAX_STEPS, MAX_WRITTEN, formula
+from gputensor._kernels.formula import (
+    MAX_DEPTH,
+    MAX_LOADS,
+    MAX_STEPS,
+    MAX_WRITTEN,
+    OPERATIONS,
+    formula,
+)
 
 X = ("load", 0)
 TEXT_OF_TWO_KEPT_STEPS = """
@@ -61,6 +68,11 @@ def chain(steps):
 def test_trees_beyond_a_limit(tree, text):
     with pytest.raises(ValueError, match=text):
         formula([tree])
+
+
+def test_each_operation_is_a_step():
+    for name, row in OPERATIONS.items():
+        assert formula([("neg", (name, *[X] * row.arity))]).loads == 1
 
 
 def test_trees_at_the_limits():
