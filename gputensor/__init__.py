@@ -85,16 +85,21 @@ _LATE = {
     ),
     "gputensor.nn.distances": (
         "binary_cross_entropy binary_cross_entropy_with_logits cosine_similarity huber_loss "
-        "kl_div l1_loss mse_loss normalize smooth_l1_loss"
+        "kl_div l1_loss local_response_norm mse_loss normalize smooth_l1_loss"
     ),
-    "gputensor.nn.interpolation": "interpolate pixel_shuffle pixel_unshuffle",
+    "gputensor.nn.interpolation": "channel_shuffle interpolate pixel_shuffle pixel_unshuffle",
     "gputensor.nn.losses": "cross_entropy nll_loss",
+    "gputensor.nn.margins": (
+        "cosine_embedding_loss gaussian_nll_loss hinge_embedding_loss margin_ranking_loss "
+        "pairwise_distance poisson_nll_loss soft_margin_loss triplet_margin_loss"
+    ),
     "gputensor.nn.pooling": (
         "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d "
         "adaptive_max_pool2d adaptive_max_pool3d avg_pool1d avg_pool2d avg_pool3d global_avg_pool "
         "global_max_pool max_pool1d max_pool2d max_pool3d"
     ),
     "gputensor.nn.positions": "embedding rotary",
+    "gputensor.nn.sampling": "affine_grid grid_sample",
     "gputensor.programs": "Dim compile cond fori_loop fuse jit load_program scan spec while_loop",
     "gputensor.random.dropout": "dropout",
     "gputensor.tensor.array_file": "load save savez savez_compressed",
@@ -106,7 +111,7 @@ _LATE = {
     "gputensor.random": (
         "bernoulli manual_seed multinomial normal poisson rand randint randn randperm"
     ),
-    "gputensor.tensor.numerics.index_makers": "c_ mgrid ogrid r_",
+    "gputensor.tensor.numerics.index_makers": "c_ index_exp mgrid ndindex ogrid r_ s_",
     "gputensor.tensor.histograms": (
         "bincount digitize histogram histogram2d histogram_bin_edges histogramdd"
     ),

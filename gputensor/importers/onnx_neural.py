@@ -133,13 +133,10 @@ def lp_normalization(x, *, axis, p):
 
 @operator("LRN")
 def lrn(x, *, alpha, beta, bias, size):
-    squares, channels = gt.square(x), x.shape[1]
-    low = (size - 1) // 2
-    widths = [(0, 0)] * x.ndim
-    widths[1] = (low, size - 1 - low)
-    wide = gt.pad(squares, widths)
-    total = sum((wide[:, i : i + channels] for i in range(1, size)), start=wide[:, :channels])
-    return x * gt.pow(total * (alpha / size) + bias, -beta)
+    if size % 2:
+        return gt.local_response_norm(x, size, alpha, beta, bias)
+    # Of an even number of channels, ONNX takes one more after the middle, PyTorch before it.
+    return gt.flip(gt.local_response_norm(gt.flip(x, 1), size, alpha, beta, bias), 1)
 
 
 @operator("Dropout")

@@ -168,86 +168,10 @@ def _along(x, axis, places, scale, options):
     return gt.moveaxis(gt.matmul(gt.moveaxis(x, axis, -1), matrix.T), -1, axis)
 
 
-# ---- positions that are tensors
-
-
 @operator("GridSample")
 def grid_sample(x, grid, *, align_corners, mode, padding_mode):
-    ndim = x.ndim - 2
-    mode = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
-    if mode == "cubic" and ndim != 2:
-        got = Described(f"cubic in {ndim} dimensions")
+    if mode in ("cubic", "bicubic") and x.ndim != 4:
+        got = Described(f"cubic in {x.ndim - 2} dimensions")
         raise argument_error(Missing, "GridSample", got, "2 dimensions")
-    places = []
-    for i in range(ndim):
-        extent, at = x.shape[2 + i], grid[..., ndim - 1 - i]
-        if align_corners:
-            places.append((at + 1) * ((extent - 1) / 2))
-        else:
-            places.append((at + 1) * (extent / 2) - 0.5)
-    if mode == "nearest":
-        return _picked(x, [gt.round(at) for at in places], padding_mode, align_corners)
-    offsets = (-1, 0, 1, 2) if mode == "cubic" else (0, 1)
-    if padding_mode != "zeros" and mode == "linear":
-        places = [
-            _inside(at, extent, padding_mode, align_corners)
-            for at, extent in zip(places, x.shape[2:], strict=True)
-        ]
-    floors = [gt.floor(at) for at in places]
-    fractions = [at - low for at, low in zip(places, floors, strict=True)]
-    total = None
-    for corner in np.ndindex(*[len(offsets)] * ndim):
-        steps = [offsets[i] for i in corner]
-        at = [low + step for low, step in zip(floors, steps, strict=True)]
-        weight = None
-        for fraction, step in zip(fractions, steps, strict=True):
-            one = _tap(fraction - step, mode)
-            weight = one if weight is None else weight * one
-        found = _picked(x, at, padding_mode, align_corners) * gt.expand_dims(weight, 1)
-        total = found if total is None else total + found
-    return total.astype(x.dtype, copy=False)
-
-
-def _tap(distance, mode):
-    d = gt.abs(distance)
-    if mode == "linear":
-        return gt.maximum(1 - d, 0)
-    a = -0.75
-    near = ((a + 2) * d - (a + 3)) * d * d + 1
-    far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
-    return gt.where(d <= 1, near, gt.where(d < 2, far, 0))
-
-
-def _inside(at, extent, mode, align_corners):
-    """Return positions moved into an axis by clipping (border) or reflection."""
-    if mode == "reflection":
-        low, high = (0, extent - 1) if align_corners else (-0.5, extent - 0.5)
-        span = high - low
-        if span <= 0:
-            return at * 0
-        away = gt.abs(at - low)
-        turns = gt.floor(away / span)
-        rest = away - turns * span
-        is_even = gt.equal(gt.remainder(turns, 2), 0)
-        at = gt.where(is_even, rest + low, high - rest)
-    return gt.clip(at, 0, extent - 1)
-
-
-def _picked(x, places, mode, align_corners):
-    """Return elements (batch, channels, ...) at integral positions; mode "zeros": 0 outside."""
-    extents = x.shape[2:]
-    valid = None
-    batch = gt.arange(x.shape[0], dtype="int64", device=x.device)
-    key = [gt.reshape(batch, (-1,) + (1,) * len(extents))]
-    for at, extent in zip(places, extents, strict=True):
-        if mode == "zeros":
-            here = gt.logical_and(at >= 0, at <= extent - 1)
-            valid = here if valid is None else gt.logical_and(valid, here)
-            at = gt.clip(at, 0, extent - 1)
-        else:
-            at = _inside(at, extent, mode, align_corners)
-        key.append(at.astype("int64"))
-    found = gt.moveaxis(gt.moveaxis(x, 1, -1)[tuple(key)], -1, 1)
-    if valid is None:
-        return found
-    return gt.where(gt.expand_dims(valid, 1), found, 0).astype(x.dtype, copy=False)
+    mode = {"linear": "bilinear", "cubic": "bicubic"}.get(mode, mode)
+    return gt.grid_sample(x, grid, mode, padding_mode, bool(align_corners))

@@ -1,21 +1,32 @@
-"""Losses that compare elements, and the similarity of vectors, as in PyTorch."""
+"""Losses that compare elements, the similarity of vectors, and their norms, as in PyTorch."""
 
+from gputensor._arrays.dtypes import float32
 from gputensor.errors import argument_error
 from gputensor.nn.losses import REDUCTIONS, check_reduction
+from gputensor.nn.pooling import avg_pool2d
 from gputensor.tensor import functions as fn
 from gputensor.tensor.blends import xlogy
 from gputensor.tensor.core import spellings, tensor_argument
 from gputensor.tensor.interop import astype
+from gputensor.tensor.manipulation import reshape
 from gputensor.tensor.manipulation.composed import logaddexp
+from gputensor.tensor.manipulation.padding import pad
 from gputensor.tensor.numerics.distances import powered
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_similarity", "huber_loss",
-    "kl_div", "l1_loss", "mse_loss", "normalize", "smooth_l1_loss",
+    "kl_div", "l1_loss", "local_response_norm", "mse_loss", "normalize", "reduced",
+    "smooth_l1_loss",
 ]  # fmt: skip
 
 
-def _reduced(losses, reduction, name, allowed=REDUCTIONS):
+def reduced(losses, reduction, name, allowed=REDUCTIONS):
+    """Return the losses of function `name`, their sum or mean; ValueError for another reduction.
+
+    >>> import gputensor as gt
+    >>> reduced(gt.asarray([1.0, 4.0], device="host"), "sum", "mse_loss").item()
+    5.0
+    """
     check_reduction(name, reduction, allowed)
     if reduction == "none":
         return losses
@@ -38,7 +49,7 @@ def mse_loss(x, target, reduction="mean"):
     >>> mse_loss(x, gt.zeros_like(x)).item()
     8.5
     """
-    return _reduced(fn.square(fn.subtract(x, target)), reduction, "mse_loss")
+    return reduced(fn.square(fn.subtract(x, target)), reduction, "mse_loss")
 
 
 def l1_loss(x, target, reduction="mean"):
@@ -49,7 +60,7 @@ def l1_loss(x, target, reduction="mean"):
     >>> l1_loss(x, gt.zeros_like(x), "sum").item()
     5.0
     """
-    return _reduced(fn.abs(fn.subtract(x, target)), reduction, "l1_loss")
+    return reduced(fn.abs(fn.subtract(x, target)), reduction, "l1_loss")
 
 
 def huber_loss(x, target, reduction="mean", delta=1.0):
@@ -64,7 +75,7 @@ def huber_loss(x, target, reduction="mean", delta=1.0):
         raise argument_error(ValueError, "huber_loss: delta", delta, "a positive number")
     size = fn.abs(fn.subtract(x, target))
     near, far = fn.square(size) * 0.5, (size - 0.5 * delta) * delta
-    return _reduced(fn.where(size < delta, near, far), reduction, "huber_loss")
+    return reduced(fn.where(size < delta, near, far), reduction, "huber_loss")
 
 
 def smooth_l1_loss(x, target, reduction="mean", beta=1.0):
@@ -78,9 +89,9 @@ def smooth_l1_loss(x, target, reduction="mean", beta=1.0):
     if not beta >= 0:
         raise argument_error(ValueError, "smooth_l1_loss: beta", beta, "0 or more")
     if beta == 0:
-        return _reduced(fn.abs(fn.subtract(x, target)), reduction, "smooth_l1_loss")
+        return reduced(fn.abs(fn.subtract(x, target)), reduction, "smooth_l1_loss")
     losses = fn.divide(huber_loss(x, target, "none", beta), beta)
-    return _reduced(losses, reduction, "smooth_l1_loss")
+    return reduced(losses, reduction, "smooth_l1_loss")
 
 
 def binary_cross_entropy(x, target, weight=None, *, reduction="mean"):
@@ -95,7 +106,7 @@ def binary_cross_entropy(x, target, weight=None, *, reduction="mean"):
     x = tensor_argument(x, name)
     yes, no = (fn.maximum(fn.log(one), -100) for one in (x, 1 - x))
     losses = -fn.add(fn.multiply(target, yes), fn.multiply(fn.subtract(1, target), no))
-    return _reduced(losses if weight is None else losses * weight, reduction, name)
+    return reduced(losses if weight is None else losses * weight, reduction, name)
 
 
 def binary_cross_entropy_with_logits(x, target, weight=None, *, reduction="mean", pos_weight=None):
@@ -112,7 +123,7 @@ def binary_cross_entropy_with_logits(x, target, weight=None, *, reduction="mean"
     x = tensor_argument(x, name)
     share = 1 if pos_weight is None else fn.multiply(target, fn.subtract(pos_weight, 1)) + 1
     losses = fn.subtract(1, target) * x + logaddexp(-x, 0) * share
-    return _reduced(losses if weight is None else losses * weight, reduction, name)
+    return reduced(losses if weight is None else losses * weight, reduction, name)
 
 
 def kl_div(x, target, reduction="mean", log_target=False):
@@ -136,7 +147,7 @@ def kl_div(x, target, reduction="mean", log_target=False):
         parts = fn.multiply(fn.exp(target), fn.subtract(target, x))
     else:
         parts = fn.subtract(xlogy(target, target), fn.multiply(target, x))
-    return _reduced(parts, reduction, "kl_div", (*REDUCTIONS, "batchmean"))
+    return reduced(parts, reduction, "kl_div", (*REDUCTIONS, "batchmean"))
 
 
 @spellings(dim="axis")
@@ -163,3 +174,37 @@ def normalize(x, p=2.0, axis=1, eps=1e-12):
     size = powered(tensor_argument(x, "normalize"), p, axis, True)
     result = fn.divide(x, fn.maximum(size, eps))
     return astype(result, x.dtype, copy=False) if x.dtype.kind in "fV" else result
+
+
+def local_response_norm(x, size, alpha=1e-4, beta=0.75, k=1.0):
+    """Return x divided by ``(k + alpha * mean)**beta``, with the mean of squares over channels.
+
+    Parameters
+    ----------
+    x : Tensor
+        Shape (batch, channels, ...), of a floating-point dtype.
+    size : int
+        The number of neighbouring channels in a mean; channels that are not there count as 0.
+    alpha, beta, k : float
+
+    Raises
+    ------
+    TypeError
+        If x does not have a floating-point dtype.
+    ValueError
+        For other arguments that do not fit.
+
+    >>> import gputensor as gt
+    >>> local_response_norm(gt.ones((1, 2, 1), device="host"), 2, alpha=2.0, beta=1.0).tolist()
+    [[[0.5], [0.3333333432674408]]]
+    """
+    name = "local_response_norm"
+    if tensor_argument(x, name).ndim < 2:
+        raise argument_error(ValueError, f"{name}: shape of x", x.shape, "(batch, channels, ...)")
+    if not isinstance(size, int) or size < 1:
+        raise argument_error(ValueError, f"{name}: size", size, "a positive int")
+    wide = astype(x, float32) if x.dtype.itemsize == 2 else x
+    squares = reshape(fn.square(wide), (x.shape[0], 1, x.shape[1], -1))
+    squares = pad(squares, [(0, 0), (0, 0), (size // 2, (size - 1) // 2), (0, 0)])
+    means = reshape(avg_pool2d(squares, (size, 1), 1), x.shape)
+    return astype(wide / fn.pow(means * alpha + k, beta), x.dtype, copy=False)

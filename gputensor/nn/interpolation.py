@@ -11,7 +11,7 @@ from gputensor.tensor.core import tensor_argument
 from gputensor.tensor.interop import asarray, astype, copy
 from gputensor.tensor.manipulation import broadcast_to, moveaxis, reshape, take
 
-__all__ = ["interpolate", "pixel_shuffle", "pixel_unshuffle"]
+__all__ = ["channel_shuffle", "interpolate", "pixel_shuffle", "pixel_unshuffle"]
 
 MODES = ("nearest", "nearest-exact", "linear", "bilinear", "trilinear")
 
@@ -143,6 +143,22 @@ def _whole_factor(x, factor, name):
     if not isinstance(factor, int) or factor < 1 or tensor_argument(x, name).ndim < 3:
         rule = "a positive int, and a tensor of 3 or more axes"
         raise argument_error(ValueError, f"{name}: factor", factor, rule)
+
+
+def channel_shuffle(x, groups):
+    """Return x (batch, channels, ...) with the channels of its groups in turn.
+
+    >>> import gputensor as gt
+    >>> channel_shuffle(gt.reshape(gt.arange(4, device="host"), (1, 4, 1)), 2).tolist()
+    [[[0], [2], [1], [3]]]
+    """
+    _whole_factor(x, groups, "channel_shuffle")
+    batch, channels, *extents = x.shape
+    if channels % groups:
+        rule = f"a multiple of {groups}"
+        raise argument_error(ValueError, "channel_shuffle: channels", channels, rule)
+    parts = moveaxis(reshape(x, (batch, groups, channels // groups, *extents)), 1, 2)
+    return reshape(parts, x.shape)
 
 
 def pixel_shuffle(x, upscale_factor):

@@ -14,7 +14,6 @@ import numpy as np
 from gputensor.errors import Described, argument_error
 from gputensor.tensor.core import Tensor, may_share, tensor_argument
 from gputensor.tensor.interop import astype
-from gputensor.tensor.manipulation.axes import reshaped
 from gputensor.tensor.numerics.group_reductions import extremes_at
 from gputensor.tensor.numerics.ufunc_folds import FOLDED, accumulated, folded
 
@@ -46,6 +45,8 @@ IGNORED = {
     "where": (True,),
     "overwrite_input": None,
 }
+#: Functions that take every `order`.
+ORDERED = ("ravel", "reshape")
 #: Functions that take a tensor only by ``like=x``; their result is on its device.
 CREATION = frozenset(
     "arange array asanyarray asarray ascontiguousarray empty eye full identity linspace ones zeros"
@@ -61,7 +62,7 @@ FACTS = {
     "isrealobj": lambda x: x.dtype.kind != "c",
     "array_repr": lambda arr, *_, **__: repr(arr),
     "array_str": lambda a, *_, **__: str(a),
-    "array2string": lambda a, *_, **__: str(a),
+    "array2string": lambda a, *_, **options: _library("numpy").array2string(a, **options),
     "may_share_memory": lambda a, b, max_work=None: may_share(a, b),
     "shares_memory": lambda a, b, max_work=None: may_share(a, b),
 }
@@ -83,7 +84,7 @@ def _keywords(name, given):
     """Return the keywords that have a meaning here; ValueError for a value that is not accepted."""
     kept = {}
     for key, value in given.items():
-        if key not in IGNORED or isinstance(value, Tensor):
+        if key not in IGNORED or isinstance(value, Tensor) or key == "order" and name in ORDERED:
             kept[key] = value
         elif IGNORED[key] is not None and value not in IGNORED[key] and value is not np._NoValue:
             rule = f"none: tensors have no {key}; {COPY}"
@@ -199,9 +200,6 @@ def array_function(x, function, types, arguments, keywords):
     if name not in CREATION:
         # The host reads the fractions of a quantile, so they may be an array.
         _arguments_checked(name, values[:1] if name in QUANTILES else values)
-    if name in ("ravel", "reshape") and "F" in (keywords.get("order"), *arguments[-1:]):
-        x, *shape = arguments[:-1] if arguments[-1] == "F" else arguments
-        return reshaped(x, shape[0] if shape else keywords.get("shape", -1), "F")
     keywords = _keywords(name, keywords)
     if name in FACTS:
         return FACTS[name](*arguments, **keywords)

@@ -13,8 +13,7 @@ from gputensor.tensor import functions, interop, manipulation, methods, products
 from gputensor.tensor.core import bind_methods, bind_operators
 from gputensor.tensor.import_hooks import watch
 from gputensor.tensor.interop import array_api
-from gputensor.tensor.manipulation.axes import reshaped
-from gputensor.tensor.printing import format_number, represent
+from gputensor.tensor.printing import format_number, represent, text
 
 
 def matmul_in_place(x, other):
@@ -67,6 +66,7 @@ bind_operators(
     copy=interop.copy,
     reduce=interop.reduce,
     represent=represent,
+    text=text,
     namespace=array_api.namespace,
     dlpack=interop.dlpack,
     dlpack_device=interop.device_pair,
@@ -124,17 +124,15 @@ def fill(x, value, /):
     return x
 
 
-def reshape(x, /, *new_shape, order="C"):
+def reshape(x, /, *new_shape, order="C", copy=None):
     """Return the elements in another shape, given as one tuple or as ints; see ``gt.reshape``.
-
-    With `order` "F" the first axis changes fastest, both in `x` and in the result.
 
     >>> import gputensor as gt
     >>> gt.zeros(6, device="host").reshape(2, -1).shape
     (2, 3)
     """
     shape = new_shape[0] if len(new_shape) == 1 else new_shape
-    return manipulation.reshape(x, shape) if order == "C" else reshaped(x, shape, order)
+    return manipulation.reshape(x, shape, order, copy=copy)
 
 
 def _divmod(x1, x2, /):

@@ -14,7 +14,7 @@ from gputensor.tensor.core import device_number_of
 from gputensor.tensor.transfer import numpy
 
 __all__ = [
-    "format_number", "get_printoptions", "printoptions", "represent", "set_printoptions",
+    "format_number", "get_printoptions", "printoptions", "represent", "set_printoptions", "text",
 ]  # fmt: skip
 
 # The options that were set; NumPy's options apply to the others. `edgeitems` (the number of values
@@ -45,6 +45,24 @@ def _corners(tensor):
     return numpy(parts)
 
 
+def _values(tensor, **options):
+    """Return the values as NumPy prints them; waits for them."""
+    trace = tracer()
+    if trace is not None and trace.number == device_number_of(tensor):
+        trace.refuse_value("print")
+    is_large = _is_large(tensor)
+    values = _corners(tensor) if is_large else numpy(tensor)
+    kind = tensor.dtype.kind
+    if kind not in "biufc" or tensor.dtype.itemsize == 2 and kind == "f":
+        values = values.astype(np.float32)
+    with np.printoptions(**_chosen | {"threshold": 0 if is_large else _chosen["threshold"]}):
+        return np.array2string(values, **options)
+
+
+def _is_large(tensor):
+    return tensor.size > _chosen["threshold"]
+
+
 def represent(tensor):
     """Return ``repr(tensor)``; waits for the values.
 
@@ -52,18 +70,19 @@ def represent(tensor):
     >>> gt.asarray([1, 2], device="host")
     tensor([1, 2], device='host', dtype=int64)
     """
-    trace = tracer()
-    if trace is not None and trace.number == device_number_of(tensor):
-        trace.refuse_value("print")
-    is_large = tensor.size > _chosen["threshold"]
-    values = _corners(tensor) if is_large else numpy(tensor)
-    kind = tensor.dtype.kind
-    if kind not in "biufc" or tensor.dtype.itemsize == 2 and kind == "f":
-        values = values.astype(np.float32)
-    with np.printoptions(**_chosen | {"threshold": 0 if is_large else _chosen["threshold"]}):
-        text = np.array2string(values, separator=", ", prefix="tensor(", formatter=None)
-    shape = f", shape={tensor.shape}" if is_large or tensor.size == 0 else ""
-    return f"tensor({text}{shape}, device='{tensor.device}', dtype={tensor.dtype.name})"
+    values = _values(tensor, separator=", ", prefix="tensor(")
+    shape = f", shape={tensor.shape}" if _is_large(tensor) or tensor.size == 0 else ""
+    return f"tensor({values}{shape}, device='{tensor.device}', dtype={tensor.dtype.name})"
+
+
+def text(tensor):
+    """Return ``str(tensor)``, the values as NumPy's ``str`` writes them; waits for them.
+
+    >>> import gputensor as gt
+    >>> print(gt.asarray([1, 2], device="host"))
+    [1 2]
+    """
+    return _values(tensor)
 
 
 def _options(options, name):

@@ -10,42 +10,41 @@ abs absolute acos acosh add all allclose amax amin angle any append apply_along_
 apply_over_axes arange arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin
 argpartition argsort argwhere around array array2string array_equal array_equiv array_repr
 array_split array_str asanyarray asarray ascontiguousarray asin asinh astype atan atan2 atanh
-atleast_1d atleast_2d atleast_3d average bartlett bincount bitwise_and bitwise_count
-bitwise_invert bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
-blackman block broadcast_arrays broadcast_shapes broadcast_to c_ can_cast cbrt ceil choose clip
-column_stack common_type compress concat concatenate conj conjugate convolve copy copysign
-copyto corrcoef correlate cos cosh count_nonzero cov cross cumprod cumsum cumulative_prod
-cumulative_sum deg2rad degrees delete diag diag_indices diag_indices_from diagflat diagonal
-diff digitize divide divmod dot dsplit dstack ediff1d einsum empty empty_like equal exp exp2
-expand_dims expm1 extract eye fabs fill_diagonal fix flatnonzero flip fliplr flipud
-float_power floor floor_divide fmax fmin fmod frexp from_dlpack frombuffer fromfunction
-fromiter full full_like gcd geomspace gradient greater greater_equal hamming hanning heaviside
-histogram histogram2d histogram_bin_edges histogramdd hsplit hstack hypot i0 identity imag
-indices inner insert interp intersect1d invert isclose iscomplex iscomplexobj isdtype isfinite
-isin isinf isnan isneginf isposinf isreal isrealobj isscalar ix_ kaiser kron lcm ldexp
-left_shift less less_equal lexsort linspace load log log10 log1p log2 logaddexp logaddexp2
-logical_and logical_not logical_or logical_xor logspace mask_indices matmul matrix_transpose
-matvec max maximum may_share_memory mean median meshgrid mgrid min min_scalar_type minimum mod modf
-moveaxis multiply nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian
-nanmin nanpercentile nanprod nanquantile nanstd nansum nanvar ndim negative nextafter nonzero
-not_equal ogrid ones ones_like outer packbits pad partition percentile permute_dims piecewise place
-poly polyadd polyder polydiv polyfit polyint polymul polysub polyval positive pow power prod
-promote_types ptp put put_along_axis putmask quantile r_ rad2deg radians ravel ravel_multi_index
-real real_if_close reciprocal remainder repeat reshape resize result_type right_shift rint
-roll rollaxis roots rot90 round row_stack save savez savez_compressed searchsorted select
-setdiff1d setxor1d shape shares_memory sign signbit sin sinc sinh size sort sort_complex
-spacing split sqrt square squeeze stack std subtract sum swapaxes take take_along_axis tan
-tanh tensordot tile trace transpose trapezoid tri tril tril_indices tril_indices_from
-trim_zeros triu triu_indices triu_indices_from true_divide trunc union1d unique unique_all
-unique_counts unique_inverse unique_values unpackbits unravel_index unstack unwrap vander var
-vdot vecdot vecmat vsplit vstack where zeros zeros_like linalg.cholesky linalg.cond
+atleast_1d atleast_2d atleast_3d average bartlett bincount bitwise_and bitwise_count bitwise_invert
+bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor blackman block
+broadcast_arrays broadcast_shapes broadcast_to c_ can_cast cbrt ceil choose clip column_stack
+common_type compress concat concatenate conj conjugate convolve copy copysign copyto corrcoef
+correlate cos cosh count_nonzero cov cross cumprod cumsum cumulative_prod cumulative_sum deg2rad
+degrees delete diag diag_indices diag_indices_from diagflat diagonal diff digitize divide divmod
+dot dsplit dstack ediff1d einsum empty empty_like equal exp exp2 expand_dims expm1 extract eye fabs
+fill_diagonal fix flatnonzero flip fliplr flipud float_power floor floor_divide fmax fmin fmod
+frexp from_dlpack frombuffer fromfunction fromiter full full_like gcd geomspace gradient greater
+greater_equal hamming hanning heaviside histogram histogram2d histogram_bin_edges histogramdd
+hsplit hstack hypot i0 identity imag index_exp indices inner insert interp intersect1d invert
+isclose iscomplex iscomplexobj isdtype isfinite isin isinf isnan isneginf isposinf isreal isrealobj
+isscalar ix_ kaiser kron lcm ldexp left_shift less less_equal lexsort linspace load log log10 log1p
+log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor logspace mask_indices
+matmul matrix_transpose matvec max maximum may_share_memory mean median meshgrid mgrid min
+min_scalar_type minimum mod modf moveaxis multiply nan_to_num nanargmax nanargmin nancumprod
+nancumsum nanmax nanmean nanmedian nanmin nanpercentile nanprod nanquantile nanstd nansum nanvar
+ndim ndindex negative nextafter nonzero not_equal ogrid ones ones_like outer packbits pad partition
+percentile permute_dims piecewise place poly polyadd polyder polydiv polyfit polyint polymul
+polysub polyval positive pow power prod promote_types ptp put put_along_axis putmask quantile r_
+rad2deg radians ravel ravel_multi_index real real_if_close reciprocal remainder repeat reshape
+resize result_type right_shift rint roll rollaxis roots rot90 round row_stack s_ save savez
+savez_compressed searchsorted select setdiff1d setxor1d shape shares_memory sign signbit sin sinc
+sinh size sort sort_complex spacing split sqrt square squeeze stack std subtract sum swapaxes take
+take_along_axis tan tanh tensordot tile trace transpose trapezoid tri tril tril_indices
+tril_indices_from trim_zeros triu triu_indices triu_indices_from true_divide trunc union1d unique
+unique_all unique_counts unique_inverse unique_values unpackbits unravel_index unstack unwrap
+vander var vdot vecdot vecmat vsplit vstack where zeros zeros_like linalg.cholesky linalg.cond
 linalg.cross linalg.det linalg.diagonal linalg.eig linalg.eigh linalg.eigvals linalg.eigvalsh
-linalg.inv linalg.lstsq linalg.matmul linalg.matrix_norm linalg.matrix_power
-linalg.matrix_rank linalg.matrix_transpose linalg.multi_dot linalg.norm linalg.outer
-linalg.pinv linalg.qr linalg.slogdet linalg.solve linalg.svd linalg.svdvals linalg.tensordot
-linalg.tensorinv linalg.tensorsolve linalg.trace linalg.vecdot linalg.vector_norm fft.fft
-fft.fft2 fft.fftfreq fft.fftn fft.fftshift fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ifftshift
-fft.ihfft fft.irfft fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftfreq fft.rfftn
+linalg.inv linalg.lstsq linalg.matmul linalg.matrix_norm linalg.matrix_power linalg.matrix_rank
+linalg.matrix_transpose linalg.multi_dot linalg.norm linalg.outer linalg.pinv linalg.qr
+linalg.slogdet linalg.solve linalg.svd linalg.svdvals linalg.tensordot linalg.tensorinv
+linalg.tensorsolve linalg.trace linalg.vecdot linalg.vector_norm fft.fft fft.fft2 fft.fftfreq
+fft.fftn fft.fftshift fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ifftshift fft.ihfft fft.irfft
+fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftfreq fft.rfftn
 """.split()
 
 #: Names of CuPy that NumPy does not have.
@@ -92,15 +91,17 @@ fft.ifftshift fft.ihfft fft.irfft fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.r
 
 #: Names of torch.nn.functional that PyTorch's main namespace does not have.
 FUNCTIONAL = """
-adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
-adaptive_max_pool2d adaptive_max_pool3d avg_pool1d avg_pool2d avg_pool3d batch_norm celu conv1d
+adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d
+adaptive_max_pool3d affine_grid avg_pool1d avg_pool2d avg_pool3d batch_norm celu conv1d
 binary_cross_entropy binary_cross_entropy_with_logits conv2d conv3d conv_transpose1d
-conv_transpose2d conv_transpose3d cosine_similarity cross_entropy elu embedding glu group_norm
-hardshrink hardsigmoid hardswish hardtanh huber_loss instance_norm interpolate kl_div l1_loss
-layer_norm leaky_relu linear logsigmoid max_pool1d max_pool2d max_pool3d mish mse_loss nll_loss
-normalize one_hot pad pixel_shuffle pixel_unshuffle prelu relu6 rms_norm
-scaled_dot_product_attention selu silu smooth_l1_loss softmin softplus softshrink softsign
-tanhshrink threshold
+conv_transpose2d conv_transpose3d channel_shuffle cosine_embedding_loss cosine_similarity
+cross_entropy elu embedding gaussian_nll_loss glu grid_sample group_norm hardshrink hardsigmoid
+hardswish hardtanh hinge_embedding_loss huber_loss instance_norm interpolate kl_div l1_loss
+layer_norm leaky_relu linear local_response_norm logsigmoid margin_ranking_loss max_pool1d
+max_pool2d max_pool3d mish mse_loss nll_loss normalize one_hot pad pairwise_distance pixel_shuffle
+pixel_unshuffle poisson_nll_loss prelu relu6 rms_norm scaled_dot_product_attention selu silu
+smooth_l1_loss soft_margin_loss softmin softplus softshrink softsign tanhshrink threshold
+triplet_margin_loss
 """.split()
 
 #: Names with another name or meaning in gputensor: (name, name here or "", remark).

@@ -21,7 +21,7 @@ cdef class Operators:
     cdef public object bitwise_and, bitwise_or, bitwise_xor, bitwise_invert
     cdef public object bitwise_left_shift, bitwise_right_shift
     cdef public object negative, positive, abs, getitem, setitem, numpy, to_device
-    cdef public object represent, dlpack, dlpack_device, array_interface, namespace
+    cdef public object represent, text, dlpack, dlpack_device, array_interface, namespace
     cdef public object transpose, matrix_transpose, reduce, copy
     cdef public object matmul_in_place, divmod, any
 
@@ -183,6 +183,9 @@ cdef class Tensor:
 
     def __repr__(self):
         return operators.represent(self)
+
+    def __str__(self):
+        return operators.text(self)
 
     def __len__(self):
         if self.ndim_ == 0:

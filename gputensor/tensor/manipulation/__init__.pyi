@@ -1,5 +1,5 @@
 from collections.abc import Callable, Sequence
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 from gputensor.tensor.core import Axis, Number, Tensor
 
@@ -67,7 +67,14 @@ def eye(
 ) -> Tensor: ...
 def tril(x: Tensor, /, k: int = 0, *, diagonal: int = 0) -> Tensor: ...
 def triu(x: Tensor, /, k: int = 0, *, diagonal: int = 0) -> Tensor: ...
-def reshape(x: Tensor, /, shape: int | Sequence[int], *, copy: bool | None = None) -> Tensor: ...
+def reshape(
+    x: Tensor,
+    /,
+    shape: int | Sequence[int],
+    order: Literal["C", "F", "A"] = "C",
+    *,
+    copy: bool | None = None,
+) -> Tensor: ...
 @overload
 def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor: ...
 @overload

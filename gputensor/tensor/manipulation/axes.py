@@ -4,12 +4,11 @@ import operator
 
 from gputensor.errors import Described, argument_error
 from gputensor.tensor.core import Tensor, axis_argument, spellings, tensor_argument
-from gputensor.tensor.interop import copy as copy_of
 from gputensor.tensor.manipulation import broadcast_to, expand_dims, flip, permute_dims, reshape
 
 __all__ = [
     "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shapes", "expand", "flatten", "fliplr",
-    "flipud", "ravel", "reshaped", "rot90", "swapaxes", "transpose", "unsqueeze",
+    "flipud", "ravel", "rot90", "swapaxes", "transpose", "unsqueeze",
 ]  # fmt: skip
 
 
@@ -42,23 +41,6 @@ def swapaxes(x, /, axis1, axis2):
     return permute_dims(x, order)
 
 
-def reshaped(x, shape, order):
-    """Return the elements in another shape, read and written in an order of NumPy's: C, F or A.
-
-    >>> import gputensor as gt
-    >>> reshaped(gt.arange(6, device="host"), (2, 3), "F").tolist()
-    [[0, 2, 4], [1, 3, 5]]
-    """
-    if order not in ("C", "F", "A"):
-        raise argument_error(ValueError, "reshape: order", order, "'C', 'F' or 'A'")
-    if order == "A":
-        order = "F" if x.T.is_contiguous and not x.is_contiguous else "C"
-    if order == "C":
-        return reshape(x, shape)
-    shape = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
-    return reshape(x.T, shape[::-1]).T
-
-
 def ravel(x, /, order="C"):
     """Return the elements in one dimension: a view if the strides allow it, otherwise a copy.
 
@@ -68,7 +50,7 @@ def ravel(x, /, order="C"):
     >>> ravel(gt.zeros((2, 3), device="host")).shape
     (6,)
     """
-    return reshaped(tensor_argument(x, "ravel"), -1, order)
+    return reshape(x, -1, order)
 
 
 @spellings(start_dim="start_axis", end_dim="end_axis")
@@ -82,7 +64,7 @@ def flatten(x, /, start_axis=0, end_axis=-1):
     (2, 12)
     """
     if isinstance(start_axis, str):
-        return copy_of(reshaped(tensor_argument(x, "flatten"), -1, start_axis))
+        return reshape(x, -1, start_axis, copy=True)
     if tensor_argument(x, "flatten").ndim == 0:
         return reshape(x, 1, copy=True)
     first = axis_argument(start_axis, x.ndim, "flatten")

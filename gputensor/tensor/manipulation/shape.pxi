@@ -70,13 +70,16 @@ cdef bint restride(Tensor a, int ndim, const int64_t* shape, int64_t* strides) n
     return True
 
 
-def reshape(x, /, shape, *, copy=None):
-    """Return the elements of `x`, in row-major order, in another shape.
+def reshape(x, /, shape, order="C", *, copy=None):
+    """Return the elements of `x` in another shape.
 
     Parameters
     ----------
     shape : int or tuple of int
         One extent may be -1; it is computed from the others.
+    order : {"C", "F", "A"}
+        The order in which elements are read and placed: "C": the last axis changes fastest; "F":
+        the first one; "A": "F" if `x` has this order in memory and not the other, otherwise "C".
     copy : bool, optional
         True: always copy. False: never; ValueError if the result cannot be a view. Default: copy
         only if necessary.
@@ -92,6 +95,8 @@ def reshape(x, /, shape, *, copy=None):
     copy = copy_argument(copy, "reshape")
     if not hasattr(shape, "__iter__"):
         shape = (shape,)
+    if order != "C" and is_first_fastest(a, order):
+        return transpose(reshape(transpose(a), tuple(shape)[::-1], copy=copy))
     wanted = list(shape)
     if wanted.count(-1) > 1:
         raise ValueError(f"reshape: shape: got {tuple(shape)}; expected at most one -1")
@@ -123,6 +128,15 @@ def reshape(x, /, shape, *, copy=None):
                          f"{a.strides} allow no view of shape {tuple(shape)}")
     a = copied(a, a.dtype_code)
     return view_tensor(a, a.ptr, ndim, dims, NULL)
+
+
+cdef bint is_first_fastest(Tensor a, object order) except -1:
+    """Whether reshape's order "F", or "A" for this tensor, lets the first axis change fastest."""
+    if order == "A":
+        return not a.is_c_contiguous and (<Tensor> transpose(a)).is_c_contiguous
+    if order != "F":
+        raise argument_error(ValueError, "reshape: order", order, "'C', 'F' or 'A'")
+    return True
 
 
 @spellings(dims="axes")

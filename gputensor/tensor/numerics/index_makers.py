@@ -1,7 +1,10 @@
 """NumPy's objects for indexing: ``mgrid``, ``ogrid``, ``r_``, ``c_`` and ``x.flat``.
 
-Tensors made only from slices and numbers are on the current device.
+Tensors made only from slices and numbers are on the current device. NumPy's own ``s_``,
+``index_exp`` and ``ndindex`` make Python objects without arrays, and are here for its programs.
 """
+
+from numpy import index_exp, ndindex, s_
 
 from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error
@@ -10,7 +13,7 @@ from gputensor.tensor.interop import asarray, astype
 from gputensor.tensor.manipulation import arange, broadcast_arrays, linspace, reshape
 from gputensor.tensor.manipulation.joining import concat, stack
 
-__all__ = ["Flat", "c_", "mgrid", "ogrid", "r_"]
+__all__ = ["Flat", "c_", "index_exp", "mgrid", "ndindex", "ogrid", "r_", "s_"]
 
 
 def _progression(piece, name, device=None):

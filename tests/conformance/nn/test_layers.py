@@ -212,6 +212,50 @@ def test_losses_of_elements(where, rng):
     assert gt.array_equal(gt.pixel_unshuffle(large, 2), images)
 
 
+def test_losses_of_margins_and_likelihoods(where, rng):
+    a, b, c = rng.normal(size=(3, 5, 4))
+    norms, line = np.linalg.norm(np.stack([a - b, a - c]) + 1e-6, axis=-1), rng.choice([-1, 1], 5)
+    signs, counts = rng.choice([-1, 1], (5, 4)), rng.integers(0, 6, (5, 4)).astype(float)
+    cosine = (a * b).sum(1) / np.sqrt((a * a).sum(1) * (b * b).sum(1))
+    spread = rng.random(5)[:, None] + 0.1
+    high = np.maximum(counts, 1)
+    stirling = high * np.log(high) - high + np.log(2 * np.pi * high) / 2
+    wants = {
+        "pairwise_distance": ((a, b), {}, norms[0]),
+        "triplet_margin_loss": ((a, b, c), {}, np.maximum(norms[0] - norms[1] + 1, 0)),
+        "margin_ranking_loss": ((a, b, signs), {"margin": 0.5},
+                                np.maximum(0.5 - signs * (a - b), 0)),
+        "cosine_embedding_loss": ((a, b, line), {"margin": 0.25},
+                                  np.where(line == 1, 1 - cosine, np.maximum(cosine - 0.25, 0))),
+        "hinge_embedding_loss": ((a, signs), {}, np.where(signs == 1, a, np.maximum(1 - a, 0))),
+        "soft_margin_loss": ((a, signs), {}, np.log1p(np.exp(-signs * a))),
+        "gaussian_nll_loss": ((a, b, spread[:, 0]), {"full": True},
+                              (np.log(2 * np.pi * spread) + (a - b) ** 2 / spread) / 2),
+        "poisson_nll_loss": ((a, counts), {"full": True},
+                             np.exp(a) - counts * a + np.where(counts > 1, stirling, 0)),
+    }  # fmt: skip
+    for name, (arguments, how, want) in wants.items():
+        given = [gt.asarray(one, device=where) for one in arguments]
+        how |= {"reduction": "none"} if name != "pairwise_distance" else {}
+        got = getattr(gt, name)(*given, **how).numpy()
+        np.testing.assert_allclose(got, want, 1e-9, 1e-9, err_msg=name)
+    total = gt.poisson_nll_loss(*(gt.asarray(one, device=where) for one in (np.exp(a), counts)),
+                                log_input=False, eps=0, reduction="sum")  # fmt: skip
+    np.testing.assert_allclose(total.item(), (np.exp(a) - counts * a).sum(), 1e-9, 1e-9)
+
+
+def test_local_response_norm(where, rng):
+    for channels, size in ((6, 5), (5, 4), (2, 7)):
+        x = rng.standard_normal((2, channels, 3))
+        wide = np.pad(x**2, [(0, 0), (size // 2, (size - 1) // 2), (0, 0)])
+        sums = sum(wide[:, i : i + channels] for i in range(size))
+        got = gt.local_response_norm(gt.asarray(x, device=where), size, 0.5, 0.75, 2.0).numpy()
+        np.testing.assert_allclose(got, x / (2 + 0.5 * sums / size) ** 0.75, 1e-9, 1e-12)
+    images = gt.asarray(rng.standard_normal((2, 6, 3)), device=where)
+    turned = gt.channel_shuffle(images, 3).numpy()
+    assert np.array_equal(turned, images.numpy()[:, [0, 2, 4, 1, 3, 5]])
+
+
 def test_dropout(where, rng):
     x = gt.asarray(rng.standard_normal((100, 200)).astype(np.float32), device=where)
     got, again = (
@@ -238,6 +282,9 @@ def test_dropout(where, rng):
         (lambda x: gt.prelu(x, gt.ones(9, device="host")), "prelu: shape of weight: got"),
         (lambda x: gt.mse_loss(x, x, "none at all"), "mse_loss: reduction: got 'none at all'"),
         (lambda x: gt.huber_loss(x, x, delta=0), "huber_loss: delta: got 0"),
+        (lambda x: gt.channel_shuffle(x, 2), "channel_shuffle: channels: got 3; expected a mult"),
+        (lambda x: gt.local_response_norm(x, 0), "local_response_norm: size: got 0"),
+        (lambda x: gt.gaussian_nll_loss(x, x, 1.0, eps=0), "gaussian_nll_loss: eps: got 0"),
         (lambda x: gt.pixel_shuffle(x, 2), "pixel_shuffle: channels: got 2; expected a multiple"),
         (lambda x: gt.pixel_unshuffle(x, 2), r"pixel_unshuffle: height, width: got \(3, 5\)"),
     ],

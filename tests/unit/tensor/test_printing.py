@@ -16,6 +16,14 @@ def test_values_device_and_dtype_are_shown():
     )
 
 
+def test_text_is_that_of_numpy(rng):
+    floats, few = rng.normal(size=(3, 4)), rng.integers(-99, 99, 7)
+    for values in (floats, few, floats < 0, floats[0] * 1j, floats[:0], few[0], np.arange(2000.0)):
+        x = gt.asarray(values, device="host")
+        assert str(x) == f"{x}" == str(values) and repr(x).startswith("tensor(")
+        assert np.array2string(x, separator=":") == np.array2string(values, separator=":")
+
+
 def test_every_dtype_prints():
     for name in ("bfloat16", "float16", "float8_e4m3", "bool", "complex64", "uint64"):
         text = repr(gt.ones(2, dtype="float32", device="host").astype(name))
