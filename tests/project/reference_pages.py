@@ -119,7 +119,9 @@ def rows(place, names, prefix=""):
             yield f"| `{prefix}{name}{signature(thing)}` | {first_sentence(thing)} |"
 
 
-NUMERICS = "gputensor.tensor.numerics."
+# The modules whose functions are on the second page: numerics, and losses.
+FURTHER = ("gputensor.tensor.numerics.", "gputensor.nn.distances", "gputensor.nn.losses",
+           "gputensor.nn.margins")  # fmt: skip
 
 
 def main_names(are_further=False):
@@ -127,7 +129,7 @@ def main_names(are_further=False):
     spelled = set(gt._SPELLINGS)
     names = [name for name in gt.__all__ if name not in spelled and name not in gt._MODULES
              and not name.startswith("_") and name != "tensor"]  # fmt: skip
-    return [name for name in names if gt._PLACES.get(name, "").startswith(NUMERICS) == are_further]
+    return [name for name in names if gt._PLACES.get(name, "").startswith(FURTHER) == are_further]
 
 
 def reference_page():
