@@ -2,10 +2,12 @@
 
 einops and Dask look up array types in tables of their own, which exist only after their import. A
 finder that finds nothing itself watches for these imports; it costs one lookup for each import.
+Where a version of a library has other tables, its import succeeds all the same, with a warning.
 """
 
 import importlib.util
 import sys
+import warnings
 
 __all__ = ["HOOKS", "watch"]
 
@@ -18,7 +20,14 @@ HOOKS = {
 
 def registered(name):
     """Register tensors with an imported module."""
-    importlib.import_module(HOOKS[name]).register(sys.modules[name])
+    register = importlib.import_module(HOOKS[name]).register
+    try:
+        register(sys.modules[name])
+    except Exception as error:
+        library = name.partition(".")[0]
+        version = getattr(sys.modules.get(library), "__version__", "of unknown version")
+        text = f"{library} {version} will not recognise tensors: {type(error).__name__}: {error}"
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
 class Watcher:

@@ -73,6 +73,7 @@ SCIPY = {
 
 @pytest.mark.parametrize(("part", "calls"), SCIPY.items())
 def test_scipy_keeps_tensors(part, calls):
+    pytest.importorskip("scipy", minversion="1.17")
     module = pytest.importorskip(f"scipy.{part}")
     for call in calls.split():
         ours, theirs = (
@@ -108,7 +109,7 @@ def estimators():
     + ["StandardScaler"],
 )
 def test_estimators_with_dispatch_keep_tensors(name):
-    sklearn = pytest.importorskip("sklearn")
+    sklearn = pytest.importorskip("sklearn", minversion="1.9")
     X = RNG.normal(size=(60, 5))
     y = (X[:, 0] > 0).astype("int64")
     run = estimators()[name]
@@ -169,7 +170,7 @@ DASK = """
 
 
 def test_dask_keeps_tensors_in_chunks():
-    dask = pytest.importorskip("dask")
+    dask = pytest.importorskip("dask", minversion="2025.5")
     da = pytest.importorskip("dask.array")
     array = RNG.random((40, 30))
     ours = da.from_array(gt.asarray(array), chunks=(10, 15), asarray=False)

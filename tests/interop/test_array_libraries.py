@@ -93,3 +93,19 @@ def test_conditions_of_ufuncs_keep_other_elements_of_out(device):
     assert np.add(x, x, out=out, where=x > 0).tolist() == [2.0, 7.0, 4.0]
     with pytest.raises(ValueError, match="np.add: casting: got 'no'; expected"):
         np.add(x, x, casting="no")
+
+
+@pytest.mark.parametrize("order", ["gputensor, einops._backends", "einops._backends, gputensor"])
+def test_a_library_with_other_tables_is_imported_with_a_warning(tmp_path, order):
+    (tmp_path / "einops").mkdir()
+    (tmp_path / "einops" / "__init__.py").write_text("__version__ = '0.0'")
+    (tmp_path / "einops" / "_backends.py").write_text("")
+    run = subprocess.run(
+        [sys.executable, "-c", f"import {order}; print('imported')"],
+        env=os.environ | {"PYTHONPATH": f"{tmp_path}:{ROOT}"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert run.stdout == "imported\n", run.stderr
+    assert "RuntimeWarning: einops 0.0 will not recognise tensors: AttributeError" in run.stderr
