@@ -145,8 +145,10 @@ class BlasError(GpuTensorError, RuntimeError):
         self.status = status
 
 
-class OutOfMemoryError(GpuTensorError, MemoryError):
+class OutOfMemoryError(GpuTensorError, MemoryError, RuntimeError):
     """The device has not enough memory for a request. The request changed nothing.
+
+    It is a MemoryError as in Python and CuPy, and a RuntimeError as in PyTorch.
 
     Attributes
     ----------
