@@ -4,7 +4,10 @@ The graph itself is in :mod:`gputensor.streams.capture`; this module has its pub
 function that turns a callable on tensors into one that replays.
 """
 
+from collections.abc import Mapping
+
 from gputensor.errors import Described, argument_error
+from gputensor.programs.tree import flatten, unflatten
 from gputensor.streams.capture import (
     CUDAGraph,
     graph,
@@ -22,24 +25,24 @@ __all__ = [
 
 
 def make_graphed_callables(
-    callables, sample_args, num_warmup_iters=3, pool=None, *, allow_unused_input=False
+    callables, sample_args, num_warmup_iters=3, allow_unused_input=False, pool=None
 ):
     """Return callables that replay a captured graph instead of queueing the work again.
 
     Parameters
     ----------
     callables : callable or tuple of callables
-        They take tensors as positional arguments and return a tensor, or a tuple, list or dict of
-        tensors. Each is called `num_warmup_iters` times and then once in a capture.
-    sample_args : tuple of tensors, or tuple of such tuples
+        They take tensors, or nested tuples, lists and dicts of tensors, as positional arguments,
+        and return anything. Each is called `num_warmup_iters` times and then once in a capture.
+    sample_args : tuple of arguments, or tuple of such tuples
         Arguments with the shapes and dtypes of later calls; one tuple for each callable if
         `callables` is a tuple.
     num_warmup_iters : int
         Calls before the capture, which complete tuning and lazy loading.
-    pool : pool id or CUDAGraph, optional
-        Memory pool for the captures; default: a new one that all `callables` share.
     allow_unused_input : bool
         Accept samples that a callable does not use; replays ignore them.
+    pool : pool id or CUDAGraph, optional
+        Memory pool for the captures; default: a new one that all `callables` share.
 
     Returns
     -------
@@ -50,7 +53,7 @@ def make_graphed_callables(
     Raises
     ------
     ValueError
-        A later call's arguments differ from the sample in number, shape, dtype or device, or a
+        A later call's arguments differ from the sample in structure, shape, dtype or device, or a
         callable does not use one of its samples.
 
     Notes
@@ -70,31 +73,44 @@ def make_graphed_callables(
     shared = graph_pool_handle() if pool is None else pool
     graphed = []
     for function, arguments in zip(functions, samples, strict=True):
-        inputs = tuple(_copy_of(sample) for sample in arguments)
-        captured, outputs = _captured(function, inputs, num_warmup_iters, shared)
+        leaves, structure = flatten(tuple(arguments), _is_leaf)
+        inputs = {path: _copy_of(sample) for path, sample in leaves}
+        arguments = unflatten(structure, inputs.values())
+        captured, outputs = _captured(function, arguments, num_warmup_iters, shared)
         if not allow_unused_input:
             _check_used(captured, inputs)
-        graphed.append(_replaying(captured, inputs, outputs))
+        graphed.append(_replaying(captured, structure, inputs, outputs))
     return graphed[0] if is_one else tuple(graphed)
 
 
-def _captured(function, inputs, num_warmup_iters, pool):
+def _is_leaf(part):
+    return not isinstance(part, (Mapping, list, tuple))
+
+
+def _captured(function, arguments, num_warmup_iters, pool):
     """Return the graph of one call, and the call's outputs."""
     for _ in range(num_warmup_iters):
-        function(*inputs)
+        function(*arguments)
     captured = CUDAGraph()
     with graph(captured, pool=pool):
-        outputs = function(*inputs)
+        outputs = function(*arguments)
     return captured, outputs
 
 
-def _replaying(captured, inputs, outputs):
+def _replaying(captured, structure, inputs, outputs):
     """Return a function that copies its arguments into the inputs and replays."""
 
     def replay(*arguments):
-        _check_arguments(arguments, inputs)
-        for kept, given in zip(inputs, arguments, strict=True):
-            kept[...] = given
+        leaves, found = flatten(arguments, _is_leaf)
+        if found != structure:
+            count, rule = len(arguments), len(structure.parts)
+            got = f"{count}" if count != rule else "other containers"
+            rule = f"{rule if count != rule else 'those'}, as in the captured call"
+            raise argument_error(ValueError, "arguments", Described(got), rule)
+        for path, given in leaves:
+            _check_argument(path, given, inputs[path])
+        for path, given in leaves:
+            inputs[path][...] = given
         captured.replay()
         return outputs
 
@@ -104,11 +120,11 @@ def _replaying(captured, inputs, outputs):
 
 def _check_used(captured, inputs):
     streams = captured.member_streams()
-    for at, kept in enumerate(inputs):
+    for path, kept in inputs.items():
         if kept.size and not kept._is_used_on(streams):
             raise argument_error(
                 ValueError,
-                f"sample_args[{at}]",
+                f"sample_args[{path}]",
                 Described("a tensor that the callable does not use"),
                 "used tensors, or allow_unused_input=True",
             )
@@ -121,23 +137,15 @@ def _copy_of(sample):
     return sample.__array_namespace__().asarray(sample, copy=True)
 
 
-def _check_arguments(arguments, inputs):
-    if len(arguments) != len(inputs):
-        raise argument_error(
-            ValueError,
-            "arguments",
-            Described(f"{len(arguments)}"),
-            f"{len(inputs)}, as in the captured call",
-        )
-    for at, (given, kept) in enumerate(zip(arguments, inputs, strict=True)):
-        for fact in ("shape", "dtype", "device"):
-            if getattr(given, fact, None) != getattr(kept, fact):
-                raise argument_error(
-                    ValueError,
-                    f"argument {at}",
-                    Described(f"{fact} {getattr(given, fact, None)}"),
-                    f"{getattr(kept, fact)}, as in the captured call",
-                )
+def _check_argument(path, given, kept):
+    for fact in ("shape", "dtype", "device"):
+        if getattr(given, fact, None) != getattr(kept, fact):
+            raise argument_error(
+                ValueError,
+                f"argument {path}",
+                Described(f"{fact} {getattr(given, fact, None)}"),
+                f"{getattr(kept, fact)}, as in the captured call",
+            )
 
 
 def __dir__():

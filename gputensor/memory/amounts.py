@@ -122,12 +122,19 @@ def memory_stats(device=None):
 def memory_stats_as_nested_dict(device=None):
     """Return :func:`memory_stats` with a dict for each part of a name.
 
+    The keys of ``reserved_bytes_by_private_pools`` are the ids of the pools, pairs of ints.
+
     Examples
     --------
     >>> sorted(memory_stats_as_nested_dict("host")["segment"])
     ['all', 'large_pool', 'small_pool']
     """
-    return nest(memory_stats(device))
+    nested = nest(memory_stats(device))
+    pools = nested.get("reserved_bytes_by_private_pools", {})
+    nested["reserved_bytes_by_private_pools"] = {
+        tuple(map(int, name.split("_"))): values for name, values in pools.items()
+    }
+    return nested
 
 
 def reset_peak_memory_stats(device=None):

@@ -65,7 +65,8 @@ class MemPool:
     Parameters
     ----------
     device : optional
-        The device on which it is held at first; default: the current device.
+        The device on which it is held at first; default: the current device. An `allocator` may
+        stand in its place, as in PyTorch.
     use_on_oom : bool
         Lend the pool's free blocks to requests outside of private pools that would otherwise fail.
         The blocks return to the pool when they are freed.
@@ -84,7 +85,9 @@ class MemPool:
     (1, 0)
     """
 
-    def __init__(self, device=None, *, use_on_oom=False, no_split=False, allocator=None):
+    def __init__(self, device=None, use_on_oom=False, no_split=False, *, allocator=None):
+        if isinstance(device, CUDAPluggableAllocator) and allocator is None:
+            device, allocator = None, device
         for name, value in (("use_on_oom", use_on_oom), ("no_split", no_split)):
             if not isinstance(value, bool):
                 raise argument_error(TypeError, name, value, "bool")

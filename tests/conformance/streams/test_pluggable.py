@@ -89,6 +89,13 @@ def counts(library):
     return tuple(library.count(i) for i in range(3))
 
 
+def test_an_allocator_may_be_the_first_argument_as_in_pytorch(path):
+    allocator = memory.CUDAPluggableAllocator(path, "take", "give")
+    assert memory.MemPool(allocator.allocator(), True, False).allocator is allocator
+    with pytest.raises(TypeError, match="^device: got CUDAPluggableAllocator"):
+        memory.MemPool(allocator, allocator=allocator)
+
+
 def test_a_pool_takes_its_memory_from_the_functions(path, source, device, rng):
     given = counts(source)[0]
     pool = memory.MemPool(device, allocator=memory.CUDAPluggableAllocator(path, "take", "give"))

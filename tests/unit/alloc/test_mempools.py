@@ -110,7 +110,7 @@ def test_a_pool_that_is_gone_is_in_no_statistics(probe):
     probe.free(inside(probe, pool, 30 * MIB))
     assert f"{name}.all.peak" in memory.memory_stats(probe.device)
     nested = memory.memory_stats_as_nested_dict(probe.device)
-    assert set(nested["reserved_bytes_by_private_pools"][f"0_{pool.id[1]}"]) == set(POOLS)
+    assert set(nested["reserved_bytes_by_private_pools"][pool.id]) == set(POOLS)
     del pool
     assert f"{name}.all.current" in memory.memory_stats(probe.device), "it still holds memory"
     report.empty_cache(probe.device)

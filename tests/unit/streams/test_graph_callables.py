@@ -41,6 +41,27 @@ def test_several_callables_share_a_pool_and_chain(device):
         np.testing.assert_allclose(got.numpy(), (a + 1) ** 2, rtol=1e-5)
 
 
+def test_arguments_may_be_nested(device):
+    pool = graphs.graph_pool_handle()
+    rng = np.random.default_rng()
+    sample = gt.asarray(rng.random(8, np.float32))
+
+    def function(inputs, pair):
+        return inputs["x"] * 2 + pair[1]
+
+    samples = {"x": sample}, (sample, sample)
+    graphed = graphs.make_graphed_callables(function, samples, 1, True, pool)
+    assert graphed.graph.pool() == pool
+    for _ in range(3):
+        x, y = rng.random((2, 8), np.float32)
+        got = graphed({"x": gt.asarray(x)}, (sample, gt.asarray(y)))
+        np.testing.assert_allclose(got.numpy(), x * 2.0 + y, rtol=1e-6)
+    with pytest.raises(ValueError, match=r"^argument 0\.x: got shape \(3,\); expected \(8,\)"):
+        graphed({"x": gt.zeros(3)}, (sample, sample))
+    with pytest.raises(ValueError, match="^arguments: got other containers; expected those, as in"):
+        graphed({"y": sample}, (sample, sample))
+
+
 def test_arguments_unlike_the_sample_are_named(device):
     sample = gt.zeros((2, 3))
     graphed = graphs.make_graphed_callables(lambda a: a + 1, (sample,))
