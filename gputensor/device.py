@@ -65,12 +65,18 @@ class DeviceProperties:
         The compute capability; 0, 0 for the host device.
     total_memory, L2_cache_size : int
         Bytes.
-    multi_processor_count, max_threads_per_multi_processor : int
-        0 for the host device.
-    shared_memory_per_multiprocessor, shared_memory_per_block_optin : int
-        Bytes; 0 for the host device.
+    multi_processor_count, max_threads_per_multi_processor, max_threads_per_block : int
+        These and the following numbers are 0 for the host device.
+    warp_size, regs_per_multiprocessor : int
+    shared_memory_per_multiprocessor, shared_memory_per_block, shared_memory_per_block_optin : int
+        Bytes.
+    clock_rate, memory_clock_rate : int
+        The highest rates in kHz.
+    memory_bus_width : int
+        Bits.
     is_integrated : bool
         Whether the device uses the host's memory.
+    is_multi_gpu_board : bool
     uuid, pci_bus_id : str
         Empty for the host device.
     """
@@ -82,10 +88,18 @@ class DeviceProperties:
     total_memory: int = 0
     multi_processor_count: int = 0
     max_threads_per_multi_processor: int = 0
+    max_threads_per_block: int = 0
+    warp_size: int = 0
+    regs_per_multiprocessor: int = 0
     L2_cache_size: int = 0
     shared_memory_per_multiprocessor: int = 0
+    shared_memory_per_block: int = 0
     shared_memory_per_block_optin: int = 0
+    clock_rate: int = 0
+    memory_clock_rate: int = 0
+    memory_bus_width: int = 0
     is_integrated: bool = False
+    is_multi_gpu_board: bool = False
     uuid: str = ""
     pci_bus_id: str = ""
 
@@ -190,10 +204,18 @@ def get_device_properties(device=None):
         total_memory=info["total_memory"],
         multi_processor_count=info["multiprocessors"],
         max_threads_per_multi_processor=info["threads_per_multiprocessor"],
+        max_threads_per_block=info["threads_per_block"],
+        warp_size=info["warp_size"],
+        regs_per_multiprocessor=info["registers_per_multiprocessor"],
         L2_cache_size=info["l2_nbytes"],
         shared_memory_per_multiprocessor=info["shared_nbytes_per_multiprocessor"],
+        shared_memory_per_block=info["static_shared_nbytes_per_block"],
         shared_memory_per_block_optin=info["shared_nbytes_per_block"],
+        clock_rate=info["clock_khz"],
+        memory_clock_rate=info["memory_clock_khz"],
+        memory_bus_width=info["memory_bus_bits"],
         is_integrated=bool(info["integrated"]),
+        is_multi_gpu_board=bool(info["multi_gpu_board"]),
         uuid=info["uuid"],
         pci_bus_id=info["pci"],
     )

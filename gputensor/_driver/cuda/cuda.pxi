@@ -43,6 +43,10 @@ cdef extern from "gputensor/_driver/cuda/device.h" namespace "gputensor" nogil:
 
 # Key of device_info -> number of the device attribute.
 ATTRIBUTES = {
+    "threads_per_block": 1,
+    "static_shared_nbytes_per_block": 8,
+    "warp_size": 10,
+    "clock_khz": 13,
     "multiprocessors": 16,
     "integrated": 18,
     "memory_clock_khz": 36,
@@ -50,6 +54,8 @@ ATTRIBUTES = {
     "l2_nbytes": 38,
     "threads_per_multiprocessor": 39,
     "shared_nbytes_per_multiprocessor": 81,
+    "registers_per_multiprocessor": 82,
+    "multi_gpu_board": 84,
     "shared_nbytes_per_block": 97,
     "virtual_memory": 102,
     "memory_pools": 115,
@@ -214,10 +220,9 @@ def device_info(int ordinal):
     -------
     dict
         ``name``, ``uuid`` and ``pci`` (str), ``compute_capability`` and ``driver_version`` (pairs
-        of int), ``total_memory`` (bytes), and as int ``multiprocessors``, ``l2_nbytes``,
-        ``threads_per_multiprocessor``, ``shared_nbytes_per_multiprocessor``,
-        ``shared_nbytes_per_block`` (opt-in), ``memory_clock_khz``, ``memory_bus_bits``,
-        ``integrated``, ``virtual_memory`` and ``memory_pools`` (1 when supported).
+        of int), ``total_memory`` (bytes), and as int the keys of `ATTRIBUTES`:
+        ``shared_nbytes_per_block`` is the opt-in limit; ``integrated``, ``multi_gpu_board``,
+        ``virtual_memory`` and ``memory_pools`` are 1 where it is so.
 
     Raises
     ------

@@ -146,6 +146,9 @@ def test_device_info_reads_every_fact_by_its_number(library):
         "'multiprocessors': 132",
         "'l2_nbytes': 1038",
         "'shared_nbytes_per_block': 1097",
+        "'threads_per_block': 1001",
+        "'warp_size': 1010",
+        "'registers_per_multiprocessor': 1082",
         f"'total_memory': {1 << 30}",
     ]:
         assert fact in text
