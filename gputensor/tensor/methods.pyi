@@ -218,6 +218,7 @@ class Methods:
     ge = _functions.greater_equal
     gelu = _functions.gelu
     get = _placement.get
+    get_device = _placement.get_device
     greater = _functions.greater
     greater_equal = _functions.greater_equal
     gt = _functions.greater

@@ -20,8 +20,8 @@ from gputensor.tensor.transfer import numpy
 
 __all__ = [
     "bfloat16", "bool", "byte", "copy_", "cpu", "cuda", "dim", "double", "element_size", "float",
-    "get", "half", "imag", "int", "is_cuda", "long", "memoryview", "numel", "real", "short",
-    "stride", "to", "tobytes", "view",
+    "get", "get_device", "half", "imag", "int", "is_cuda", "long", "memoryview", "numel", "real",
+    "short", "stride", "to", "tobytes", "view",
 ]  # fmt: skip
 
 
@@ -32,13 +32,16 @@ def _is_dtype(value):
         return False
 
 
-def to(x, /, *targets, device=None, dtype=None, copy=False):
+def to(x, /, *targets, device=None, dtype=None, non_blocking=False, copy=False):
     """Return `x` converted to a dtype and moved to a device, or `x` itself if nothing changes.
 
     Parameters
     ----------
     *targets : dtype, device or Tensor
         In any order; a tensor means its dtype and its device.
+    non_blocking : bool
+        Accepted without effect, as in `cuda`, `cpu` and `copy_`: copies between devices are always
+        queued, except those that involve the host device.
     copy : bool
         Always copy.
 
@@ -75,7 +78,7 @@ def to(x, /, *targets, device=None, dtype=None, copy=False):
     return copy_of(result) if copy and result is x else result
 
 
-def cpu(x, /):
+def cpu(x, /, *, non_blocking=False):
     """Return the tensor on the host device; ``numpy()`` gives a NumPy array.
 
     >>> import gputensor as gt
@@ -85,7 +88,7 @@ def cpu(x, /):
     return x.to_device("host")
 
 
-def cuda(x, /, device=None):
+def cuda(x, /, device=None, non_blocking=False):
     """Return the tensor on a CUDA device: a number, a name or a Device; default: ``cuda:0``.
 
     >>> import gputensor as gt
@@ -243,7 +246,7 @@ def _is_index(value):
     return True
 
 
-def copy_(x, source, /):
+def copy_(x, source, /, non_blocking=False):
     """Write a tensor or a number, broadcast and converted, to the tensor, and return it.
 
     >>> import gputensor as gt
@@ -257,6 +260,16 @@ def copy_(x, source, /):
 def _is_cuda(x):
     """Whether the tensor is on a CUDA device."""
     return x.device.type == "cuda"
+
+
+def get_device(x, /):
+    """Return the number of the tensor's CUDA device; -1 for a host device.
+
+    >>> import gputensor as gt
+    >>> gt.ones(2, device="host").get_device()
+    -1
+    """
+    return max(x.device.number, -1)
 
 
 def _real(x):
