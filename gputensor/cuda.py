@@ -1,37 +1,77 @@
-"""The names of ``cupy.cuda`` and the common ones of ``torch.cuda``, for programs that use them.
+"""The names of ``cupy.cuda`` and ``torch.cuda``, for programs that use them.
 
-Most names refer to the library's own objects. `MemoryPool` and `set_allocator` implement CuPy's
-interface with private pools. Host devices support everything except the compilation of CUDA C++.
+Most names refer to the library's own objects; docs/streams.md lists those of PyTorch that are not
+here. `MemoryPool` and `set_allocator` implement CuPy's interface with private pools. Host devices
+support everything except the compilation of CUDA C++.
 """
 
 import threading
 import weakref
 
+from gputensor import graphs, memory, random, streams
 from gputensor._alloc.foreign import raw_delete
+from gputensor.blas import tunable
 from gputensor.device import (
+    can_device_access_peer,
+    clock_rate,
     current_device,
     device,
     device_count,
+    device_memory_used,
     get_device_capability,
     get_device_name,
     get_device_properties,
     is_available,
+    is_bf16_supported,
+    is_tf32_supported,
     mem_get_info,
+    memory_usage,
+    power_draw,
     set_device,
+    temperature,
+    utilization,
 )
-from gputensor.errors import argument_error
-from gputensor.graphs import CUDAGraph, graph, is_current_stream_capturing
+from gputensor.errors import OutOfMemoryError, argument_error
+from gputensor.graphs import (
+    CUDAGraph,
+    graph,
+    graph_pool_handle,
+    is_current_stream_capturing,
+    make_graphed_callables,
+)
 from gputensor.memory import (
+    CUDAPluggableAllocator,
     MemPool,
     caching_allocator_alloc,
+    caching_allocator_delete,
+    caching_allocator_disabled,
+    caching_allocator_enable,
     empty_cache,
+    get_allocator_backend,
+    get_per_process_memory_fraction,
+    host_memory_stats,
+    host_memory_stats_as_nested_dict,
+    list_gpu_processes,
     max_memory_allocated,
+    max_memory_cached,
+    max_memory_reserved,
     memory_allocated,
+    memory_cached,
     memory_reserved,
+    memory_snapshot,
+    memory_stats,
+    memory_stats_as_nested_dict,
+    memory_summary,
+    reset_accumulated_host_memory_stats,
+    reset_accumulated_memory_stats,
+    reset_max_memory_allocated,
+    reset_max_memory_cached,
+    reset_peak_host_memory_stats,
     reset_peak_memory_stats,
+    set_per_process_memory_fraction,
     use_mem_pool,
 )
-from gputensor.random import manual_seed
+from gputensor.random import manual_seed, seed
 from gputensor.streams import (
     Device,
     Event,
@@ -39,22 +79,36 @@ from gputensor.streams import (
     Stream,
     current_stream,
     default_stream,
+    get_stream_from_external,
     set_stream,
     stream,
     synchronize,
 )
 
 __all__ = [
-    "CUDAGraph", "Device", "Event", "ExternalStream", "Graph", "MemoryPointer", "MemoryPool",
-    "Stream", "current_device", "current_stream", "default_stream", "device", "device_count",
-    "empty_cache", "get_allocator", "get_current_stream", "get_device_capability",
-    "get_device_id", "get_device_name", "get_device_properties", "graph", "is_available",
-    "is_current_stream_capturing", "manual_seed", "max_memory_allocated", "mem_get_info",
-    "memory_allocated", "memory_reserved", "reset_peak_memory_stats", "set_allocator",
-    "set_device", "set_stream", "stream", "synchronize",
+    "CUDAGraph", "CUDAPluggableAllocator", "Device", "Event", "ExternalStream", "Graph", "MemPool",
+    "MemoryPointer", "MemoryPool", "OutOfMemoryError", "Stream", "caching_allocator_alloc",
+    "caching_allocator_delete", "caching_allocator_disabled", "caching_allocator_enable",
+    "can_device_access_peer", "clock_rate", "current_device", "current_stream", "default_stream",
+    "device", "device_count", "device_memory_used", "empty_cache", "get_allocator",
+    "get_allocator_backend", "get_current_stream", "get_device_capability", "get_device_id",
+    "get_device_name", "get_device_properties", "get_per_process_memory_fraction",
+    "get_stream_from_external", "graph", "graph_pool_handle", "graphs", "host_memory_stats",
+    "host_memory_stats_as_nested_dict", "is_available", "is_bf16_supported",
+    "is_current_stream_capturing", "is_tf32_supported", "list_gpu_processes",
+    "make_graphed_callables", "manual_seed", "manual_seed_all", "max_memory_allocated",
+    "max_memory_cached", "max_memory_reserved", "mem_get_info", "memory", "memory_allocated",
+    "memory_cached", "memory_reserved", "memory_snapshot", "memory_stats",
+    "memory_stats_as_nested_dict", "memory_summary", "memory_usage", "power_draw", "random",
+    "reset_accumulated_host_memory_stats", "reset_accumulated_memory_stats",
+    "reset_max_memory_allocated", "reset_max_memory_cached", "reset_peak_host_memory_stats",
+    "reset_peak_memory_stats", "seed", "seed_all", "set_allocator", "set_device",
+    "set_per_process_memory_fraction", "set_stream", "stream", "streams", "synchronize",
+    "temperature", "tunable", "use_mem_pool", "utilization",
 ]  # fmt: skip
 
 get_current_stream = current_stream
+manual_seed_all, seed_all = manual_seed, seed  # a seed is that of all devices here
 
 
 def get_device_id():

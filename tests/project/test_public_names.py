@@ -2,10 +2,12 @@
 
 import ast
 import inspect
+from pathlib import Path
 
 import pytest
 
 import gputensor as gt
+from tests.project.peer_names import TORCH_CUDA
 from tests.support import public_stubs
 
 # The array API standard and packaging tools need these in the package.
@@ -44,6 +46,15 @@ def test_public_names_have_a_docstring(name):
         if callable(getattr(package, entry)) and not getattr(package, entry).__doc__
     ]
     assert not missing
+
+
+def test_each_name_of_torch_cuda_is_here_or_left_out_with_a_reason():
+    page = (Path(__file__).parents[2] / "docs" / "streams.md").read_text()
+    rows = page[page.index("## PyTorch names that are not here") :].partition("What has")[0]
+    left_out = " ".join(line.split("|")[1] for line in rows.splitlines() if line.startswith("|"))
+    here = {name for name in TORCH_CUDA if hasattr(gt.cuda, name)}
+    assert here <= set(gt.cuda.__all__)
+    assert {name for name in TORCH_CUDA if f"`{name}`" not in left_out} <= here
 
 
 def parts(text):

@@ -48,6 +48,21 @@ def test_tensors_come_from_the_pool_that_is_set(device):
         assert (x + y + z).sum().item() == 3000
 
 
+def test_running_out_of_memory_is_torchs_runtime_error(device):
+    with pytest.raises(RuntimeError, match="out of memory") as caught, gt.Device(device):
+        gt.empty(1 << 50, dtype=gt.int8)
+    assert isinstance(caught.value, (cuda.OutOfMemoryError, MemoryError))
+    assert type(caught.value) is cuda.OutOfMemoryError is gt.OutOfMemoryError
+
+
+def test_copies_take_torchs_arguments(device):
+    with gt.Device(device):
+        x, y = gt.ones(3), gt.zeros(3)
+        assert x.to("cpu", gt.float64, non_blocking=True).dtype == gt.float64
+        assert x.cpu(non_blocking=True).get_device() == x.get_device() == -1
+        assert y.copy_(x, True) is y and y.tolist() == [1.0] * 3
+
+
 def test_an_allocator_that_is_not_a_pool_is_refused():
     for wrong in (len, 3, cuda.MemoryPool, cuda.MemoryPool().free_all_blocks):
         with pytest.raises(TypeError, match="allocator: got .*; expected the malloc of a Memory"):
