@@ -49,7 +49,13 @@ def _integer_power(base, exponent):
 def power(base, exponent):
     if base.dtype.kind in "iu":
         return _integer_power(base, exponent)
-    return np.power(base, exponent)
+    result = np.power(base, exponent)
+    halves = exponent == 0.5
+    if base.dtype.kind != "f" or not np.any(halves):
+        return result
+    # NumPy takes a square root for a single 0.5: another sign of -0, NaN for -infinity.
+    roots = np.where(base == -np.inf, np.inf, result + 0)
+    return roots if np.all(halves) else np.where(halves, roots, result)
 
 
 def erf(x):

@@ -163,6 +163,19 @@ def test_negative_powers_in_a_tensor_are_whole_inverses_on_every_device(place):
     ]
 
 
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_half_powers_of_minus_zero_and_minus_infinity_are_positive(place, dtype):
+    values = [-0.0, -math.inf, 0.0, math.inf, 2.25]
+    x = gt.asarray(values, dtype=dtype, device=place)
+    half = gt.asarray(0.5, dtype=dtype, device=place)
+    powers = gt.asarray([0.5, 0.5, 0.5, 3, 0.5], dtype=dtype, device=place)
+    expected = [str(math.pow(value, 0.5)) for value in values]
+    for result in (x**0.5, gt.pow(x, half), x**powers, gt.stack([x[i] ** half for i in range(5)])):
+        assert [str(value) for value in result.tolist()] == expected
+    odd = gt.asarray([3.0, 0.5], dtype=dtype, device=place)
+    assert [str(value) for value in (x[0] ** odd).tolist()] == ["-0.0", "0.0"]
+
+
 @pytest.mark.parametrize("dtype", COMPLEX, ids=str)
 def test_sign_of_infinite_complex_numbers_is_their_direction(place, dtype):
     inf, nan = np.inf, np.nan
