@@ -52,8 +52,8 @@ def arange(
     device: Any = None,
 ) -> Tensor: ...
 def linspace(
-    start: float,
-    stop: float,
+    start: complex,
+    stop: complex,
     /,
     num: int = 50,
     endpoint: bool = True,

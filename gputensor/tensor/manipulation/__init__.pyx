@@ -9,8 +9,8 @@ from numpy import generic
 import numpy as np
 
 from gputensor._arrays cimport (
-    DT_BOOL, DT_COMPLEX64, DT_FLOAT32, DT_INT64, KIND_BOOL, KIND_FLOAT, MAX_NDIM, Operand,
-    dtype_itemsize, dtype_kind,
+    DT_BOOL, DT_COMPLEX128, DT_COMPLEX64, DT_FLOAT32, DT_INT64, KIND_BOOL, KIND_COMPLEX, KIND_FLOAT,
+    MAX_NDIM, Operand, dtype_itemsize, dtype_kind,
 )
 from gputensor._kernels.faces cimport (
     arange as arange_kernel, check_unused as check_unused_kernel, gather as gather_kernel,

@@ -218,17 +218,30 @@ def arange(start, /, stop=None, step=1, dtype=None, *, device=None):
     return progression(count, code, device_argument(device), start, step)
 
 
+cdef object complex_linspace(object start, object stop, object num, object endpoint,
+                             object retstep, int code, object device):
+    part = "float64" if code == DT_COMPLEX128 else "float32"
+    real, real_step = linspace(start.real, stop.real, num, endpoint, True, dtype=part,
+                               device=device)
+    imag, imag_step = linspace(start.imag, stop.imag, num, endpoint, True, dtype=part,
+                               device=device)
+    result = real + imag * 1j
+    if flag_argument(retstep, "linspace", "retstep"):
+        return result, complex(real_step, imag_step)
+    return result
+
+
 @spellings(steps="num")
 def linspace(start, stop, /, num=50, endpoint=True, retstep=False, *, dtype=None, device=None):
     """Return `num` evenly spaced values from `start` to `stop`.
 
     Parameters
     ----------
-    start, stop : float
+    start, stop : float or complex
     num : int
         The number of values, 0 or more.
     dtype : dtype, optional
-        A real floating-point dtype; default: float32.
+        A floating-point dtype; default: float32, for complex numbers complex64.
     endpoint : bool
         Whether the last value is `stop`.
     retstep : bool
@@ -239,9 +252,13 @@ def linspace(start, stop, /, num=50, endpoint=True, retstep=False, *, dtype=None
     """
     cdef Tensor result
     cdef int64_t one = 1
-    cdef int code = dtype_argument(dtype, DT_FLOAT32)
-    if dtype_kind(code) != KIND_FLOAT:
-        raise TypeError(f"linspace: dtype: got {dtype}; expected a real floating-point dtype")
+    cdef bint is_complex = number_kind(start) == 3 or number_kind(stop) == 3
+    cdef int code = dtype_argument(dtype, DT_COMPLEX64 if is_complex else DT_FLOAT32)
+    if dtype_kind(code) == KIND_COMPLEX:
+        return complex_linspace(complex(start), complex(stop), num, endpoint, retstep, code, device)
+    if is_complex or dtype_kind(code) != KIND_FLOAT:
+        wanted = "complex" if is_complex else "floating-point"
+        raise TypeError(f"linspace: dtype: got {dtype}; expected a {wanted} dtype")
     num = count_argument(num, "linspace", "num")
     start, stop = float(start), float(stop)
     endpoint = flag_argument(endpoint, "linspace", "endpoint")

@@ -161,6 +161,27 @@ def test_linspace_hits_both_ends(place):
     assert gt.linspace(0, 0.1, 11, device=place)[-1].item() == np.float32(0.1)
 
 
+@pytest.mark.parametrize("count", [0, 1, 2, 6])
+def test_linspace_of_complex_numbers(place, count):
+    for start, stop in ((1 + 2j, -3.5 - 1j), (0, 1e30j), (2j, 1)):
+        for ends in (True, False):
+            expected, step = np.linspace(start, stop, count, endpoint=ends, retstep=True)
+            got = gt.linspace(start, stop, count, ends, device=place, dtype="complex128")
+            check_same(got, expected, 1e-14)
+            got, distance = gt.linspace(start, stop, count, ends, True, device=place)
+            check_same(got, expected.astype(np.complex64), 1e-6)
+            assert np.isclose(distance, step, equal_nan=True)
+            if count:
+                assert got[0].item() == np.complex64(start)
+            if count > 1 and ends:
+                assert got[-1].item() == np.complex64(stop)
+    got = gt.linspace(0, 1, 3, device=place, dtype="complex64")
+    check_same(got, np.linspace(0, 1, 3).astype(np.complex64))
+    for dtype, message in ((gt.float32, "a complex dtype"), (gt.int32, "a complex dtype")):
+        with pytest.raises(TypeError, match=f"linspace: dtype: got {dtype}; expected {message}"):
+            gt.linspace(0, 1j, count, dtype=dtype)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
