@@ -53,15 +53,15 @@ EXPORT int cuModuleGetFunction(void** function, void* module, const char* name) 
     return 0;
 }
 EXPORT int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-                          unsigned by, unsigned bz, unsigned, void* stream, void** parameters,
-                          void** extra) {
+                          unsigned by, unsigned bz, unsigned shared, void* stream,
+                          void** parameters, void** extra) {
     if (extra || gx == 0 || gy == 0 || gz != 1 || bz != 1 || bx * by == 0 || bx * by > 1024 ||
         gx > 0x7fffffff || gy > 65535)
         return INVALID_VALUE;
     return safe_call([=] {
         auto* launch = new Launch{};  // never freed: a captured launch runs at each replay
         *reinterpret_cast<void**>(&launch->run) = dlsym(function, "run");
-        unsigned sizes[] = {gx, gy, gz, bx, by, bz};
+        unsigned sizes[] = {gx, gy, gz, bx, by, bz, shared};
         memcpy(launch->grid, sizes, sizeof(sizes));
         const char* first = static_cast<const char*>(parameters[0]);
         launch->parameters.assign(first, first + parameters_nbytes(function));

@@ -42,7 +42,7 @@ static_assert(sizeof(KernelNodeParams) == 72 && sizeof(Memcpy3d) == 200, "CUDA's
 
 struct Launch {
     void (*run)(const unsigned*, const unsigned*, const void*);
-    unsigned grid[3], block[3];
+    unsigned grid[3], block[4];     // and the bytes of shared memory
     std::vector<char> parameters;
     void* function;
     void* pointer;  // to the parameters, for cuGraphKernelNodeGetParams
@@ -119,7 +119,8 @@ EXPORT int cuGraphKernelNodeGetParams_v2(void* node, KernelNodeParams* found) {
     *found = {};
     found->function = launch->function;
     memcpy(found->grid, launch->grid, sizeof(launch->grid));
-    memcpy(found->block, launch->block, sizeof(launch->block));
+    memcpy(found->block, launch->block, sizeof(found->block));
+    found->shared = launch->block[3];
     launch->pointer = launch->parameters.data();
     found->parameters = &launch->pointer;
     return 0;
@@ -132,7 +133,8 @@ EXPORT int cuGraphExecKernelNodeSetParams_v2(void* executable, void* node,
     auto* launch = new Launch(*reinterpret_cast<Launch*>(words.words[1]));
     if (given->function != launch->function || given->extra || given->kernel) return INVALID_VALUE;
     memcpy(launch->grid, given->grid, sizeof(launch->grid));
-    memcpy(launch->block, given->block, sizeof(launch->block));
+    memcpy(launch->block, given->block, sizeof(given->block));
+    launch->block[3] = given->shared;
     memcpy(launch->parameters.data(), given->parameters[0], launch->parameters.size());
     words.words[1] = reinterpret_cast<uint64_t>(launch);
     return set(executable, node, words);

@@ -1,0 +1,269 @@
+// Warps, asynchronous copies, barriers in shared memory and tensor cores, for kernels on the CPU.
+//
+// Included after cuda_on_cpu.h, whose fibers know only barriers of a whole block. Here a thread
+// that waits lets the others run until its barrier opens, in an order that follows from a seed and
+// is another in each pass; some warps run only when no other can. What a GPU may do late is done
+// late or at once, as the seed says: copies when their thread waits for them or at any time before
+// they arrive at a barrier, products of warpgroups at their wait. So a kernel that reads too early
+// reads NaN, and one that overwrites too early changes its result. A block's shared memory begins
+// as NaN, as does that behind its end, which has to stay so. Products are computed from fragments
+// and descriptors as the PTX manual draws them.
+//
+// Defined before: KIND, 0 for float16, 1 for bfloat16, 2 for float32 as TF32; CPU_BLOCKS, the
+// blocks of a cluster.
+#pragma once
+#include <stdio.h>
+
+#define __align__(n)
+#define __cluster_dims__(...)
+#define __grid_constant__
+#define __cvta_generic_to_shared(at) (unsigned)((const char*)(at) - cpu_shared)
+
+static int min(int a, int b) { return a < b ? a : b; }
+static int max(int a, int b) { return a > b ? a : b; }
+
+static unsigned long long cpu_state = 1;
+static unsigned cpu_random(unsigned count) {
+    cpu_state ^= cpu_state << 13;
+    cpu_state ^= cpu_state >> 7;
+    cpu_state ^= cpu_state << 17;
+    return (unsigned)(cpu_state >> 32) % count;
+}
+static void cpu_fault(const char* text) {
+    fprintf(stderr, "kernel on the CPU: %s\n", text);
+    abort();
+}
+
+struct CpuCopy {                    // size 0: arrive at `to` when the copies before it are done
+    unsigned to;
+    const char* from;
+    int size, nbytes, group;
+};
+struct CpuProduct {                 // d[64][columns] (+)= a b; `held`: a is in registers
+    float* d;
+    const unsigned* held;
+    unsigned long long a, b;
+    int columns, group;
+    bool adds, is_along;
+};
+enum { CPU_COPIES = 512, CPU_PRODUCTS = 64 };
+struct CpuBlock;
+struct CpuThread {
+    jmp_buf turn;
+    const int* generation;          // it waits until this is no longer `last`
+    int last;
+    bool is_begun, is_done;
+    unsigned number;
+    CpuBlock* block;
+    CpuCopy* copies;                // a ring of CPU_COPIES
+    CpuProduct* products;
+    int copies_done, copies_all, arrivals, copy_groups, product_count, product_groups;
+};
+static jmp_buf cpu_turns;
+static CpuThread *cpu_threads, *cpu_self;
+static void cpu_wait_for(const int* generation) {
+    cpu_self->generation = generation;
+    cpu_self->last = *generation;
+    if (_setjmp(cpu_self->turn) == 0) _longjmp(cpu_turns, 1);
+}
+struct CpuBarrier {
+    int came, generation;
+    void wait(int count) {
+        if (++came < count) return cpu_wait_for(&generation);
+        came = 0;
+        ++generation;
+    }
+};
+struct CpuWarp {
+    CpuBarrier barrier;
+    unsigned lanes[32], fragments[32][6];
+    float left[16][16], right[16][256];
+};
+enum { CPU_SHARED = 234 << 10, CPU_FIXED = 233 << 10, CPU_GUARD = 4096 };
+struct CpuBlock {
+    char memory[CPU_SHARED + 1024];
+    char* shared;
+    CpuBarrier all, named[16];
+    CpuWarp warps[32];
+};
+static CpuBlock cpu_cluster[CPU_BLOCKS];
+static CpuBarrier cpu_whole;
+static char* cpu_shared;
+static unsigned cpu_asked;          // bytes of shared memory of the launch
+static bool cpu_late;
+
+static CpuWarp& cpu_warp() { return cpu_self->block->warps[threadIdx.x / 32]; }
+#define __syncthreads() cpu_self->block->all.wait(blockDim.x)
+#define __syncwarp() cpu_warp().barrier.wait(32)
+static char* cpu_at(unsigned at, unsigned nbytes, unsigned multiple) {
+    if (at % multiple) cpu_fault("an address in shared memory is not aligned");
+    if (at + nbytes > cpu_asked) cpu_fault("an address is behind the end of shared memory");
+    return cpu_shared + at;
+}
+template <class T> static T cpu_from_lane(T value, int lane) {
+    CpuWarp& warp = cpu_warp();
+    memcpy(&warp.lanes[threadIdx.x % 32], &value, 4);
+    __syncwarp();
+    memcpy(&value, &warp.lanes[lane], 4);
+    __syncwarp();
+    return value;
+}
+#define __shfl_sync(mask, value, lane) cpu_from_lane(value, lane)
+#define __shfl_xor_sync(mask, value, bits) cpu_from_lane(value, threadIdx.x % 32 ^ (bits))
+
+// ---- barriers in shared memory
+
+struct CpuPhases { int generation; short count, left; };
+static CpuPhases& cpu_phases(unsigned at) {
+    if (at % 8 || at >= CPU_SHARED) cpu_fault("a barrier has no place");
+    return *(CpuPhases*)(cpu_shared + at);
+}
+static void cpu_begin(unsigned at, int count) { cpu_phases(at) = {0, (short)count, (short)count}; }
+static void cpu_arrive(unsigned at) {
+    CpuPhases& phases = cpu_phases(at);
+    if (phases.count <= 0) cpu_fault("a barrier was not initialised");
+    if (--phases.left) return;
+    phases.left = phases.count;
+    ++phases.generation;
+}
+static bool cpu_try(unsigned at, int parity) {
+    const CpuPhases& phases = cpu_phases(at);
+    if (phases.count <= 0) cpu_fault("a barrier was not initialised");
+    if (phases.generation % 2 != parity) return true;
+    cpu_wait_for(&phases.generation);
+    return true;
+}
+
+// ---- asynchronous copies
+
+static void cpu_do(const CpuCopy& copy) {
+    if (!copy.size) return cpu_arrive(copy.to);
+    char* const to = cpu_at(copy.to, copy.size, copy.size);
+    memset(to, 0, copy.size);
+    memcpy(to, copy.from, copy.nbytes);
+}
+// Does the copies of a thread up to group `group`.
+static void cpu_copy_up_to(CpuThread& thread, int group) {
+    while (thread.copies_done < thread.copies_all
+           && thread.copies[thread.copies_done % CPU_COPIES].group <= group)
+        cpu_do(thread.copies[thread.copies_done++ % CPU_COPIES]);
+}
+static void cpu_queue(unsigned to, const char* from, int size, int nbytes) {
+    CpuThread& self = *cpu_self;
+    if (size && ((size_t)from % size || nbytes > size)) cpu_fault("a copy is not aligned");
+    const CpuCopy copy = {to, from, size, nbytes, self.copy_groups};
+    if (self.copies_all - self.copies_done == CPU_COPIES) cpu_fault("too many copies at once");
+    if (!cpu_late && self.copies_all == self.copies_done) return cpu_do(copy);
+    self.arrivals += !size;
+    self.copies[self.copies_all++ % CPU_COPIES] = copy;
+}
+static void cpu_copies_wait(int pending) {
+    cpu_copy_up_to(*cpu_self, cpu_self->copy_groups - pending - 1);
+}
+
+// ---- elements, fragments, products of warps
+
+static float cpu_wide(unsigned bits) {
+    return KIND == 1 ? __uint_as_float(bits << 16) : cpu_half_to_float((unsigned short)bits);
+}
+static unsigned short cpu_narrow(float x) {
+    return KIND == 1 ? cpu_float_to_bfloat(x) : cpu_float_to_half(x);
+}
+static unsigned cpu_pack(float low, float high) {
+    return (unsigned)cpu_narrow(high) << 16 | cpu_narrow(low);
+}
+// Lane 8 i + r gives the address of row r of matrix i; each lane gets two elements of each, which
+// are neighbours in a row, or with `is_turned` in a column.
+static void cpu_matrices(unsigned* x, unsigned at, bool is_turned) {
+    CpuWarp& warp = cpu_warp();
+    const int lane = threadIdx.x % 32;
+    warp.lanes[lane] = at;
+    __syncwarp();
+    for (int i = 0; i < 4; ++i)
+        for (int v = 0; v < 2; ++v) {
+            const int row = is_turned ? lane % 4 * 2 + v : lane / 4;
+            const int column = is_turned ? lane / 4 : lane % 4 * 2 + v;
+            memcpy((char*)&x[i] + 2 * v,
+                   cpu_at(warp.lanes[8 * i + row], 16, 16) + 2 * column, 2);
+        }
+    __syncwarp();
+}
+// Puts the elements of a of this lane, four words, where the warp's lanes find them.
+static void cpu_spread_left(CpuWarp& warp, const unsigned* a) {
+    const int lane = threadIdx.x % 32;
+    for (int i = 0; i < 8; ++i)
+        warp.left[lane / 4 + i / 2 % 2 * 8][lane % 4 * 2 + i % 2 + i / 4 * 8] =
+            cpu_wide(a[i / 2] >> 16 * (i % 2) & 0xffff);
+}
+// mma m16n8k16: d += a b.
+static void cpu_multiply(float* d, const unsigned* a, unsigned b0, unsigned b1) {
+    CpuWarp& warp = cpu_warp();
+    const int lane = threadIdx.x % 32;
+    const unsigned b[2] = {b0, b1};
+    cpu_spread_left(warp, a);
+    for (int i = 0; i < 4; ++i)
+        warp.right[lane % 4 * 2 + i % 2 + i / 2 * 8][lane / 4] =
+            cpu_wide(b[i / 2] >> 16 * (i % 2) & 0xffff);
+    __syncwarp();
+    for (int e = 0; e < 4; ++e)
+        for (int k = 0; k < 16; ++k)
+            d[e] += warp.left[lane / 4 + e / 2 * 8][k] * warp.right[k][lane % 4 * 2 + e % 2];
+    __syncwarp();
+}
+
+// ---- products of warpgroups
+
+// Rows of 128 bytes, whose pieces of 16 are exchanged by the number of the row mod 8.
+static float cpu_element(unsigned at) {
+    unsigned short bits;
+    at ^= (at >> 7 & 7) << 4;
+    memcpy(&bits, cpu_at(at, 2, 2), 2);
+    return cpu_wide(bits);
+}
+static void cpu_do(const CpuProduct& p) {
+    CpuWarp& warp = cpu_warp();
+    const int lane = threadIdx.x % 32;
+    const unsigned left = (p.a & 0x3fff) << 4, right = (p.b & 0x3fff) << 4;
+    const unsigned rows = (p.a >> 32 & 0x3fff) << 4, lines = (p.b >> 32 & 0x3fff) << 4;
+    const unsigned panels = (p.b >> 16 & 0x3fff) << 4;
+    if (p.b >> 62 != 1 || (!p.held && p.a >> 62 != 1)) cpu_fault("a matrix is not swizzled");
+    if (p.held) cpu_spread_left(warp, p.held);
+    else
+        for (int i = lane; i < 256; i += 32) {
+            const int row = threadIdx.x / 32 % 4 * 16 + i / 16;
+            warp.left[i / 16][i % 16] =
+                cpu_element(left + row / 8 * rows + row % 8 * 128 + i % 16 * 2);
+        }
+    for (int i = lane; i < 16 * p.columns; i += 32) {
+        const int k = i % 16, column = i / 16;
+        warp.right[k][column] = cpu_element(
+            right + (p.is_along ? column / 8 * lines + column % 8 * 128 + k * 2
+                                : column / 64 * panels + k / 8 * lines + k % 8 * 128
+                                      + column % 64 * 2));
+    }
+    __syncwarp();
+    for (int i = 0; i < p.columns / 2; ++i) {
+        const int row = lane / 4 + 8 * (i % 4 / 2), column = i / 4 * 8 + 2 * (lane % 4) + i % 2;
+        float sum = p.adds ? p.d[i] : 0;
+        for (int k = 0; k < 16; ++k) sum += warp.left[row][k] * warp.right[k][column];
+        p.d[i] = sum;
+    }
+    __syncwarp();
+}
+static void cpu_multiply_group(float* d, const unsigned* held, unsigned long long a,
+                               unsigned long long b, int columns, bool adds, bool is_along) {
+    CpuThread& self = *cpu_self;
+    const CpuProduct product = {d, held, a, b, columns, self.product_groups, adds, is_along};
+    if (!cpu_late) return cpu_do(product);
+    if (self.product_count == CPU_PRODUCTS) cpu_fault("too many products without a wait");
+    self.products[self.product_count++] = product;
+}
+static void cpu_products_wait(int pending) {
+    CpuThread& self = *cpu_self;
+    int done = 0;
+    while (done < self.product_count
+           && self.products[done].group < self.product_groups - pending)
+        cpu_do(self.products[done++]);
+    self.product_count -= done;
+    memmove(self.products, self.products + done, self.product_count * sizeof(CpuProduct));
+}
