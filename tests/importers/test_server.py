@@ -166,7 +166,11 @@ def test_a_client_that_leaves_the_queue_takes_no_turn(running):
     waiting.request("POST", "/generate", json.dumps({"prompt": "The with", "tokens": 1500}))
     running.until(busy=2, waiting=1)
     waiting.close()
-    time.sleep(0.3)
+    (left,) = running.sessions.waiting.queue
+    end = time.monotonic() + 30
+    while not left.is_cancelled:
+        assert time.monotonic() < end
+        time.sleep(0.02)
     answered = running.health()["answered"]
     for connection, _response in asked:
         connection.close()
