@@ -11,7 +11,7 @@ from gputensor.importers.onnx_registry import EXPANDED, operator
 from gputensor.importers.onnx_values import Missing, ints
 from gputensor.importers.public_functions import gt
 
-__all__ = []
+__all__ = ["Windows", "col2im", "max_pool_with_places"]
 
 EXPANDED.add(("", "CausalConvWithState"))
 
@@ -196,16 +196,25 @@ def max_pool(
         function = _named("max_pool", len(windows.kernel))
         how = windows.kernel, windows.stride, windows.padding, windows.dilation
         return function(x, *how, bool(ceil_mode))
-    lowest = -math.inf if x.dtype.kind not in "iu" else np.iinfo(x.dtype).min
-    taps, counts = _taps(x, windows, ceil_mode, lowest)
-    if context.n_outputs == 1:
-        best = taps[0]
-        for tap in taps[1:]:
-            best = gt.maximum(best, tap)
-        return best
+    if context.n_outputs > 1:
+        return max_pool_with_places(x, windows, ceil_mode, storage_order)
+    taps, _counts = _taps(x, windows, ceil_mode, _lowest(x))
+    best = taps[0]
+    for tap in taps[1:]:
+        best = gt.maximum(best, tap)
+    return best
+
+
+def _lowest(x):
+    return -math.inf if x.dtype.kind not in "iu" else np.iinfo(x.dtype).min
+
+
+def max_pool_with_places(x, windows, ceil_mode, by_columns=False):
+    """Return the maxima of windows and their positions in the flattened input."""
+    taps, counts = _taps(x, windows, ceil_mode, _lowest(x))
     rows = gt.stack(taps, 0)
     first = gt.argmax(rows, axis=0)
-    return gt.max(rows, axis=0), _flat_places(x, first, windows, counts, storage_order)
+    return gt.max(rows, axis=0), _flat_places(x, first, windows, counts, by_columns)
 
 
 def _flat_places(x, first, windows, counts, by_columns):

@@ -9,7 +9,7 @@ from gputensor.importers.onnx_registry import operator
 from gputensor.importers.onnx_values import Missing, ints
 from gputensor.importers.public_functions import gt
 
-__all__ = []
+__all__ = ["resampled"]
 
 
 def _places(n_in, n_out, scale, mode, roi):
@@ -166,6 +166,41 @@ def _along(x, axis, places, scale, options):
     matrix = _weights(places, n_in, scale, kind)
     matrix = gt.asarray(matrix.astype(x.dtype), device=x.device)
     return gt.moveaxis(gt.matmul(gt.moveaxis(x, axis, -1), matrix.T), -1, axis)
+
+
+def resampled(x, sizes, scales, how):
+    """Return x with other extents behind (batch, channels), by PyTorch's rules.
+
+    `how` is (mode, whether the corners are aligned, whether antialiased).
+    """
+    mode, corners, antialias = how
+    extents = x.shape[2:]
+    is_exact = all(
+        abs(scale - size / n) < 1e-9 for size, n, scale in zip(sizes, extents, scales, strict=True)
+    )
+    if mode != "cubic" and not antialias and (is_exact or corners):
+        return gt.interpolate(x, tuple(sizes), mode=mode, align_corners=bool(corners))
+    dtype = x.dtype
+    if mode in ("linear", "cubic") and dtype.itemsize < 4:
+        x = x.astype("float32")
+    options = {
+        "mode": "nearest" if mode.startswith("nearest") else mode, "exclude": antialias,
+        "antialias": antialias, "cubic": -0.5 if antialias else -0.75,
+    }  # fmt: skip
+    for axis, (size, n, scale) in enumerate(zip(sizes, extents, scales, strict=True), 2):
+        at, step = np.arange(size, dtype=np.float64), 1 / scale
+        if corners and not antialias:
+            places = at * (n - 1) / max(size - 1, 1)
+        elif mode == "nearest":
+            places = (at.astype(np.float32) * np.float32(step)).astype(np.float64)
+        elif mode == "nearest-exact":
+            places = ((at + 0.5).astype(np.float32) * np.float32(step)).astype(np.float64)
+        else:
+            if corners:
+                step = (n - 1) / max(size - 1, 1)
+            places = (at + 0.5) * step - 0.5
+        x = _along(x, axis, places, 1 / step, options)
+    return x.astype(dtype, copy=False)
 
 
 @operator("GridSample")

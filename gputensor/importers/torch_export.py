@@ -2,7 +2,7 @@
 
 PyTorch is not imported: an ExportedProgram is read through its attributes `graph.nodes`,
 `graph_signature`, `state_dict`, `constants` and `range_constraints`. Each node calls the function
-of its target in aten_operators.py.
+of its target in the folder aten.
 """
 
 import inspect
@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gputensor.errors import Described, ModelError, argument_error
-from gputensor.importers import aten_layers  # noqa: F401 - fills its part of the table
-from gputensor.importers.aten_operators import MAKERS, dtype_of, find
+from gputensor.importers.aten import MAKERS, dtype_of, find
 from gputensor.importers.public_functions import gt
 
 __all__ = ["Exported", "from_exported"]
@@ -92,9 +91,13 @@ def _steps(graph, owner, lacks, depth=0):
         args, kwargs = _references(node.args), _references(node.kwargs)
         call = node.target
         if node.op == "call_function":
-            call = _callable(node, lacks)
-            if writes and _aten_name(node.target) in _COPIES:
+            name = _aten_name(node.target)
+            if name == "as_strided":
+                call = _strided(node)
+            elif writes and name in _COPIES:
                 call = _copied
+            else:
+                call = _callable(node, lacks)
         elif node.op == "get_attr":
             call = _attribute(owner, node.target)
             if hasattr(call, "graph"):
@@ -128,6 +131,35 @@ def _copied(x, *_args, **_kwargs):
     return gt.copy(x)
 
 
+def _strided(node):
+    """Return the function of `as_strided`, which counts in the memory that PyTorch's tensor has."""
+    value = node.args[0].meta.get("val")
+    strides = [str(one) for one in value.stride()] if hasattr(value, "stride") else None
+
+    def run(x, sizes, steps, offset=None):
+        wanted = [str(one) for one in _dense_strides(x.shape, range(x.ndim))]
+        order = list(range(x.ndim))
+        if strides is not None and strides != wanted:
+            order.sort(key=lambda axis: -int(strides[axis]))
+            dense = _dense_strides(x.shape, order)
+            if [str(one) for one in dense] != strides:
+                got = Described("a part of a larger tensor")
+                raise argument_error(ModelError, "as_strided", got, "a whole one")
+        flat = gt.reshape(gt.permute_dims(x, tuple(order)), (-1,))
+        return gt.as_strided(flat, tuple(sizes), tuple(steps), offset or 0)
+
+    return run
+
+
+def _dense_strides(shape, order):
+    """Return the strides of a tensor without gaps whose axes lie in memory in this order."""
+    strides, step = [0] * len(shape), 1
+    for axis in reversed(list(order)):
+        strides[axis] = step
+        step *= shape[axis]
+    return strides
+
+
 def _aten_name(target):
     """Return the name of a target without its overload: `add` of `aten.add.Tensor`."""
     words = str(target).split(".")
@@ -154,11 +186,13 @@ def _callable(node, lacks):
         return target
     text = str(target)
     name = _aten_name(target)
-    if getattr(target, "__name__", text) in _WRAPPERS:
+    if getattr(target, "__name__", text) in (*_WRAPPERS, *_CONTROL):
         return target.__name__
     if name in _SIZES:
         return _SIZES[name]
-    function = find(name) if text.startswith("aten.") else None
+    if text.startswith("torchvision."):
+        name = ".".join(text.split(".")[:2])
+    function = find(name) if text.startswith(("aten.", "torchvision.")) else None
     if function is None:
         lacks.setdefault(text, []).append(node.name)
     return function
@@ -166,7 +200,15 @@ def _callable(node, lacks):
 
 _SIZES = {
     "sym_size": lambda x, dim=None: x.shape if dim is None else x.shape[dim],
+    "size": lambda x, dim=None: x.shape if dim is None else x.shape[dim],
     "sym_numel": lambda x: x.size,
+    "numel": lambda x: x.size,
+    "dim": lambda x: x.ndim,
+    "item": lambda x: x.item(),
+    "_local_scalar_dense": lambda x: x.item(),
+    "sym_float": float,
+    "sym_int": int,
+    "sym_sum": sum,
     "sym_max": max,
     "sym_min": min,
     "sym_not": lambda x: not x,
@@ -345,12 +387,48 @@ def _run(steps, values, device):
     return []
 
 
+def _called(steps, given, device):
+    """Run a nested graph."""
+    names = [one.name for one in steps if one.kind == "placeholder"]
+    return _run(steps, dict(zip(names, given, strict=True)), device)
+
+
+def _cond(device, test, yes, no, operands=()):
+    if isinstance(test, gt.Tensor):
+        test = gt.reshape(test, ())
+    return gt.cond(
+        test, lambda: _called(yes, operands, device), lambda: _called(no, operands, device)
+    )
+
+
+def _while_loop(device, test, body, carried, others=()):
+    return gt.while_loop(
+        lambda values: gt.reshape(_called(test, [*values, *others], device)[0], ()),
+        lambda values: _called(body, [*values, *others], device),
+        list(carried),
+    )
+
+
+def _scan(device, body, init, rows, others=()):
+    count = len(init)
+
+    def turn(carried, row):
+        found = _called(body, [*carried, *row, *others], device)
+        return found[:count], found[count:]
+
+    carried, results = gt.scan(turn, list(init), list(rows))
+    return [*carried, *results]
+
+
+_CONTROL = {"cond": _cond, "while_loop": _while_loop, "scan": _scan}
+
+
 def _made(step, args, values, device):
     if step.call in _WRAPPERS:
         count = _WRAPPERS[step.call]
-        inside, rest = args[count], args[count + 1 :]
-        names = [one.name for one in inside if one.kind == "placeholder"]
-        return _run(inside, dict(zip(names, rest, strict=True)), device)
+        return _called(args[count], args[count + 1 :], device)
+    if step.call in _CONTROL:
+        return _CONTROL[step.call](device, *args)
     kwargs = _filled(step.kwargs, values)
     kwargs.pop("device", None)
     if step.call in MAKERS:

@@ -51,7 +51,9 @@ ROOMS = {
         "onnx_math", "onnx_reduction", "onnx_shape", "onnx_indexing", "onnx_neural",
         "onnx_quantized", "onnx_convolution", "onnx_recurrent", "onnx_resize", "onnx_signal",
         "onnx_random", "onnx_control", "onnx_dtype",
-        "onnx_model", "aten_operators", "aten_layers", "torch_export", "__init__",
+        "onnx_model", "aten.table", "aten.elementwise", "aten.shapes", "aten.makers", "aten.places",
+        "aten.reductions", "aten.layers", "aten.windows", "aten.recurrent", "aten.transforms",
+        "aten", "torch_export", "__init__",
     ),
 }  # fmt: skip
 # Number of imports inside functions, by file: their cost is deferred to the call that needs them.

@@ -1,0 +1,308 @@
+"""ATen operators whose results differ from NumPy's of the same name, or that NumPy lacks."""
+
+import operator
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import gputensor as gt
+from tests.importers.exported_programs import Builder, Dtype, Target
+
+
+def ran(*inputs, calls):
+    """The results of a program that `calls` builds, run eagerly and compiled, as arrays."""
+    built = Builder()
+    nodes = [built.input(f"x{i}", one.shape, one.dtype.name) for i, one in enumerate(inputs)]
+    made = calls(built, *nodes)
+    built.output(*(made if isinstance(made, tuple) else (made,)))
+    model = gt.from_exported(built.program)
+    given = [gt.asarray(one, device="host") for one in inputs]
+    eager = model.run(*given)
+    with model.compile(target="host", rounding="each") as program:
+        compiled = program(*given)
+    found = []
+    for a, b in zip(*(x if isinstance(x, list) else [x] for x in (eager, compiled)), strict=True):
+        np.testing.assert_allclose(b.numpy(), a.numpy(), rtol=1e-6, atol=1e-6)
+        found.append(a.numpy())
+    return found
+
+
+def item(b, node, place):
+    return b.call(operator.getitem, node, place)
+
+
+X = (3, 4, 6)
+ON_FLOATS = {
+    "negative padding": (
+        lambda b, x: b.call("aten.constant_pad_nd.default", x, [-1, 2, 1, -2], 5.0),
+        lambda x: np.pad(x[:, :2, 1:], [(0, 0), (1, 0), (0, 2)], constant_values=5),
+    ),
+    "lower median": (
+        lambda b, x: item(b, b.call("aten.median.dim", x, 2), 0),
+        lambda x: np.sort(x, 2)[:, :, 2],
+    ),
+    "std of all": (lambda b, x: b.call("aten.std.default", x, False), lambda x: x.std()),
+    "as strided": (
+        lambda b, x: b.call("aten.as_strided.default", x, [2, 3], [5, 2], 1),
+        lambda x: x.reshape(-1)[1 + np.arange(2)[:, None] * 5 + np.arange(3) * 2],
+    ),
+    "scatter of a value": (
+        lambda b, x: b.call(
+            "aten.scatter.value", x, 2, b.attribute("at", np.array([[[1, 4]]])), 7.0
+        ),
+        lambda x: np.where(np.isin(np.arange(72).reshape(X), (1, 4)), 7, x),
+    ),
+    "positions that repeat": (
+        lambda b, x: b.call(
+            "aten.index_put.default", x,
+            [b.attribute("i", np.array([0, 0, 2])), b.attribute("j", np.array([1, 1, -1]))],
+            b.attribute("new", np.float32([[1], [2], [3]])), True,
+        ),
+        lambda x: added(x),
+    ),
+    "select scatter": (
+        lambda b, x: b.call(
+            "aten.select_scatter.default", x, b.call("aten.select.int", x, 1, 0), 1, -1
+        ),
+        lambda x: np.concatenate([x[:, :3], x[:, :1]], 1),
+    ),
+    "division towards zero": (
+        lambda b, x: b.call(
+            "aten.div.Tensor_mode", b.call("aten.to.dtype", x, Dtype("int64")), 2,
+            rounding_mode="trunc",
+        ),
+        lambda x: np.trunc(np.trunc(x) / 2).astype(np.int64),
+    ),
+    "columns of windows": (
+        lambda b, x: b.call("aten.im2col.default", x, [2, 3], [1, 1], [0, 0], [1, 2]),
+        lambda x: np.stack([x[:, i : i + 3, j : j + 3 : 2].reshape(3, -1)
+                            for i in range(2) for j in range(3)], 1).reshape(18, 6),
+    ),
+    "nearest by a factor": (
+        lambda b, x: b.call("aten.upsample_nearest1d.vec", x, None, [1.3]),
+        lambda x: x[:, :, np.floor(np.arange(7) / 1.3).astype(int)],
+    ),
+    "largest of uneven windows": (
+        lambda b, x: item(b, b.call("aten.adaptive_max_pool1d.default", x, [4]), 0),
+        lambda x: np.stack([x[:, :, a:z].max(2) for a, z in ((0, 2), (1, 3), (3, 5), (4, 6))], 2),
+    ),
+    "places of maxima": (
+        lambda b, x: item(b, b.call("aten.max_pool2d_with_indices.default", x, [2, 2]), 1),
+        lambda x: places(x),
+    ),
+    "running sum of exponentials": (
+        lambda b, x: b.call("aten.logcumsumexp.default", x, -1),
+        lambda x: np.logaddexp.accumulate(x, -1),
+    ),
+    "back from a half spectrum": (
+        lambda b, x: b.call(
+            "aten._fft_c2r.default", b.call("aten._fft_r2c.default", x, [2], 0, True), [2], 2, 6
+        ),
+        lambda x: x,
+    ),
+    "bags of rows": (
+        lambda b, x: item(b, b.call(
+            "aten.embedding_bag.default", b.call("aten.select.int", x, 0, 0),
+            b.attribute("rows", np.array([3, 1, 1, 0])), b.attribute("starts", np.array([0, 3, 3])),
+            False, 1,
+        ), 0),
+        lambda x: np.stack([(x[0, 3] + 2 * x[0, 1]) / 3, np.zeros(6), x[0, 0]]),
+    ),
+    "shuffled channels": (
+        lambda b, x: b.call("aten.channel_shuffle.default", x, 2),
+        lambda x: x[:, [0, 2, 1, 3]],
+    ),
+    "weights of a length": (
+        lambda b, x: b.call("aten._weight_norm.default", x, b.attribute(
+            "g", np.full((3, 1, 1), 2, np.float32)), 0),
+        lambda x: 2 * x / np.sqrt((x**2).sum((1, 2), keepdims=True)),
+    ),
+}  # fmt: skip
+
+
+def added(x):
+    y = x.copy()
+    y[0, 1] += 3
+    y[2, 3] += 3
+    return y
+
+
+def places(x):
+    """The places of the maxima of 2 x 2 windows, within a matrix."""
+    rows = x.reshape(3, 2, 2, 3, 2).transpose(0, 1, 3, 2, 4).reshape(3, 2, 3, 4).argmax(-1)
+    return (np.arange(2)[:, None] * 2 + rows // 2) * 6 + np.arange(3) * 2 + rows % 2
+
+
+@pytest.mark.parametrize("name", ON_FLOATS)
+def test_operators_on_floats(name, rng):
+    calls, reference = ON_FLOATS[name]
+    x = rng.uniform(-3, 3, X).astype(np.float32)
+    (found,) = ran(x, calls=calls)
+    wanted = reference(x.astype(np.float64))
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_a_number_in_a_tensor_does_not_widen_the_dtype(rng):
+    x = rng.standard_normal(5).astype(np.float16)
+
+    def calls(b, x):
+        one = b.attribute("one", np.array(0.5, np.float32))
+        least = b.call("aten.scalar_tensor.default", -1.0, dtype=Dtype("float64"))
+        y = b.call("aten.mul.Tensor", x, one)
+        return y, b.call("aten.maximum.default", y, least), b.call("aten.add.Tensor", 1, one)
+
+    half, most, wide = ran(x, calls=calls)
+    assert (half.dtype, most.dtype, wide.dtype) == (np.float16, np.float16, np.float32)
+    np.testing.assert_array_equal(most, np.maximum(x * np.float16(0.5), -1))
+
+
+@pytest.mark.parametrize("lengths", [(3, 5), (5, 3)])
+def test_a_causal_mask_begins_at_the_first_key(lengths, rng):
+    queries, keys = lengths
+    q = rng.standard_normal((2, queries, 8), np.float32)
+    k = rng.standard_normal((2, keys, 8), np.float32)
+
+    def attend(b, q, k):
+        return b.call("aten.scaled_dot_product_attention.default", q, k, k, None, 0.0, True)
+
+    scores = q.astype(np.float64) @ k.swapaxes(-1, -2) / np.sqrt(8)
+    scores = np.where(np.tril(np.ones((queries, keys), bool)), scores, -np.inf)
+    e = np.exp(scores - scores.max(-1, keepdims=True))
+    (found,) = ran(q, k, calls=attend)
+    np.testing.assert_allclose(found, e / e.sum(-1, keepdims=True) @ k, rtol=1e-4, atol=1e-5)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("steps", [4, 70])
+def test_recurrent_layers(steps, backwards, rng):
+    x = rng.standard_normal((steps, 2, 3), np.float32)
+    w, r = (rng.uniform(-0.5, 0.5, (16, n)).astype(np.float32) for n in (3, 4))
+    b = rng.uniform(-0.5, 0.5, 16).astype(np.float32)
+    kept = 2 if backwards else 1
+
+    def calls(built, x):
+        weights = [built.attribute(f"w{i}", one) for i, one in enumerate((w, r, b, b))] * kept
+        first = built.attribute("first", np.zeros((kept, 2, 4), np.float32))
+        how = True, 1, 0.0, False, backwards, False
+        lstm = built.call("aten.lstm.input", x, [first, first], weights, *how)
+        weights = [built.attribute(f"g{i}", one[:12]) for i, one in enumerate((w, r, b, b))] * kept
+        gru = built.call("aten.gru.input", x, first, weights, *how)
+        return item(built, lstm, 0), item(built, lstm, 2), item(built, gru, 0)
+
+    outputs, cells, gated = ran(x, calls=calls)
+    order = range(steps)[::-1] if backwards else range(steps)
+    h, c, g = (np.zeros((2, 4)) for _i in range(3))
+    for time in order:
+        into, forget, new, out = np.split(x[time] @ w.T + h @ r.T + 2 * b, 4, 1)
+        c = sigmoid(forget) * c + sigmoid(into) * np.tanh(new)
+        h = sigmoid(out) * np.tanh(c)
+        a, s = x[time] @ w[:12].T + b[:12], g @ r[:12].T + b[:12]
+        reset, update = sigmoid(a + s)[:, :4], sigmoid(a + s)[:, 4:8]
+        g = (1 - update) * np.tanh(a[:, 8:] + reset * s[:, 8:]) + update * g
+    last = order[-1]
+    np.testing.assert_allclose(outputs[last, :, -4:], h, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(cells[-1], c, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(gated[last, :, -4:], g, rtol=1e-3, atol=1e-4)
+
+
+def nested(built, name, function, *inputs):
+    """An attribute of a graph that contains the graph which `function` builds."""
+    inside = Builder()
+    nodes = [inside.input(f"a{i}", shape, dtype) for i, (shape, dtype) in enumerate(inputs)]
+    inside.output(*function(inside, *nodes))
+    return built.attribute(name, SimpleNamespace(graph=inside.graph))
+
+
+def named(name):
+    target = Target(name)
+    target.__name__ = name
+    return target
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_control_flow(sign, rng):
+    x = sign * rng.uniform(1, 2, (3, 4)).astype(np.float32)
+    row, number = ((4,), "float32"), ((), "int64")
+
+    def calls(b, x):
+        test = b.call("aten.gt.Scalar", b.call("aten.sum.default", x), 0)
+        yes = nested(
+            b, "yes", lambda g, a: [g.call("aten.mul.Tensor", a, 2.0)], ((3, 4), "float32")
+        )
+        no = nested(b, "no", lambda g, a: [g.call("aten.sub.Tensor", a, 1.0)], ((3, 4), "float32"))
+        chosen = item(b, b.call(named("cond"), test, yes, no, (x,)), 0)
+
+        goes = nested(b, "goes", lambda g, i, a: [g.call("aten.lt.Scalar", i, 3)], number, row)
+        turn = nested(
+            b,
+            "turn",
+            lambda g, i, a: [g.call("aten.add.Tensor", i, 1), g.call("aten.mul.Tensor", a, 3.0)],
+            number,
+            row,
+        )
+        start = b.attribute("start", np.array(0))
+        first = b.call("aten.select.int", x, 0, 0)
+        looped = b.call(named("while_loop"), goes, turn, (start, first), ())
+
+        step = nested(
+            b,
+            "step",
+            lambda g, c, a: [g.call("aten.add.Tensor", c, a), g.call("aten.mul.Tensor", c, a)],
+            row,
+            row,
+        )
+        scanned = b.call(named("scan"), step, [first], [x], ())
+        return chosen, item(b, looped, 1), item(b, scanned, 0), item(b, scanned, 1)
+
+    chosen, looped, total, rows = ran(x, calls=calls)
+    wide = x.astype(np.float64)
+    np.testing.assert_allclose(chosen, wide * 2 if sign > 0 else wide - 1, rtol=1e-6)
+    np.testing.assert_allclose(looped, wide[0] * 27, rtol=1e-6)
+    sums = wide[0] + np.cumsum(np.concatenate([np.zeros((1, 4)), wide]), 0)
+    np.testing.assert_allclose(total, sums[-1], rtol=1e-5)
+    np.testing.assert_allclose(rows, sums[:-1] * wide, rtol=1e-5)
+
+
+def test_sampling_at_places_of_an_affine_map(rng):
+    x = rng.standard_normal((2, 3, 5, 4), np.float32)
+    turn = np.float32([[[0, 1, 0], [-1, 0, 0]]] * 2)  # a quarter turn
+
+    def calls(b, x, turn):
+        grid = b.call("aten.affine_grid_generator.default", turn, [2, 3, 4, 5], True)
+        return b.call("aten.grid_sampler_2d.default", x, grid, 0, 0, True)
+
+    (found,) = ran(x, turn, calls=calls)
+    np.testing.assert_allclose(found, np.rot90(x, -1, (2, 3)), rtol=1e-4, atol=1e-5)
+
+
+def test_a_convolution_of_the_same_size_with_an_even_kernel(rng):
+    x, w = rng.standard_normal((1, 1, 7), np.float32), rng.standard_normal((1, 1, 4), np.float32)
+    (found,) = ran(x, w, calls=lambda b, x, w: b.call(
+        "aten.conv1d.padding", x, w, None, [1], "same"))  # fmt: skip
+    wide = np.pad(x[0, 0].astype(np.float64), (1, 2))
+    np.testing.assert_allclose(found[0, 0], np.correlate(wide, w[0, 0]), rtol=1e-4, atol=1e-5)
+
+
+def test_means_of_regions(rng):
+    x = rng.standard_normal((2, 3, 8, 8), np.float32)
+    boxes = np.float32([[1, 2, 2, 6, 4], [0, 0, 0, 7, 7]])
+
+    def calls(b, x, boxes):
+        return b.call("torchvision.roi_align.default", x, boxes, 1.0, 1, 2, 1, True)
+
+    (found,) = ran(x, boxes, calls=calls)
+    # With one sample a cell, it is the centre of the cell.
+    np.testing.assert_allclose(found[0, :, 0], centres(x[1], 2.5, (2.5, 4.5)), atol=1e-5)
+    np.testing.assert_allclose(found[1, :, 0], centres(x[0], 3.0, (1.25, 4.75)), atol=1e-5)
+
+
+def centres(image, row, columns):
+    """Linear samples of an image (channels, rows, columns) at one row and several columns."""
+    low = int(row)
+    line = image[:, low] * (1 - row + low) + image[:, min(low + 1, 7)] * (row - low)
+    return np.stack([[np.interp(at, np.arange(8), one) for at in columns] for one in line])
