@@ -18,7 +18,7 @@ from gputensor._alloc.history cimport (
 )
 from gputensor._alloc.model cimport *
 from gputensor._alloc.order cimport (
-    block_return, pending_add, pending_poll, pending_resume, use_add,
+    block_return, capture_reuse_collect, pending_add, pending_poll, pending_resume, use_add,
 )
 from gputensor._driver.registry cimport Slot, device_slot, driver_get, driver_open, register_slot
 from gputensor._driver.table cimport (

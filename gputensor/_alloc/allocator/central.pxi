@@ -43,7 +43,7 @@ cdef Block* _hand_out(DeviceAllocator* a, Block* block, size_t nbytes) noexcept 
     return block
 
 
-# Serves a request from the pools; NULL on a miss. Makes no driver call but event queries.
+# Serves a request from the pools; NULL on a miss. Makes no driver call but queries.
 cdef Block* central_take(DeviceAllocator* a, size_t nbytes, size_t rounded,
                          uint64_t stream) noexcept nogil:
     cdef Held held
@@ -52,7 +52,10 @@ cdef Block* central_take(DeviceAllocator* a, size_t nbytes, size_t rounded,
         pending_poll(a)
     if rounded > SMALL_LIMIT and gt_load(&a.caches_in_use) > 1:
         caches_drain(a, SMALL_LIMIT + 1)
-    return _hand_out(a, pool_take(_choose_pool(a, rounded, stream), stream, rounded), nbytes)
+    pool = _choose_pool(a, rounded, stream)
+    if a.capture_reuses != NULL:
+        capture_reuse_collect(a, pool, stream)
+    return _hand_out(a, pool_take(pool, stream, rounded), nbytes)
 
 
 # After a miss. NULL and a status if every step failed.

@@ -163,8 +163,8 @@ OPTIONS = {
         Option("release_lock_on_cudamalloc", True, _boolean,
                "Accepted without effect: no lock is held during a driver call."),
         Option("graph_capture_record_stream_reuse", False, _boolean,
-               "During a capture, blocks that several streams used are reused inside the graph, "
-               "before its pool grows, once the graph's order shows that their uses come first. "
+               "During a capture, blocks that several streams used are reused inside the graph "
+               "once the graph's order shows that their uses come first. "
                "Without the option they are reused when the capture ends."),
         Option("per_process_memory_fraction", 1.0, _fraction,
                "Share of a device's memory that the process may reserve."),

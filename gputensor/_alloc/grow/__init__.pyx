@@ -12,9 +12,7 @@ from gputensor._alloc.history cimport (
     history_record, history_segment, stack_of_request, view_event_open,
 )
 from gputensor._alloc.model cimport *
-from gputensor._alloc.order cimport (
-    capture_reuse_collect, pending_poll, pending_wait_one, view_is_done, view_show,
-)
+from gputensor._alloc.order cimport pending_poll, pending_wait_one, view_is_done, view_show
 from gputensor._driver.table cimport STATUS_OK, STATUS_OUT_OF_MEMORY, Driver, status_t
 
 include "plain_growth.pxi"

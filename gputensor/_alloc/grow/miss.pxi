@@ -21,7 +21,6 @@ own pool returns to the device when 4 fails, and once more at 9.
 With `throw_on_cudamalloc_oom`, a request beyond the limit gets the memory of steps 1 to 3 and 6, or
 fails.
 A request starts over if another thread had memory in flight, or freed some, while it failed.
-In a capture, blocks that the graph has finished with come first (capture_reuse.pxi).
 Step 2 takes all such blocks at once, not only the best fit: neighbouring blocks join, so the best
 fit is chosen among whole free runs, and fewer of them are split (multistream trace: 0.92 of the
 reserved bytes in use instead of 0.88).
@@ -138,8 +137,6 @@ cdef Block* _attempt(DeviceAllocator* a, Request* request, bint* is_refused) noe
     request.status = STATUS_OK
     caches_drain(a)             # first: cached blocks belong to the epoch that ends now
     progress_advance(a, request.stream)
-    if a.capturing:
-        capture_reuse_collect(a, request.pool, request.stream)
     block = _search(request.pool, request)
     if block == NULL and a.retired_pools > 0 and not a.capturing:
         retired_pools_settle(a)

@@ -108,6 +108,18 @@ def test_a_block_is_reused_in_the_graph_once_its_order_allows_it(option):
         capture.graph.reset()
 
 
+def test_a_block_is_reused_before_other_free_memory():
+    with opened_with_results(REUSE, None) as (probe, results), Device(probe.device):
+        with Capture(probe) as capture:
+            first = capture.malloc(512)
+            capture.use_and_free(first, results)
+            assert capture.malloc(512) != first, "the side stream may still read it"
+            capture.follow(capture.main, capture.side)
+            assert capture.malloc(512) == first
+            probe.free_all()
+        capture.graph.reset()
+
+
 def test_the_default_is_pytorchs():
     with opened():
         assert memory.get_allocator_settings()["graph_capture_record_stream_reuse"].value is False
