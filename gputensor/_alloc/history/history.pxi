@@ -249,16 +249,16 @@ def _check(name, value, allowed):
         raise ValueError(f"{name}: got {value!r}; expected {wanted}")
 
 
-def record_memory_history(enabled="all", context="all", stacks="python", max_entries=None, *,
-                          clear_history=False, skip_actions=()):
+def record_memory_history(enabled="all", context="all", stacks="python", max_entries=None,
+                          device=None, *, clear_history=False, skip_actions=None):
     """Switch the recording of allocations on or off, on all devices and of pinned host memory.
 
     Parameters
     ----------
-    enabled : {"all", "state", None}
+    enabled : {"all", "state", None, True, False}
         ``"all"``: keep the newest `max_entries` events of each device, and the stacks of what is
-        allocated. ``"state"``: keep only the stacks of what is allocated. ``None``: record nothing
-        and drop the events.
+        allocated. ``True`` means the same. ``"state"``: keep only the stacks of what is allocated.
+        ``None`` and ``False``: record nothing and drop the events.
     context : {"all", "alloc", "state", None}
         Which stacks are captured. ``"all"``: of allocations and frees. ``"alloc"``: of allocations.
         ``"state"``: of allocations, shown with the blocks of a snapshot but not with its events.
@@ -266,6 +266,8 @@ def record_memory_history(enabled="all", context="all", stacks="python", max_ent
         ``"all"`` adds C frames (about 2 µs for each stack). Threads without the GIL have no stack.
     max_entries : int, optional
         Events to keep for each device; the option ``history_max_entries`` when not given.
+    device : optional
+        Accepted without effect, as in PyTorch: every device records.
     clear_history : bool
         Drop the events recorded so far.
     skip_actions : sequence of str
@@ -276,18 +278,18 @@ def record_memory_history(enabled="all", context="all", stacks="python", max_ent
     Examples
     --------
     >>> record_memory_history(max_entries=1000)
-    >>> history_settings()["enabled"]
-    'all'
     >>> record_memory_history(None)
     """
     cdef int bits = 0
     cdef uint32_t keep = 0
     cdef uint64_t limit
     cdef int index, which
+    if isinstance(enabled, bool):
+        enabled = "all" if enabled else None
     _check("enabled", enabled, ("all", "state", None))
     _check("context", context, ("all", "alloc", "state", None))
     _check("stacks", stacks, ("python", "all"))
-    skip_actions = tuple(skip_actions)      # it may be an iterator
+    skip_actions = tuple(skip_actions or ())      # it may be an iterator
     for action in skip_actions:
         _check("skip_actions", action, ACTIONS)
     if max_entries is None:

@@ -175,9 +175,6 @@ def format_snapshot(devices, collect, include_traces=True):
     cdef StackFormatter stacks
     names = device_names(devices)
     places = sorted([(names.index(device_name(device)), device) for device in devices])
-    for device in devices:
-        history_record(device, HISTORY_SNAPSHOT, 0, 0, 0,
-                       stack_capture_if(HISTORY_STACK_ALLOC), 0)
     collected = [collect(device) for _, device in places]
     pinned = [collect_pinned(device) for _, device in places]
     stacks = StackFormatter()
@@ -190,6 +187,9 @@ def format_snapshot(devices, collect, include_traces=True):
     finally:
         if collecting:
             gc.enable()
+    for device in devices:      # a later snapshot shows where this one was taken
+        history_record(device, HISTORY_SNAPSHOT, 0, 0, 0,
+                       stack_capture_if(HISTORY_STACK_ALLOC), 0)
     return {
         "segments": segments,
         "device_traces": traces,

@@ -111,6 +111,13 @@ def test_the_handle_of_a_stream_has_64_bits(device):
             memory.caching_allocator_alloc(1, device, wrong)
 
 
+def test_the_history_takes_pytorchs_arguments(device):
+    for enabled, meant in ((True, "all"), (False, None)):
+        memory.record_memory_history(enabled, "all", "python", 100, device, skip_actions=None)
+        assert history_settings()["enabled"] == meant
+    assert history_settings()["skip_actions"] == ()
+
+
 def test_actions_to_skip_may_come_from_an_iterator(device):
     memory.record_memory_history(skip_actions=iter(["snapshot", "alloc"]))
     try:

@@ -252,7 +252,7 @@ def test_skipped_actions_are_not_recorded(device):
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"enabled": True},
+        {"enabled": 1.5},
         {"enabled": "some"},
         {"context": "none"},
         {"stacks": "c++"},
