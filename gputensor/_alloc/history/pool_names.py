@@ -8,7 +8,7 @@ _made_by_users: set[int] = set()
 
 
 def note_user_pool(pool_id):
-    """Remember that a pool number belongs to a MemPool."""
+    """Remember that a pool number belongs to a MemPool or to graph_pool_handle()."""
     _made_by_users.add(pool_id)
 
 

@@ -33,7 +33,7 @@ from gputensor.streams.order cimport (
 )
 from gputensor.streams.queue cimport Stream, after_synchronize, any_stream, stream_argument
 
-from gputensor._alloc.history.pool_names import pool_pair
+from gputensor._alloc.history.pool_names import note_user_pool, pool_pair
 from gputensor._alloc.pinned import capture_done
 from gputensor.errors import Described, DeviceError, argument_error, raise_for_status
 from gputensor.streams.queue import stream_for_captures

@@ -296,7 +296,7 @@ cdef class CUDAGraph:
         """Return the id of the graph's memory pool, for captures that are to share it."""
         if self.pool_id == 0:
             raise RuntimeError("this CUDAGraph has no pool before its capture")
-        return self.pool_id, 0
+        return pool_pair(self.pool_id)
 
     def pools(self):
         """Return the ids of the pools whose memory the graph keeps, that of :meth:`pool` first."""

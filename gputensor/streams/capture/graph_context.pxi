@@ -115,4 +115,6 @@ def graph_pool_handle():
     >>> graph_pool_handle() == graph_pool_handle()
     False
     """
-    return pool_new_id(), 0
+    cdef uint64_t pool_id = pool_new_id()
+    note_user_pool(pool_id)
+    return pool_pair(pool_id)

@@ -14,6 +14,7 @@ from gputensor.graphs import (
     graph_pool_handle,
     is_current_stream_capturing,
 )
+from gputensor.memory import MemPool
 from gputensor.streams import (
     Device,
     Stream,
@@ -327,7 +328,16 @@ def test_pool_handles_are_new_each_time(device):
     g = CUDAGraph()
     with graph(g, pool=handles[3]):
         pass
-    assert g.pool() == handles[3]
+    assert g.pool() == handles[3] and handles[3][0] == 0
+
+
+def test_a_graph_in_a_users_pool_has_its_id(device):
+    memory, pool, g, own = Memory(device), MemPool(device), CUDAGraph(), CUDAGraph()
+    for captured, into in ((g, pool), (own, None)):
+        with graph(captured, pool=into):
+            memory.fill(0, 3)
+    assert g.pool() == g.pools()[0] == pool.id
+    assert own.pool()[0] > 0 == own.pool()[1]
 
 
 def test_keep_graph_waits_for_instantiate(device):
