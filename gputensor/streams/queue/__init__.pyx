@@ -7,6 +7,7 @@ from cpython.ref cimport Py_CLEAR, Py_INCREF
 from libc.stdint cimport uint64_t
 
 import time
+from ctypes import c_void_p
 
 from gputensor._alloc.allocator cimport allocator_synchronize
 from gputensor._alloc.core cimport stream_own

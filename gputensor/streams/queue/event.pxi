@@ -85,6 +85,11 @@ cdef class Event:
         """The driver's handle as an int; 0 before the first record."""
         return self.handle
 
+    @property
+    def _as_parameter_(self):
+        """The handle as an argument of functions that ctypes calls."""
+        return c_void_p(self.handle)
+
     def record(self, stream=None):
         """Put the mark after the work that `stream` (the current one by default) holds now."""
         cdef Stream target

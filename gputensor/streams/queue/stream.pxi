@@ -22,8 +22,8 @@ cdef class Stream:
     device : device, optional
         The device of the stream; the current device by default.
     priority : int
-        Work of streams with lower numbers runs first when the device has a choice; see
-        :meth:`priority_range`.
+        Work of streams with lower numbers runs first when the device has a choice. A number outside
+        the :meth:`priority_range` stands for the nearest one inside.
 
     Attributes
     ----------
@@ -32,11 +32,6 @@ cdef class Stream:
     priority : int
     cuda_stream : int
         The driver's handle; 0 for the default stream.
-
-    Raises
-    ------
-    ValueError
-        `priority` is outside the device's range.
 
     Notes
     -----
@@ -56,7 +51,7 @@ cdef class Stream:
 
     def __init__(self, device=None, priority=0):
         cdef int number = resolve_device(device)
-        check_priority(number, priority)
+        priority = nearest_priority(number, priority)
         self.drop()
         self.handle = handle_take(number, priority)
         self.device_number = number
@@ -76,6 +71,11 @@ cdef class Stream:
     def cuda_stream(self):
         """The driver's handle as an int."""
         return self.handle
+
+    @property
+    def _as_parameter_(self):
+        """The handle as an argument of functions that ctypes calls."""
+        return c_void_p(self.handle)
 
     def __cuda_stream__(self):
         """The protocol of CUDA libraries: ``(version, handle)``."""
@@ -177,7 +177,7 @@ cdef class Stream:
                 and self.handle == (<Stream>other).handle)
 
     def __hash__(self):
-        return hash((self.device_number, self.handle))
+        return hash((device_text(self.device_number), self.handle))  # hash(-1) is hash(-2)
 
     def __repr__(self):
         return (f"<{type(self).__name__} device={device_text(self.device_number)} "
@@ -210,7 +210,7 @@ cdef class ExternalStream(Stream):
 
     Parameters
     ----------
-    handle : int
+    stream_ptr : int
         The driver's handle (``CUstream``). On CUDA, 1 (the legacy default stream) means the same as
         0.
     device : device, optional
@@ -229,18 +229,19 @@ cdef class ExternalStream(Stream):
     True
     """
 
-    def __init__(self, handle, device=None):
+    def __init__(self, stream_ptr, device=None):
         cdef int number = resolve_device(device)
-        if isinstance(handle, bool) or not isinstance(handle, int):
-            raise argument_error(TypeError, "handle", handle, "an int")
-        if not 0 <= handle < 2**64:
-            raise argument_error(ValueError, "handle", handle, "a stream handle of the driver")
-        if number >= 0 and handle == PER_THREAD_DEFAULT:
-            raise argument_error(ValueError, "handle",
+        if isinstance(stream_ptr, bool) or not isinstance(stream_ptr, int):
+            raise argument_error(TypeError, "stream_ptr", stream_ptr, "an int")
+        if not 0 <= stream_ptr < 2**64:
+            raise argument_error(ValueError, "stream_ptr", stream_ptr,
+                                 "a stream handle of the driver")
+        if number >= 0 and stream_ptr == PER_THREAD_DEFAULT:
+            raise argument_error(ValueError, "stream_ptr",
                                  Described("2, the per-thread default stream"),
                                  "a handle that names the same stream in every thread")
         self.drop()
-        self.handle = 0 if number >= 0 and handle == LEGACY_DEFAULT else handle
+        self.handle = 0 if number >= 0 and stream_ptr == LEGACY_DEFAULT else stream_ptr
         self.device_number = number
         self.generation = device_generation(number)
 
@@ -264,16 +265,13 @@ cdef tuple priority_range(int device):
     return least, greatest
 
 
-cdef int check_priority(int device, object priority) except -1:
+cdef object nearest_priority(int device, object priority):
     if isinstance(priority, bool) or not isinstance(priority, int):
         raise argument_error(TypeError, "priority", priority, "an int")
     if priority == 0:
         return 0
     least, greatest = priority_range(device)
-    if not greatest <= priority <= least:
-        raise argument_error(ValueError, "priority", priority,
-                             f"{greatest} (first) to {least} (last) on {device_text(device)}")
-    return 0
+    return min(max(priority, greatest), least)
 
 
 cdef object find_event_type():
@@ -424,12 +422,12 @@ def stream(stream):
     return any_stream(stream, resolve_device(None))
 
 
-def get_stream_from_external(handle, device=None):
+def get_stream_from_external(data_ptr, device=None):
     """Return the Stream of a driver handle that another library made.
 
     Parameters
     ----------
-    handle : int
+    data_ptr : int
         The driver's handle.
     device : device, optional
         The device of the stream; the current device by default.
@@ -444,7 +442,7 @@ def get_stream_from_external(handle, device=None):
     >>> get_stream_from_external(side.cuda_stream, "host") == side
     True
     """
-    return ExternalStream(handle, device)
+    return ExternalStream(data_ptr, device)
 
 
 def synchronize(device=None):
