@@ -19,6 +19,7 @@ from gputensor._driver.table cimport (
 )
 
 from gputensor.errors import DeviceError
+from gputensor.streams.queue import device_number
 
 include "library.pxi"
 include "preference.pxi"

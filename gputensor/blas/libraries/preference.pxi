@@ -38,7 +38,8 @@ def preferred_blas_library(library=None):
     ----------
     library : {"auto", "cublas", "cublaslt"}, optional
         The library for the whole process. ``"auto"``, the default, takes cuBLASLt where it can
-        compute the product, and cuBLAS otherwise. Each choice has its own plans.
+        compute the product, and cuBLAS otherwise; ``"default"`` means the same, as in PyTorch. Each
+        choice has its own plans.
 
     Returns
     -------
@@ -61,6 +62,8 @@ def preferred_blas_library(library=None):
     global chosen, is_unread
     if library is None and is_unread:
         library = from_environment(os.environ.get("GPUTENSOR_BLAS_PREFER_CUBLASLT", ""))
+    if library == "default":
+        library = "auto"
     if library is not None:
         if not isinstance(library, str) or library not in NAMES:
             raise ValueError(f"library: got {library!r}; expected one of {sorted(NAMES)}")

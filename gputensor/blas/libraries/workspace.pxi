@@ -139,20 +139,20 @@ def clear_workspaces(device=None):
 
     Parameters
     ----------
-    device : int, optional
-        The number of the device; all devices by default.
+    device : optional
+        All devices by default.
 
     Examples
     --------
     >>> clear_workspaces()
     """
     cdef WorkspaceEntry entry
-    cdef int which = ALL_DEVICES if device is None else device
+    cdef int which = ALL_DEVICES if device is None else device_number(device)
     while workspace_pop(which, &entry):
         allocator_free(<Block*>entry.block)
 
 
-def workspace_size(int device):
+def workspace_size(device=None):
     """Return the size in bytes of new workspaces on a device.
 
     It is 32 MiB on Hopper and newer GPUs and 8,519,680 bytes on others, unless
@@ -160,8 +160,8 @@ def workspace_size(int device):
 
     Parameters
     ----------
-    device : int
-        The number of a GPU; -1 is the host device.
+    device : optional
+        Default: the current device.
 
     Raises
     ------
@@ -170,11 +170,12 @@ def workspace_size(int device):
 
     Examples
     --------
-    >>> workspace_size(-1) > 0
+    >>> workspace_size("host") > 0
     True
     """
-    workspace_configure(device)
-    return workspace_nbytes(device)
+    cdef int number = device_number(device)
+    workspace_configure(number)
+    return workspace_nbytes(number)
 
 
 cdef void _fork() noexcept nogil:

@@ -59,6 +59,7 @@ __all__ = [
     "set_rotating_buffer_size",
     "set_untuned_filename",
     "tune_file",
+    "tune_gemm_in_file",
     "tuning_enable",
     "tuning_is_enabled",
     "write_file",
@@ -450,6 +451,10 @@ def tune_file(filename=None, *, device=0, seconds=60.0, is_exhaustive=False, sho
     return tune_signatures(
         signatures, device=device, seconds=seconds, is_exhaustive=is_exhaustive, show=show
     )
+
+
+#: PyTorch's name of :func:`tune_file`.
+tune_gemm_in_file = tune_file
 
 
 def tune_signatures(signatures, *, device, seconds, is_exhaustive=False, show=None):

@@ -81,6 +81,16 @@ def test_the_environment_chooses_the_library(text, name):
     assert from_environment(text) == name
 
 
+def test_pytorchs_name_of_the_default_and_names_of_devices():
+    former = blas.preferred_blas_library()
+    try:
+        assert blas.preferred_blas_library("default") == blas.preferred_blas_library() == "auto"
+    finally:
+        blas.preferred_blas_library(former)
+    assert blas.workspace_size("host") == blas.workspace_size(-1) > 0
+    blas.clear_workspaces("host")
+
+
 def test_a_wrong_library_name_is_refused():
     from gputensor.blas.libraries import from_environment
 
