@@ -23,9 +23,13 @@ cdef inline void swap_axes(Layout* layout, int a, int b) noexcept nogil:
         layout.strides[k][a], layout.strides[k][b] = layout.strides[k][b], layout.strides[k][a]
 
 
+cdef int64_t[16] no_steps       # of an absent or scalar operand: zeros
+
+
 cdef void layout_merge(Layout* layout, const Operand* out, int count,
                        const Operand* inputs) noexcept nogil:
     cdef const Operand* operand
+    cdef const int64_t* steps[4]
     cdef int k, axis, inner, ndim = 0
     cdef bint is_joined
     for k in range(OPERANDS):
@@ -33,18 +37,17 @@ cdef void layout_merge(Layout* layout, const Operand* out, int count,
         if operand == NULL or operand.is_scalar:
             layout.ptrs[k] = 0
             layout.itemsizes[k] = 0
+            steps[k] = no_steps
         else:
             layout.ptrs[k] = operand.ptr
             layout.itemsizes[k] = dtype_itemsize(operand.dtype)
+            steps[k] = operand.strides
     for axis in range(out.ndim - 1, -1, -1):
         if out.shape[axis] == 1:
             continue
         layout.shape[ndim] = out.shape[axis]
         for k in range(OPERANDS):
-            if layout.itemsizes[k] == 0:
-                layout.strides[k][ndim] = 0
-            else:
-                layout.strides[k][ndim] = (out if k == OUT else &inputs[k]).strides[axis]
+            layout.strides[k][ndim] = steps[k][axis]
         if layout.strides[OUT][ndim] < 0:
             for k in range(OPERANDS):
                 layout.ptrs[k] += <uint64_t>((layout.shape[ndim] - 1) * layout.strides[k][ndim]
@@ -64,7 +67,8 @@ cdef void layout_merge(Layout* layout, const Operand* out, int count,
             if is_joined:
                 layout.shape[inner] *= layout.shape[axis]
                 continue
-        swap_axes(layout, layout.ndim, axis)
+        if layout.ndim != axis:
+            swap_axes(layout, layout.ndim, axis)
         layout.ndim += 1
 
 

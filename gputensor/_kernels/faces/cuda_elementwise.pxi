@@ -102,8 +102,16 @@ cdef int run_layout(int device, uint64_t stream, Plan* plan, Layout* layout,
     return launch_strided(device, stream, plan, layout, parameters)
 
 
+cdef inline int log_of(int power) noexcept nogil:
+    cdef int bits = 0
+    while power > 1 << bits:
+        bits += 1
+    return bits
+
+
 cdef inline int aligned_vector(const Plan* plan, const Layout* layout) noexcept nogil:
-    # The number of elements that every operand can load at once: at most 16 bytes, aligned.
+    # The number of elements that every operand can load at once: at most 16 bytes, aligned. All
+    # sizes are powers of two.
     cdef int k, largest = 1, vector
     for k in range(OPERANDS):
         if layout.itemsizes[k] > largest:
@@ -112,7 +120,7 @@ cdef inline int aligned_vector(const Plan* plan, const Layout* layout) noexcept 
     for k in range(OPERANDS):
         if layout.itemsizes[k] == 0 or (k != OUT and plan.modes[k] == STRIDED):
             continue
-        while layout.ptrs[k] % <uint64_t>(vector * layout.itemsizes[k]) != 0 and vector > 1:
+        while layout.ptrs[k] & <uint64_t>(vector * layout.itemsizes[k] - 1) and vector > 1:
             vector //= 2
     return vector
 
@@ -134,9 +142,9 @@ cdef bint choose_flat(Plan* plan, const Layout* layout) noexcept nogil:
 
 cdef int launch_flat(int device, uint64_t stream, Plan* plan, const Layout* layout,
                      ElementwiseParameters* parameters) except -1 nogil:
-    cdef int64_t size = layout_size(layout)
-    parameters.units = <uint32_t>(size // plan.vector)
-    parameters.tail = <uint32_t>(size % plan.vector)
+    cdef uint64_t size = <uint64_t>layout_size(layout)
+    parameters.units = <uint32_t>(size >> log_of(plan.vector))
+    parameters.tail = <uint32_t>(size & <uint64_t>(plan.vector - 1))
     return launch_plan(device, stream, plan, layout, parameters)
 
 

@@ -1,7 +1,10 @@
 # The tensor, its memory, and element-wise calls on it.
 
 from cpython.number cimport PyNumber_Index
+from cpython.long cimport PyLong_AsLongAndOverflow
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 cimport cython
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t, uint64_t
@@ -38,9 +41,11 @@ from gputensor.streams.queue cimport device_object
 
 from gputensor._arrays import dtypes, promotion
 from gputensor._arrays.element_types import DTYPES
+from gputensor._kernels.operations import ELEMENTWISE, RULES
 from gputensor.errors import Described, OutOfMemoryError, argument_error, raise_for_status
 
 include "storage.pxi"
+include "operators.pxi"
 include "tensor.pxi"
 include "construction.pxi"
 include "tracing.pxi"

@@ -76,6 +76,11 @@ cdef int device_argument(object device) except? -1000:
 
 cpdef int axis_argument(object axis, int ndim, str name) except -1:
     cdef int64_t value
+    cdef int is_beyond = 1
+    if type(axis) is int:
+        value = PyLong_AsLongAndOverflow(axis, &is_beyond)
+        if not is_beyond and -ndim <= value < ndim:
+            return <int> (value + ndim if value < 0 else value)
     try:
         value = PyNumber_Index(axis)
     except TypeError:
@@ -93,6 +98,8 @@ cdef int axes_mask(object axis, int ndim, str name) except -1:
     cdef int bit
     if axis is None:
         return (1 << ndim) - 1
+    if type(axis) is int:
+        return 1 << axis_argument(axis, ndim, name)
     for one in axis if isinstance(axis, (tuple, list)) else (axis,):
         bit = 1 << axis_argument(one, ndim, name)
         if mask & bit:

@@ -96,6 +96,11 @@ cdef int weak_code(int kind) noexcept:
 
 cdef int broadcast_shape(int64_t* shape, int ndim, Tensor a, str name) except -1:
     cdef int i, shift
+    if ndim == 0:
+        memcpy(shape, a.shape_, a.ndim_ * sizeof(int64_t))
+        return a.ndim_
+    if a.ndim_ == ndim and memcmp(shape, a.shape_, ndim * sizeof(int64_t)) == 0:
+        return ndim
     if a.ndim_ > ndim:
         shift = a.ndim_ - ndim
         for i in range(ndim - 1, -1, -1):
@@ -157,23 +162,23 @@ cdef int choose_dtypes(int op, str name, int common, int rule, int* compute,
     return 0
 
 
-cdef int common_dtype(str name, tuple arguments, int rule) except -1:
+cdef int common_dtype(str name, PyObject** values, int count, int rule) except -1:
     """The dtype code that the arguments promote to."""
     cdef int common = -1
     cdef int weakest = -1
     cdef int i, kind
     cdef bint is_condition
-    for i in range(len(arguments)):
-        value = arguments[i]
+    for i in range(count):
         is_condition = rule == RULE_WHERE and i == 0
-        if type(value) is Tensor:
-            kind = (<Tensor> value).dtype_code
+        if is_tensor(values[i]):
+            kind = (<Tensor> values[i]).dtype_code
             if not is_condition:
                 common = kind if common < 0 else promote_codes(common, kind)
         else:
-            kind = number_kind(value)
+            kind = number_kind(<object> values[i])
             if kind < 0:
-                raise TypeError(f"{name}: argument {i + 1}: got {type(value).__name__}; expected "
+                got = type(<object> values[i]).__name__
+                raise TypeError(f"{name}: argument {i + 1}: got {got}; expected "
                                 "a Tensor or a number (asarray makes a Tensor of an array)")
             if not is_condition:
                 weakest = max(weakest, kind)
@@ -182,7 +187,7 @@ cdef int common_dtype(str name, tuple arguments, int rule) except -1:
     if weakest >= 0:
         common = promote_number(common, weakest)
         if rule == RULE_COMPARE and dtype_kind(common) in (KIND_INT, KIND_UINT):
-            common = widen_for_numbers(common, arguments)
+            common = widen_for_numbers(common, tuple_of(values, count))
     return common
 
 
@@ -211,61 +216,117 @@ cdef object number_for(object value, Tensor tensor, int compute, int rule):
 # ---- the call
 
 cdef Tensor elementwise_tensor(int op, str name, tuple arguments, object out, int rule):
+    cdef PyObject* values[3]
+    cdef int i, count = len(arguments)
+    for i in range(count):
+        values[i] = PyTuple_GET_ITEM(<PyObject*> arguments, i)
+    return elementwise_of(op, name, values, count, out, rule)
+
+
+cdef inline bint is_tensor(PyObject* value) noexcept:
+    return type_of(value) == <PyTypeObject*> Tensor
+
+
+cdef tuple tuple_of(PyObject** values, int count):
+    cdef int i
+    return tuple([<object> values[i] for i in range(count)])
+
+
+# The same with arguments that the caller holds: no Python object is made besides the result.
+cdef Tensor elementwise_of(int op, str name, PyObject** values, int count, object out, int rule):
     cdef Operand[3] inputs
     cdef Operand target
     cdef int64_t[16] shape
-    cdef int count = len(arguments)
+    cdef PyObject* apart[3]
     cdef int ndim = 0
     cdef int compute = 0
     cdef int result_code = 0
-    cdef int i
-    cdef int common = common_dtype(name, arguments, rule)
+    cdef int i, device
+    cdef int common = common_dtype(name, values, count, rule)
     cdef Tensor first = None
     cdef Tensor a, result
+    cdef list copies
+    cdef bint is_run
     cdef uint64_t stream
     for i in range(count):
-        if type(arguments[i]) is Tensor:
-            a = <Tensor> arguments[i]
+        if is_tensor(values[i]):
+            a = <Tensor> values[i]
             if first is None:
                 first = a
             elif a.storage.device != first.storage.device:
-                return elementwise_tensor(op, name, on_one_device(name, arguments, None), out, rule)
+                moved = on_one_device(name, tuple_of(values, count), None)
+                return elementwise_tensor(op, name, moved, out, rule)
             ndim = broadcast_shape(shape, ndim, a, name)
     if first is None:
         raise TypeError(f"{name}: arguments: got numbers only; expected at least one Tensor")
     choose_dtypes(op, name, common, rule, &compute, &result_code)
     elementwise_check(op, compute)
     for i in range(count):
-        if type(arguments[i]) is not Tensor:
-            fill_scalar(&inputs[i], number_for(arguments[i], first, compute, rule),
+        if not is_tensor(values[i]):
+            fill_scalar(&inputs[i], number_for(<object> values[i], first, compute, rule),
                         DT_BOOL if rule == RULE_WHERE and i == 0 else compute)
             if (op == OP_POW and i == 1 and inputs[i].integer < 0
                     and dtype_kind(compute) == KIND_INT):
-                raise ValueError(f"{name}: exponent: got {arguments[i]}; expected 0 or more, "
-                                 "because integers have no negative integer powers")
+                raise ValueError(f"{name}: exponent: got {<object> values[i]}; expected 0 or "
+                                 "more, because integers have no negative integer powers")
+    device = first.storage.device
+    stream = current_handle(device)
     if out is None:
-        result = empty_tensor(result_code, ndim, shape, first.storage.device)
+        result = empty_on(stream, result_code, ndim, shape, device)
     else:
-        if type(out) is Tensor and (<Tensor> out).storage.device != first.storage.device:
-            return elementwise_tensor(op, name, on_one_device(name, arguments, out), out, rule)
+        if type(out) is Tensor and (<Tensor> out).storage.device != device:
+            moved = on_one_device(name, tuple_of(values, count), out)
+            return elementwise_tensor(op, name, moved, out, rule)
         result = checked_out(name, out, ndim, shape, result_code)
-        arguments = apart_from(result, arguments)
+        copies = apart_from(result, values, count, apart)
+        values = apart
     if result.size_ == 0:
         return result
-    stream = current_handle(first.storage.device)
+    is_run = device >= 0 and are_one_run(result, values, count)
     work_begin()
     try:
         for i in range(count):
-            if type(arguments[i]) is Tensor:
-                a = <Tensor> arguments[i]
-                broadcast_operand(a, &inputs[i], ndim, shape)
+            if is_tensor(values[i]):
+                a = <Tensor> values[i]
+                if is_run:
+                    run_operand(a, &inputs[i])
+                else:
+                    broadcast_operand(a, &inputs[i], ndim, shape)
                 a.prepare_read(stream)
-        result.fill_operand(&target)
+        if is_run:
+            run_operand(result, &target)
+        else:
+            result.fill_operand(&target)
         result.prepare_write(stream)
-        elementwise(op, first.storage.device, stream, compute, &target, count, inputs)
+        elementwise(op, device, stream, compute, &target, count, inputs)
     finally:
-        work_end(first.storage.device)
+        work_end(device)
     return result
+
+
+cdef bint are_one_run(Tensor result, PyObject** values, int count) noexcept:
+    """Return whether all tensors have their elements one after the other, in the same order.
+
+    Then a kernel needs no axes. (A host device keeps them, because it may record its calls.)
+    """
+    cdef int i
+    if not result.is_c_contiguous:
+        return False
+    for i in range(count):
+        if is_tensor(values[i]) and not (
+                (<Tensor> values[i]).is_c_contiguous
+                and (<Tensor> values[i]).size_ == result.size_):
+            return False
+    return True
+
+
+cdef inline void run_operand(Tensor a, Operand* out) noexcept:
+    out.ptr = a.ptr
+    out.dtype = a.dtype_code
+    out.ndim = 1
+    out.is_scalar = 0
+    out.shape[0] = a.size_
+    out.strides[0] = 1
 
 
 cdef Tensor checked_out(str name, object out, int ndim, const int64_t* shape, int code):
@@ -302,16 +363,21 @@ cdef int check_distinct(Tensor target, str name) except -1:
     return 0
 
 
-cdef tuple apart_from(Tensor target, tuple arguments):
-    """Return the arguments, with a copy of each that overlaps `target` in another layout."""
-    cdef list result = None
+cdef list apart_from(Tensor target, PyObject** values, int count, PyObject** apart):
+    """Fill `apart` with the arguments, or a copy of each that overlaps `target` otherwise.
+
+    Return a list that holds the copies, or None.
+    """
+    cdef list copies = None
     cdef int i
-    for i in range(len(arguments)):
-        if type(arguments[i]) is Tensor and overlaps(target, <Tensor> arguments[i]):
-            if result is None:
-                result = list(arguments)
-            result[i] = copied(<Tensor> arguments[i], (<Tensor> arguments[i]).dtype_code)
-    return arguments if result is None else tuple(result)
+    for i in range(count):
+        apart[i] = values[i]
+        if is_tensor(values[i]) and overlaps(target, <Tensor> values[i]):
+            if copies is None:
+                copies = []
+            copies.append(copied(<Tensor> values[i], (<Tensor> values[i]).dtype_code))
+            apart[i] = <PyObject*> copies[len(copies) - 1]
+    return copies
 
 
 cdef bint overlaps(Tensor target, Tensor source) noexcept:

@@ -26,9 +26,13 @@ cdef int describe(Tensor result, int dtype, int ndim, const int64_t* shape,
 
 
 cdef Tensor empty_tensor(int dtype, int ndim, const int64_t* shape, int device):
+    return empty_on(current_handle(device), dtype, ndim, shape, device)
+
+
+cdef Tensor empty_on(uint64_t stream, int dtype, int ndim, const int64_t* shape, int device):
     cdef Tensor result = Tensor.__new__(Tensor)
     describe(result, dtype, ndim, shape, NULL)
-    result.storage = storage_new(device, <size_t> (result.size_ * dtype_itemsize(dtype)))
+    result.storage = storage_new(device, <size_t> (result.size_ * dtype_itemsize(dtype)), stream)
     result.ptr = result.storage.ptr
     return result
 

@@ -33,12 +33,11 @@ cdef class Storage:
             allocator_free(self.block)
 
 
-# New memory of `nbytes` on the device's current stream. Raises OutOfMemoryError and creates
-# nothing if the device has not enough.
-cdef Storage storage_new(int device, size_t nbytes):
+# New memory of `nbytes` for a stream. Raises OutOfMemoryError and creates nothing if the device has
+# not enough.
+cdef Storage storage_new(int device, size_t nbytes, uint64_t stream):
     cdef Storage storage = Storage.__new__(Storage)
     cdef status_t status = STATUS_OK
-    cdef uint64_t stream = current_handle(device)
     storage.device = device
     storage.generation = device_generation(device)
     use_log_init(&storage.uses, device, stream)

@@ -1,45 +1,10 @@
 """The Tensor type: its fields and properties; the files beside it compute.
 
 A Tensor is a small value object over a shared Storage. Its creation makes no Python object besides
-itself and, for new memory, its Storage; properties build tuples on demand. The operators call
-functions that `bind_operators` receives from tensor/operators.py, because those functions are built
-on this type. Instances do not take part in cyclic garbage collection because they only refer to a
-Storage.
+itself and, for new memory, its Storage; properties build tuples on demand. Operators are described
+in operators.pxi. Instances do not take part in cyclic garbage collection because they only refer to
+a Storage.
 """
-
-cdef extern from "Python.h":
-    ctypedef struct PyTypeObject:
-        PyObject* tp_dict
-    void PyType_Modified(PyTypeObject* type)
-
-
-cdef class Operators:
-    """The functions behind the operators of Tensor, one slot each."""
-
-    cdef public object add, subtract, multiply, divide, floor_divide, remainder, pow, matmul
-    cdef public object equal, not_equal, less, less_equal, greater, greater_equal
-    cdef public object bitwise_and, bitwise_or, bitwise_xor, bitwise_invert
-    cdef public object bitwise_left_shift, bitwise_right_shift
-    cdef public object negative, positive, abs, getitem, setitem, numpy, to_device
-    cdef public object represent, text, dlpack, dlpack_device, array_interface, namespace
-    cdef public object transpose, matrix_transpose, reduce, copy
-    cdef public object matmul_in_place, divmod, any
-
-
-cdef Operators operators = Operators()
-
-
-def bind_operators(**functions):
-    """Set the functions of the operators. Called once, by tensor/operators.py."""
-    for name, function in functions.items():
-        setattr(operators, name, function)
-
-
-def bind_methods(dict functions):
-    """Turn functions whose first argument is a Tensor into methods of Tensor."""
-    (<dict> (<PyTypeObject*> Tensor).tp_dict).update(functions)
-    PyType_Modified(<PyTypeObject*> Tensor)
-
 
 cdef list NUMPY_DTYPES = [row.numpy for row in DTYPES]
 
@@ -107,16 +72,13 @@ cdef class Tensor:
     @property
     def shape(self):
         """The extents, a tuple of int."""
-        cdef int i
-        cdef tuple shape = tuple([self.shape_[i] for i in range(self.ndim_)])
+        cdef tuple shape = ints(self.ndim_, self.shape_, 1)
         return shape if traces == 0 else extents_seen(self, shape)
 
     @property
     def strides(self):
         """The distance in bytes between neighbours along each axis, as NumPy counts it."""
-        cdef int i
-        cdef int64_t nbytes = dtype_itemsize(self.dtype_code)
-        return tuple([self.strides_[i] * nbytes for i in range(self.ndim_)])
+        return ints(self.ndim_, self.strides_, dtype_itemsize(self.dtype_code))
 
     @property
     def ndim(self):
@@ -220,7 +182,7 @@ cdef class Tensor:
         return complex(number_of(self, "complex"))
 
     def __contains__(self, value):
-        return bool(operators.any(operators.equal(self, value)))
+        return bool(operators.any(of_two(EQUAL, self, value, None)))
 
     def __index__(self):
         if not (self.ndim_ == 0 and NUMPY_DTYPES[self.dtype_code].kind in "iu"):
@@ -286,90 +248,90 @@ cdef class Tensor:
     def __eq__(self, other):
         if not is_operand(other):
             return NotImplemented
-        return operators.equal(self, other)
+        return of_two(EQUAL, self, other, None)
 
     def __ne__(self, other):
         if not is_operand(other):
             return NotImplemented
-        return operators.not_equal(self, other)
+        return of_two(NOT_EQUAL, self, other, None)
 
     def __lt__(self, other):
-        return operators.less(self, other)
+        return of_two(LESS, self, other, None)
 
     def __le__(self, other):
-        return operators.less_equal(self, other)
+        return of_two(LESS_EQUAL, self, other, None)
 
     def __gt__(self, other):
-        return operators.greater(self, other)
+        return of_two(GREATER, self, other, None)
 
     def __ge__(self, other):
-        return operators.greater_equal(self, other)
+        return of_two(GREATER_EQUAL, self, other, None)
 
     def __neg__(self):
-        return operators.negative(self)
+        return of_one(NEGATIVE, self)
 
     def __pos__(self):
-        return operators.positive(self)
+        return of_one(POSITIVE, self)
 
     def __abs__(self):
-        return operators.abs(self)
+        return of_one(ABS, self)
 
     def __invert__(self):
-        return operators.bitwise_invert(self)
+        return of_one(BITWISE_INVERT, self)
 
     def __add__(self, other):
-        return operators.add(self, other)
+        return of_two(ADD, self, other, None)
 
     def __radd__(self, other):
-        return operators.add(other, self)
+        return of_two(ADD, other, self, None)
 
     def __iadd__(self, other):
-        return operators.add(self, other, out=self)
+        return of_two(ADD, self, other, self)
 
     def __sub__(self, other):
-        return operators.subtract(self, other)
+        return of_two(SUBTRACT, self, other, None)
 
     def __rsub__(self, other):
-        return operators.subtract(other, self)
+        return of_two(SUBTRACT, other, self, None)
 
     def __isub__(self, other):
-        return operators.subtract(self, other, out=self)
+        return of_two(SUBTRACT, self, other, self)
 
     def __mul__(self, other):
-        return operators.multiply(self, other)
+        return of_two(MULTIPLY, self, other, None)
 
     def __rmul__(self, other):
-        return operators.multiply(other, self)
+        return of_two(MULTIPLY, other, self, None)
 
     def __imul__(self, other):
-        return operators.multiply(self, other, out=self)
+        return of_two(MULTIPLY, self, other, self)
 
     def __truediv__(self, other):
-        return operators.divide(self, other)
+        return of_two(DIVIDE, self, other, None)
 
     def __rtruediv__(self, other):
-        return operators.divide(other, self)
+        return of_two(DIVIDE, other, self, None)
 
     def __itruediv__(self, other):
-        return operators.divide(self, other, out=self)
+        return of_two(DIVIDE, self, other, self)
 
     def __floordiv__(self, other):
-        return operators.floor_divide(self, other)
+        return of_two(FLOOR_DIVIDE, self, other, None)
 
     def __rfloordiv__(self, other):
-        return operators.floor_divide(other, self)
+        return of_two(FLOOR_DIVIDE, other, self, None)
 
     def __ifloordiv__(self, other):
-        return operators.floor_divide(self, other, out=self)
+        return of_two(FLOOR_DIVIDE, self, other, self)
 
     def __mod__(self, other):
-        return operators.remainder(self, other)
+        return of_two(REMAINDER, self, other, None)
 
     def __rmod__(self, other):
-        return operators.remainder(other, self)
+        return of_two(REMAINDER, other, self, None)
 
     def __imod__(self, other):
-        return operators.remainder(self, other, out=self)
+        return of_two(REMAINDER, self, other, self)
 
     def __divmod__(self, other):
         return operators.divmod(self, other)
@@ -378,13 +340,13 @@ cdef class Tensor:
         return operators.divmod(other, self)
 
     def __pow__(self, other):
-        return operators.pow(self, other)
+        return of_two(POW, self, other, None)
 
     def __rpow__(self, other):
-        return operators.pow(other, self)
+        return of_two(POW, other, self, None)
 
     def __ipow__(self, other):
-        return operators.pow(self, other, out=self)
+        return of_two(POW, self, other, self)
 
     def __matmul__(self, other):
         return operators.matmul(self, other)
@@ -396,49 +358,60 @@ cdef class Tensor:
         return operators.matmul_in_place(self, other)
 
     def __and__(self, other):
-        return operators.bitwise_and(self, other)
+        return of_two(BITWISE_AND, self, other, None)
 
     def __rand__(self, other):
-        return operators.bitwise_and(other, self)
+        return of_two(BITWISE_AND, other, self, None)
 
     def __iand__(self, other):
-        return operators.bitwise_and(self, other, out=self)
+        return of_two(BITWISE_AND, self, other, self)
 
     def __or__(self, other):
-        return operators.bitwise_or(self, other)
+        return of_two(BITWISE_OR, self, other, None)
 
     def __ror__(self, other):
-        return operators.bitwise_or(other, self)
+        return of_two(BITWISE_OR, other, self, None)
 
     def __ior__(self, other):
-        return operators.bitwise_or(self, other, out=self)
+        return of_two(BITWISE_OR, self, other, self)
 
     def __xor__(self, other):
-        return operators.bitwise_xor(self, other)
+        return of_two(BITWISE_XOR, self, other, None)
 
     def __rxor__(self, other):
-        return operators.bitwise_xor(other, self)
+        return of_two(BITWISE_XOR, other, self, None)
 
     def __ixor__(self, other):
-        return operators.bitwise_xor(self, other, out=self)
+        return of_two(BITWISE_XOR, self, other, self)
 
     def __lshift__(self, other):
-        return operators.bitwise_left_shift(self, other)
+        return of_two(BITWISE_LEFT_SHIFT, self, other, None)
 
     def __rlshift__(self, other):
-        return operators.bitwise_left_shift(other, self)
+        return of_two(BITWISE_LEFT_SHIFT, other, self, None)
 
     def __ilshift__(self, other):
-        return operators.bitwise_left_shift(self, other, out=self)
+        return of_two(BITWISE_LEFT_SHIFT, self, other, self)
 
     def __rshift__(self, other):
-        return operators.bitwise_right_shift(self, other)
+        return of_two(BITWISE_RIGHT_SHIFT, self, other, None)
 
     def __rrshift__(self, other):
-        return operators.bitwise_right_shift(other, self)
+        return of_two(BITWISE_RIGHT_SHIFT, other, self, None)
 
     def __irshift__(self, other):
-        return operators.bitwise_right_shift(self, other, out=self)
+        return of_two(BITWISE_RIGHT_SHIFT, self, other, self)
+
+
+cdef tuple ints(int count, const int64_t* values, int64_t factor):
+    cdef tuple made = PyTuple_New(count)
+    cdef object value
+    cdef int i
+    for i in range(count):
+        value = values[i] * factor
+        Py_INCREF(value)
+        PyTuple_SET_ITEM(made, i, value)
+    return made
 
 
 cdef bint is_operand(object value) noexcept:
