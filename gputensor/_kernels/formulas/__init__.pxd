@@ -14,7 +14,8 @@ cdef class RowFormula:
     cdef uint32_t folded            # a bit for each operand that a fold needs
     cdef bint is_map                # it has no folds and uses no places of elements
     cdef bint has_row               # rows are in the order of their axes
-    cdef tuple row_results          # which results have no columns
+    cdef uint32_t row_results       # a bit for each result without columns
+    cdef uint64_t number            # of no other formula of the process
     cdef KernelTable tables         # by dtypes: the KernelTable of the variants
 
 # Queues the formula on operands of one shape: the operands that it loads, then its results. The

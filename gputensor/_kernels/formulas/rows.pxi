@@ -60,6 +60,9 @@ cdef struct RowVariant:
     int kept_axes
     int is_double
 
+cdef object numbers = itertools.count(1)
+
+
 cdef class RowFormula:
     """A formula with its kernels.
 
@@ -70,8 +73,10 @@ cdef class RowFormula:
     def __init__(self, trees):
         self.formula = formula_module.formula(trees)
         self.loads = self.formula.loads
-        self.row_results = self.formula.row_results()
-        self.results = len(self.row_results)
+        row_results = self.formula.row_results()
+        self.results = len(row_results)
+        self.row_results = sum([1 << k for k in range(self.results) if row_results[k]])
+        self.number = next(numbers)
         self.folds = len(self.formula.folds)
         self.folded = row_program.folded_loads(self.formula)
         self.has_row = self.formula.has_row
@@ -366,8 +371,13 @@ cdef int run_formula(RowFormula formula, int device, uint64_t stream, Operand* o
     cdef int k
     cdef int64_t blocks
     cdef Launch launch
+    cdef RowPlan* plan
+    cdef void* kernel
     if device_kind(device) == DEVICE_HOST:
         return formula_on_host(formula, device, stream, operands, row_ndim)
+    plan = place_of_plan(formula, operands)
+    if plan != NULL and has_plan(plan, formula, known_facts(device), operands, row_ndim):
+        return launch_again(plan, device, stream, formula.loads + formula.results, operands)
     memset(&variant, 0, sizeof(variant))
     memset(&parameters, 0, sizeof(parameters))
     variant.formula, variant.count = <void*>formula, formula.loads + formula.results
@@ -388,7 +398,11 @@ cdef int run_formula(RowFormula formula, int device, uint64_t stream, Operand* o
                 row_nbytes(variant.column_axes + variant.kept_axes))
     launch.block[1] = variant.lanes if variant.across else variant.rows
     launch.shared_nbytes = launch.most_shared_nbytes = variant.ahead
-    return launch_kernel(variant_kernel(formula, &variant), &launch)
+    kernel = variant_kernel(formula, &variant)
+    if plan != NULL and variant.column_axes + variant.kept_axes <= PLAN_AXES:
+        keep_plan(plan, formula, known_facts(device), operands, row_ndim)
+        keep_launch(plan, kernel, &launch)
+    return launch_kernel(kernel, &launch)
 
 
 cdef int formula_on_host(RowFormula formula, int device, uint64_t stream, Operand* operands,
