@@ -3,6 +3,7 @@
 
 import numpy as np
 
+from cpython.object cimport PyObject
 from libc.math cimport sqrt
 from libc.stdint cimport int64_t, uint64_t
 
@@ -14,7 +15,7 @@ from gputensor._kernels.formulas cimport RowFormula, run_formula
 from gputensor._kernels.launch cimport CallOperand
 from gputensor.blas.attention cimport Attention, attend
 from gputensor.blas.plan cimport precision_current
-from gputensor.streams.order cimport current_handle
+from gputensor.streams.order cimport current_handle, is_tracing
 from gputensor.tensor.core cimport (
     Tensor, axes_mask, broadcast_operand, broadcast_shape, count_argument, dtype_argument,
     empty_tensor, fill_with, flag_argument, on_one_device, tensor_argument, tensor_over,

@@ -43,6 +43,11 @@ cdef Tensor of_four_axes(Tensor x):
     return x.reshape((batch, *shape[axes:]))
 
 
+cdef inline bint is_on(Tensor one, int device) noexcept:
+    """Whether a tensor is on a device, or absent."""
+    return one is None or one.storage.device == device
+
+
 cdef double positive(str name, str argument, object value) except -1:
     if value is None:
         return 0
@@ -118,16 +123,16 @@ def scaled_dot_product_attention(
         mask = tensor_argument(attn_mask, name)
     if kv_length is not None:
         length = tensor_argument(kv_length, name)
-    cdef list tensors = [one for one in (q, k, v, mask, length) if one is not None]
-    for one in tensors:
-        if one.storage.device != device:
-            moved = iter(on_one_device(name, tuple(tensors), None))
-            q, k, v = next(moved), next(moved), next(moved)
-            mask = None if mask is None else next(moved)
-            length = None if length is None else next(moved)
-            return scaled_dot_product_attention(
-                q, k, v, mask, is_causal=is_causal, scale=scale, window=window, soft_cap=soft_cap,
-                kv_length=length)
+    if not (is_on(k, device) and is_on(v, device) and is_on(mask, device)
+            and is_on(length, device)):
+        moved = iter(on_one_device(
+            name, tuple([one for one in (q, k, v, mask, length) if one is not None]), None))
+        q, k, v = next(moved), next(moved), next(moved)
+        mask = None if mask is None else next(moved)
+        length = None if length is None else next(moved)
+        return scaled_dot_product_attention(
+            q, k, v, mask, is_causal=is_causal, scale=scale, window=window, soft_cap=soft_cap,
+            kv_length=length)
     check_heads(name, q, k, v)
     given.window = window_argument(name, window)
     given.soft_cap = positive(name, "soft_cap", soft_cap)
@@ -155,7 +160,6 @@ def scaled_dot_product_attention(
     if length is not None:
         length = manipulation.broadcast_to(length.reshape(-1), (q.shape_[0],))
     result = of_four_axes(out)
-    tensors = [one for one in (q, k, v, mask, length) if one is not None]
     q.fill_operand(&operands[0])
     k.fill_operand(&operands[1])
     v.fill_operand(&operands[2])
@@ -172,8 +176,13 @@ def scaled_dot_product_attention(
     stream = current_handle(device)
     work_begin()
     try:
-        for one in tensors:
-            one.prepare_read(stream)
+        q.prepare_read(stream)
+        k.prepare_read(stream)
+        v.prepare_read(stream)
+        if mask is not None:
+            mask.prepare_read(stream)
+        if length is not None:
+            length.prepare_read(stream)
         result.prepare_write(stream)
         attend(device, stream, &given)
     finally:

@@ -16,6 +16,19 @@ cdef RowFormula kept_formula(tuple key):
     return <RowFormula>found
 
 
+# The formulas without options, and those of norms with the epsilon that was used last, which are
+# found without a key.
+cdef enum:
+    PLAIN_SOFTMAX = 0           # two: for results of 32 and 64 bits, and of 16 bits
+    PLAIN_LOG_SOFTMAX = 2
+    PLAIN_LOGSUMEXP = 4
+    NORMS = 5                   # 16: by kind of norm, and which operands it has
+    PLAIN_FORMULAS = 21
+
+cdef list plain_formulas = [None] * PLAIN_FORMULAS
+cdef double[21] epsilons
+
+
 cdef int result_code(Tensor x, str name, object dtype) except -1:
     cdef int kind = dtype_kind(x.dtype_code)
     if kind == KIND_COMPLEX or kind == KIND_SMALL:
@@ -27,59 +40,84 @@ cdef int result_code(Tensor x, str name, object dtype) except -1:
     return code
 
 
-# Runs the formula on tensors that broadcast to the shape of the first; returns its results.
-cdef list along_rows(str name, RowFormula formula, list tensors, int mask, int code,
-                     bint keepdims):
+# Runs the formula on tensors that broadcast to the shape of the first and that the caller holds.
+# Returns its result, or a tuple of its results.
+cdef object along_rows(str name, RowFormula formula, PyObject** tensors, int count, int mask,
+                       int code, bint keepdims):
     cdef Operand[12] operands
     cdef Operand plain
+    cdef Operand* operand
+    cdef PyObject* every[12]
     cdef int64_t[16] shape
     cdef int64_t[16] kept_shape
-    cdef Tensor x = tensors[0], one
+    cdef Tensor x = <Tensor>tensors[0], one, first = None
+    cdef list results = None
     cdef int ndim = x.ndim_, kept_ndim = 0, i, k
     cdef int device = x.storage.device
-    cdef int count = len(tensors)
-    cdef list results = []
+    cdef int total = count + formula.results
+    cdef bint is_last = mask + (mask & -mask) == 1 << ndim      # columns are the last axes
     cdef uint64_t stream
     for i in range(ndim):
         shape[i] = x.shape_[i]
         if not mask >> i & 1 or keepdims:
             kept_shape[kept_ndim] = 1 if mask >> i & 1 else x.shape_[i]
             kept_ndim += 1
+    every[0] = tensors[0]
     for k in range(1, count):
-        one = tensors[k]
+        every[k] = tensors[k]
+        one = <Tensor>tensors[k]
         if one.storage.device != device:
-            tensors = list(on_one_device(name, tuple(tensors), None))
-            return along_rows(name, formula, tensors, mask, code, keepdims)
+            moved = on_one_device(name, tuple([<object>tensors[i] for i in range(count)]), None)
+            for i in range(count):
+                every[i] = <PyObject*>(<tuple>moved)[i]
+            return along_rows(name, formula, every, count, mask, code, keepdims)
         if one.ndim_ > ndim or broadcast_shape(shape, ndim, one, name) != ndim or (
                 not has_extents(x, 0, ndim, shape)):
             raise argument_error(ValueError, f"{name}: shape of an operand", one.shape,
                                  f"one that broadcasts to {x.shape}")
-    for is_row in formula.row_results:
-        results.append(empty_tensor(code, kept_ndim, kept_shape, device) if is_row
-                       else empty_tensor(code, ndim, shape, device))
-    if x.size_ == 0:
-        return results
-    for k in range(count):
-        broadcast_operand(<Tensor>tensors[k], &plain, ndim, shape)
-        columns_last(&plain, &operands[k], mask)
-    for k in range(len(results)):
-        one = results[k]
-        if formula.row_results[k]:
-            spread(one, &plain, mask, ndim, shape, keepdims)
+    for k in range(count, total):
+        one = (empty_tensor(code, kept_ndim, kept_shape, device)
+               if formula.row_results >> (k - count) & 1 else
+               empty_tensor(code, ndim, shape, device))
+        every[k] = <PyObject*>one
+        if k == count:
+            first = one
         else:
-            one.fill_operand(&plain)
-        columns_last(&plain, &operands[count + k], mask)
-    stream = current_handle(device)
-    work_begin()
-    try:
-        for one in tensors:
-            one.prepare_read(stream)
-        for one in results:
-            one.prepare_write(stream)
-        run_formula(formula, device, stream, operands, ndim - count_kept(mask, ndim))
-    finally:
-        work_end(device)
-    return results
+            results = [first] if results is None else results
+            results.append(one)
+    if x.size_:
+        for k in range(total):
+            one = <Tensor>every[k]
+            operand = &operands[k] if is_last else &plain
+            if k < count:
+                broadcast_operand(one, operand, ndim, shape)
+            elif formula.row_results >> (k - count) & 1:
+                spread(one, operand, mask, ndim, shape, keepdims)
+            else:
+                one.fill_operand(operand)
+            if not is_last:
+                columns_last(operand, &operands[k], mask)
+        stream = current_handle(device)
+        work_begin()
+        try:
+            for k in range(total):
+                if k < count:
+                    (<Tensor>every[k]).prepare_read(stream)
+                else:
+                    (<Tensor>every[k]).prepare_write(stream)
+            run_formula(formula, device, stream, operands, ndim - count_kept(mask, ndim))
+        finally:
+            work_end(device)
+    return first if results is None else tuple(results)
+
+
+cdef object along_rows_of(str name, RowFormula formula, list tensors, int mask, int code,
+                          bint keepdims):
+    cdef PyObject* values[12]
+    cdef int k
+    for k in range(len(tensors)):
+        values[k] = <PyObject*><Tensor?>tensors[k]
+    return along_rows(name, formula, values, <int>len(tensors), mask, code, keepdims)
 
 
 cdef inline bint has_extents(Tensor x, int first, int count, const int64_t* extents) noexcept:
@@ -178,9 +216,6 @@ def _masked_softmax(x, power):
                                                  total)))]
 
 
-cdef list plain_softmax = [None, None]      # the formulas without scale and mask, by `is_half`
-
-
 @_spellings(dim="axis")
 def softmax(x, axis=-1, *, scale=1.0, mask=None, dtype=None):
     """Return exp(scale * x) divided by its sum along `axis`.
@@ -209,20 +244,24 @@ def softmax(x, axis=-1, *, scale=1.0, mask=None, dtype=None):
     array([[0.5, 0.5]], dtype=float32)
     """
     cdef Tensor a = tensor_argument(x, "softmax")
-    cdef list tensors = [a]
+    cdef PyObject* tensors[2]
+    tensors[0] = <PyObject*>a
     kind = None
     if mask is not None:
-        tensors.append(tensor_argument(mask, "softmax: mask"))
+        mask = tensor_argument(mask, "softmax: mask")
+        tensors[1] = <PyObject*>mask
         kind = "bool" if (<Tensor>tensors[1]).dtype_code == DT_BOOL else "float"
     cdef int code = result_code(a, "softmax", dtype)
-    cdef bint is_half = dtype_is_half(code), is_plain = kind is None and scale == 1
-    cdef object formula = plain_softmax[is_half] if is_plain else None
+    cdef int place = PLAIN_SOFTMAX + dtype_is_half(code)
+    cdef bint is_plain = kind is None and scale == 1
+    cdef object formula = plain_formulas[place] if is_plain else None
     if formula is None:
-        formula = kept_formula(("softmax", float(scale), kind, "rough_exp" if is_half else "exp"))
+        power = "rough_exp" if dtype_is_half(code) else "exp"
+        formula = kept_formula(("softmax", float(scale), kind, power))
         if is_plain:
-            plain_softmax[is_half] = formula
-    return along_rows("softmax", formula, tensors, axes_mask(axis, a.ndim_, "softmax"), code,
-                      False)[0]
+            plain_formulas[place] = formula
+    return along_rows("softmax", <RowFormula>formula, tensors, 1 if kind is None else 2,
+                      axes_mask(axis, a.ndim_, "softmax"), code, False)
 
 
 def _log_softmax_trees(power):
@@ -245,10 +284,14 @@ def log_softmax(x, axis=-1, *, dtype=None):
     array([[-0.6931472, -0.6931472]], dtype=float32)
     """
     cdef Tensor a = tensor_argument(x, "log_softmax")
+    cdef PyObject* value = <PyObject*>a
     cdef int code = result_code(a, "log_softmax", dtype)
-    power = "rough_exp" if dtype_is_half(code) else "exp"
-    return along_rows("log_softmax", kept_formula(("log_softmax", power)), [a],
-                      axes_mask(axis, a.ndim_, "log_softmax"), code, False)[0]
+    cdef int place = PLAIN_LOG_SOFTMAX + dtype_is_half(code)
+    if plain_formulas[place] is None:
+        power = "rough_exp" if dtype_is_half(code) else "exp"
+        plain_formulas[place] = kept_formula(("log_softmax", power))
+    return along_rows("log_softmax", <RowFormula>plain_formulas[place], &value, 1,
+                      axes_mask(axis, a.ndim_, "log_softmax"), code, False)
 
 
 @_spellings(dim="axis", keepdim="keepdims")
@@ -259,10 +302,13 @@ def logsumexp(x, axis=-1, *, keepdims=False):
     0.6931471824645996
     """
     cdef Tensor a = tensor_argument(x, "logsumexp")
-    result = along_rows("logsumexp", kept_formula(("logsumexp",)), [a],
+    cdef PyObject* value = <PyObject*>a
+    if plain_formulas[PLAIN_LOGSUMEXP] is None:
+        plain_formulas[PLAIN_LOGSUMEXP] = kept_formula(("logsumexp",))
+    result = along_rows("logsumexp", <RowFormula>plain_formulas[PLAIN_LOGSUMEXP], &value, 1,
                         axes_mask(axis, a.ndim_, "logsumexp"),
                         result_code(a, "logsumexp", None),
-                        flag_argument(keepdims, "logsumexp", "keepdims"))[0]
+                        flag_argument(keepdims, "logsumexp", "keepdims"))
     if a.size_ == 0 and (<Tensor>result).size_:
         fill_with(result, -np.inf)
     return result
@@ -287,24 +333,59 @@ cdef object normed(str name, Tensor a, object axis, object weight, object bias, 
                    object residual):
     """One kernel for a norm."""
     cdef int mask = axes_mask(axis, a.ndim_, name), of_weight = 0, of_bias = 0, of_added = 0
-    cdef list tensors = [a]
+    cdef int count = 1, place = NORMS + 8 * (name == "layer_norm")
+    cdef double epsilon
+    cdef PyObject* tensors[4]
     cdef Tensor added
+    tensors[0] = <PyObject*>a
     if weight is not None:
-        of_weight = <int>len(tensors)
-        tensors.append(beside(a, weight, mask, name, "weight"))
+        weight = beside(a, weight, mask, name, "weight")
+        tensors[count], of_weight = <PyObject*>weight, count
+        count += 1
     if bias is not None:
-        of_bias = <int>len(tensors)
-        tensors.append(beside(a, bias, mask, name, "bias"))
+        bias = beside(a, bias, mask, name, "bias")
+        tensors[count], of_bias = <PyObject*>bias, count
+        count += 1
     if residual is not None:
         added = tensor_argument(residual, name)
         if added.shape != a.shape:
             raise argument_error(ValueError, f"{name}: shape of residual", added.shape,
                                  f"{a.shape}")
-        of_added = <int>len(tensors)
-        tensors.append(added)
-    formula = kept_formula(("norm", name, float(eps), of_weight, of_bias, of_added))
-    results = along_rows(name, formula, tensors, mask, result_code(a, name, None), False)
-    return results[0] if residual is None else tuple(results)
+        tensors[count], of_added = <PyObject*>added, count
+        count += 1
+    epsilon = float(eps)
+    place += 4 * (of_weight > 0) + 2 * (of_bias > 0) + (of_added > 0)
+    if plain_formulas[place] is None or epsilons[place] != epsilon:
+        plain_formulas[place] = kept_formula(
+            ("norm", name, epsilon, of_weight, of_bias, of_added))
+        epsilons[place] = epsilon
+    return along_rows(name, <RowFormula>plain_formulas[place], tensors, count, mask,
+                      result_code(a, name, None), False)
+
+
+cdef bint are_last_extents(Tensor a, object given):
+    """Whether `given`, in a call that is not traced, is an int or ints: the last extents of a."""
+    cdef Py_ssize_t i, count
+    if is_tracing():
+        return False
+    if type(given) is int:
+        return a.ndim_ > 0 and given == a.shape_[a.ndim_ - 1]
+    if type(given) is not tuple:
+        return False
+    count = len(<tuple>given)
+    if count == 0 or count > a.ndim_:
+        return False
+    for i in range(count):
+        if type((<tuple>given)[i]) is not int or (<tuple>given)[i] != a.shape_[
+                a.ndim_ - count + i]:
+            return False
+    return True
+
+
+cdef object last_axes(object extents):
+    if type(extents) is int or len(extents) == 1:
+        return -1
+    return tuple(range(-len(extents), 0))
 
 
 cdef dict TREES = {"softmax": _softmax_trees, "log_softmax": _log_softmax_trees,
@@ -374,6 +455,12 @@ def layer_norm(x, *parameters, weight=None, bias=None, axis=-1, eps=1e-5, residu
     if len(parameters) == 2 and weight is None and bias is None and (
             isinstance(parameters[0], Tensor)):
         weight, bias = parameters[0], parameters[1]
+    elif 1 < len(parameters) < 5 and weight is None and bias is None and (
+            are_last_extents(a, parameters[0])):
+        axis, weight = last_axes(parameters[0]), parameters[1]
+        bias = parameters[2] if len(parameters) > 2 else None
+        eps = parameters[3] if len(parameters) > 3 else eps
+        eps = 1e-5 if eps is None else eps
     elif parameters:
         weight, bias, axis, eps = norm_arguments(
             "layer_norm", a, parameters, {"weight": weight, "bias": bias}, axis, eps)
@@ -391,6 +478,10 @@ def rms_norm(x, *parameters, weight=None, axis=-1, eps=1e-5, residual=None):
     cdef Tensor a = tensor_argument(x, "rms_norm")
     if len(parameters) == 1 and weight is None and isinstance(parameters[0], Tensor):
         weight = parameters[0]
+    elif 1 < len(parameters) < 4 and weight is None and are_last_extents(a, parameters[0]):
+        axis, weight = last_axes(parameters[0]), parameters[1]
+        eps = parameters[2] if len(parameters) > 2 else eps
+        eps = 1e-5 if eps is None else eps
     elif parameters:
         weight, _, axis, eps = norm_arguments(
             "rms_norm", a, parameters, {"weight": weight}, axis, eps)
@@ -432,5 +523,5 @@ def group_norm(x, groups, weight=None, bias=None, eps=1e-5):
     for i in range(2, (<Tensor>apart).ndim_):
         mask |= 1 << i
     formula = kept_formula(("norm", "layer_norm", float(eps), *numbers, 0))
-    return along_rows("group_norm", formula, tensors, mask, result_code(a, "group_norm", None),
-                      False)[0].reshape(a.shape)
+    return along_rows_of("group_norm", formula, tensors, mask, result_code(a, "group_norm", None),
+                         False).reshape(a.shape)

@@ -90,8 +90,8 @@ def batch_norm(x, running_mean, running_var, weight=None, bias=None, *, eps=1e-5
         for i in range(2, a.ndim_):
             mask |= 1 << i
     formula = kept_formula(("batch_norm", float(eps), *numbers))
-    return along_rows("batch_norm", formula, tensors, mask, result_code(a, "batch_norm", None),
-                      False)[0]
+    return along_rows_of("batch_norm", formula, tensors, mask, result_code(a, "batch_norm", None),
+                         False)
 
 
 def _batch_norm_trees(eps, mean, variance, weight, bias):
@@ -127,8 +127,8 @@ def activated(str name, tuple trees, tuple tensors):
     """
     cdef Tensor x = tensor_argument(tensors[0], name)
     cdef list operands = [tensor_argument(one, name) for one in tensors]
-    return along_rows(name, kept_formula(("steps", trees)), operands, (1 << x.ndim_) - 1,
-                      result_code(x, name, None), True)[0]
+    return along_rows_of(name, kept_formula(("steps", trees)), operands, (1 << x.ndim_) - 1,
+                         result_code(x, name, None), True)
 
 
 TREES["batch_norm"] = _batch_norm_trees
