@@ -60,9 +60,12 @@ cdef int cuda_elementwise(int op, int device, uint64_t stream, int compute_dtype
         else:
             plan.modes[i] = UNIT
             plan.dtypes[i] = inputs[i].dtype
-    layout_merge(&layout, out, count, inputs)
     if op == OP_COPY:
         use_bits(&plan)
+    if choose_run(&plan, out, inputs):
+        set_run(&parameters, &plan, out, inputs)
+        return launch_plan(device, stream, &plan, &parameters)
+    layout_merge(&layout, out, count, inputs)
     return run_layout(device, stream, &plan, &layout, &parameters)
 
 
@@ -120,9 +123,57 @@ cdef inline int aligned_vector(const Plan* plan, const Layout* layout) noexcept 
     for k in range(OPERANDS):
         if layout.itemsizes[k] == 0 or (k != OUT and plan.modes[k] == STRIDED):
             continue
-        while layout.ptrs[k] & <uint64_t>(vector * layout.itemsizes[k] - 1) and vector > 1:
-            vector //= 2
+        vector = run_vector(vector, layout.ptrs[k], layout.itemsizes[k])
     return vector
+
+
+# Whether every operand is one contiguous run of one axis, as `tensor` passes tensors without gaps;
+# if so, sets the vector width. This is choose_flat without a layout.
+cdef bint choose_run(Plan* plan, const Operand* out, const Operand* inputs) noexcept nogil:
+    cdef int k, itemsize = dtype_itemsize(out.dtype), largest = itemsize, vector
+    cdef bint is_run = out.ndim == 1 and out.strides[0] == 1
+    for k in range(plan.count):
+        if plan.modes[k] != SCALAR:
+            is_run = is_run and inputs[k].strides[0] == 1
+            largest = max(largest, dtype_itemsize(plan.dtypes[k]))
+    if not is_run:
+        return False
+    vector = run_vector(16 >> log_of(largest), out.ptr, itemsize)
+    for k in range(plan.count):
+        if plan.modes[k] != SCALAR:
+            vector = run_vector(vector, inputs[k].ptr, dtype_itemsize(plan.dtypes[k]))
+    plan.rank, plan.vector = 0, vector
+    return out.shape[0] <= <int64_t>0x7ffff000 * vector
+
+
+cdef inline int run_vector(int vector, uint64_t ptr, int itemsize) noexcept nogil:
+    while ptr & <uint64_t>(vector * itemsize - 1) and vector > 1:
+        vector >>= 1
+    return vector
+
+
+cdef inline void set_run(ElementwiseParameters* parameters, const Plan* plan, const Operand* out,
+                         const Operand* inputs) noexcept nogil:
+    cdef int k
+    set_size(parameters, plan, <uint64_t>out.shape[0])
+    parameters.out = out.ptr
+    for k in range(plan.count):
+        if plan.modes[k] != SCALAR:
+            parameters.inputs[k] = inputs[k].ptr
+
+
+cdef inline void set_size(ElementwiseParameters* parameters, const Plan* plan,
+                          uint64_t size) noexcept nogil:
+    parameters.units = <uint32_t>(size >> log_of(plan.vector))
+    parameters.tail = <uint32_t>(size & <uint64_t>(plan.vector - 1))
+
+
+cdef inline void set_pointers(ElementwiseParameters* parameters,
+                              const Layout* layout) noexcept nogil:
+    cdef int k
+    parameters.out = layout.ptrs[OUT]
+    for k in range(3):
+        parameters.inputs[k] = layout.ptrs[k]
 
 
 cdef bint choose_flat(Plan* plan, const Layout* layout) noexcept nogil:
@@ -142,10 +193,9 @@ cdef bint choose_flat(Plan* plan, const Layout* layout) noexcept nogil:
 
 cdef int launch_flat(int device, uint64_t stream, Plan* plan, const Layout* layout,
                      ElementwiseParameters* parameters) except -1 nogil:
-    cdef uint64_t size = <uint64_t>layout_size(layout)
-    parameters.units = <uint32_t>(size >> log_of(plan.vector))
-    parameters.tail = <uint32_t>(size & <uint64_t>(plan.vector - 1))
-    return launch_plan(device, stream, plan, layout, parameters)
+    set_size(parameters, plan, <uint64_t>layout_size(layout))
+    set_pointers(parameters, layout)
+    return launch_plan(device, stream, plan, parameters)
 
 
 cdef int launch_strided(int device, uint64_t stream, Plan* plan, Layout* layout,
@@ -159,7 +209,8 @@ cdef int launch_strided(int device, uint64_t stream, Plan* plan, Layout* layout,
     layout_axes(layout, parameters.axes)
     parameters.units = <uint32_t>layout_size(layout)
     parameters.tail = 0
-    return launch_plan(device, stream, plan, layout, parameters)
+    set_pointers(parameters, layout)
+    return launch_plan(device, stream, plan, parameters)
 
 
 cdef void choose_strided(Plan* plan, const Layout* layout) noexcept nogil:
@@ -192,7 +243,7 @@ cdef void choose_strided(Plan* plan, const Layout* layout) noexcept nogil:
                 plan.modes[i] = STRIDED
 
 
-cdef int launch_plan(int device, uint64_t stream, Plan* plan, const Layout* layout,
+cdef int launch_plan(int device, uint64_t stream, Plan* plan,
                      ElementwiseParameters* parameters) except -1 nogil:
     cdef int i, loads = 0
     cdef uint64_t key, threads, block
@@ -203,11 +254,9 @@ cdef int launch_plan(int device, uint64_t stream, Plan* plan, const Layout* layo
         if i < plan.count:
             key |= plan.dtypes[i] | plan.modes[i] << 5
             loads += plan.modes[i] != SCALAR
-        parameters.inputs[i] = layout.ptrs[i]
     key = (key << 5 | plan.vector) << 5 | plan.rank
     # Two units in flight hide the latency of a kernel that reads one array.
     plan.unroll = 2 if loads <= 1 and plan.rank <= 2 else 1
-    parameters.out = layout.ptrs[OUT]
     threads = <uint64_t>parameters.units + parameters.tail
     block = CUDA_ELEMENTWISE_BLOCK * plan.unroll
     launch_init(&launch, device, stream, <uint32_t>((threads + block - 1) // block),
