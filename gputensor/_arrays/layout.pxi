@@ -37,11 +37,11 @@ cdef void layout_merge(Layout* layout, const Operand* out, int count,
         if operand == NULL or operand.is_scalar:
             layout.ptrs[k] = 0
             layout.itemsizes[k] = 0
-            steps[k] = no_steps
+            steps[k] = &no_steps[0]
         else:
             layout.ptrs[k] = operand.ptr
             layout.itemsizes[k] = dtype_itemsize(operand.dtype)
-            steps[k] = operand.strides
+            steps[k] = &operand.strides[0]
     for axis in range(out.ndim - 1, -1, -1):
         if out.shape[axis] == 1:
             continue

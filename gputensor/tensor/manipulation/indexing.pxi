@@ -121,17 +121,29 @@ cdef bint is_basic(object entry) noexcept:
         and not isinstance(entry, ndarray))
 
 
+cdef list no_arrays = []        # never changed
+
+
 cdef list walk(Tensor a, object key, View* view):
     """Apply the basic entries of a key; return a list of the others: (view axis, index tensor)."""
     cdef int axis = 0
     cdef int consumed = 0
     cdef int _skipped
     cdef bint has_ellipsis = False
-    cdef list arrays = []
-    cdef list entries = []
+    cdef list arrays = no_arrays
+    cdef list entries
     view.ptr = a.ptr
     view.ndim = view.groups = view.group_axis = 0
     view.is_in_group = False
+    if a.ndim_ > 0 and (type(key) is slice or type(key) is int):
+        if type(key) is slice:
+            take_slice(a, view, 0, key)
+        else:
+            take_integer(a, view, 0, key)
+        for axis in range(1, a.ndim_):
+            keep_axis(view, a.shape_[axis], a.strides_[axis])
+        return arrays
+    arrays, entries = [], []
     for entry in key if type(key) is tuple else (key,):
         if entry is Ellipsis:
             if has_ellipsis:
