@@ -29,5 +29,6 @@ from gputensor.tensor import manipulation
 from gputensor.tensor.core import spellings as _spellings
 
 include "rows.pxi"
+include "norms.pxi"
 include "attention.pxi"
 include "windows.pxi"

@@ -49,3 +49,19 @@ def test_many_folds_fit_the_memory_of_a_block(rng):
     assert sizes["ACROSS"] and sizes["FOLDS"] * sizes["LANES"] * sizes["ROWS"] * 8 <= 48 << 10
     want = values - sum((values * (1.0 + i)).max(axis=0) for i in range(26))
     assert np.allclose(out.numpy(), want, rtol=1e-13)
+
+
+def test_calls_of_a_layout_seen_before(rng):
+    # A thread keeps its latest launches by layout. These differ in address, alignment, row step,
+    # extents and function, one at a time.
+    places = [np.s_[:8, :32], np.s_[8:16, :32], np.s_[:8, 1:33], np.s_[:16:2, :32], np.s_[:4, :32]]
+    memory = gt.zeros((16, 36), device="cuda")
+    for _ in range(3):
+        values = rng.standard_normal((16, 36)).astype(np.float32)
+        memory[...] = gt.asarray(values, device="cuda")
+        for i in rng.permutation(len(places)):
+            powers = np.exp(values[places[i]].astype(np.float64))
+            total = powers.sum(axis=-1, keepdims=True)
+            x = memory[places[i]]
+            assert np.allclose(nn.softmax(x).numpy(), powers / total, rtol=1e-5, atol=1e-7)
+            assert np.allclose(nn.log_softmax(x).numpy(), np.log(powers / total), rtol=0, atol=1e-5)
