@@ -12,7 +12,8 @@ from gputensor.streams.order import tracer
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, tensor_argument
 from gputensor.tensor.engine import queue_call
-from gputensor.tensor.interop import asarray, astype
+from gputensor.tensor.interop import astype
+from gputensor.tensor.interop.arrays import beside
 from gputensor.tensor.manipulation import flip, linspace, reshape, zeros
 from gputensor.tensor.sorting import searchsorted
 
@@ -72,8 +73,7 @@ def digitize(x, bins, /, right=False):
     [0, 2]
     """
     side = "left" if right else "right"
-    if not isinstance(bins, Tensor):
-        bins = asarray(bins, device=tensor_argument(x, "digitize").device)
+    bins = beside(bins, tensor_argument(x, "digitize"))
     if tracer() is not None or bins.ndim != 1:
         return searchsorted(bins, x, side)
     edges = bins.numpy()
@@ -94,7 +94,7 @@ def _edges(x, bins, range):
     if hasattr(bins, "__iter__") and not isinstance(bins, str):
         if any(not low <= high for low, high in pairwise(bins)):
             raise argument_error(ValueError, "histogram: bins", list(bins), "ascending edges")
-        return asarray(bins, device=x.device)
+        return beside(list(bins), x)
     if not hasattr(bins, "__index__") or bins < 1:
         raise argument_error(ValueError, "histogram: bins", bins, "1 or more, or ascending edges")
     count = operator.index(bins)

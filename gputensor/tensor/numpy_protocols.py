@@ -13,7 +13,9 @@ import numpy as np
 
 from gputensor.errors import Described, argument_error
 from gputensor.tensor.core import Tensor, may_share, tensor_argument
+from gputensor.tensor.functions import merged
 from gputensor.tensor.interop import astype
+from gputensor.tensor.interop.arrays import beside
 from gputensor.tensor.numerics.group_reductions import extremes_at
 from gputensor.tensor.numerics.ufunc_folds import FOLDED, accumulated, folded
 
@@ -106,8 +108,7 @@ def _at(name, target, indices, *values):
     tensor_argument(target, f"{name}.at")
     places = gt.reshape(gt.arange(target.size, device=target.device), target.shape)[indices]
     (added,) = values
-    added = added if isinstance(added, Tensor) else gt.asarray(added, device=target.device)
-    added = gt.broadcast_to(astype(added, target.dtype, copy=False), places.shape)
+    added = gt.broadcast_to(astype(beside(added, target), target.dtype, copy=False), places.shape)
     if name in ("maximum", "minimum"):
         parts = (gt.reshape(one, -1) for one in (target, places, added))
         target[...] = gt.reshape(extremes_at(*parts, name == "minimum"), target.shape)
@@ -144,14 +145,13 @@ def array_ufunc(x, ufunc, method, *inputs, **keywords):
             inputs = [astype(one, dtype) if isinstance(one, Tensor) else one for one in inputs]
         mask = keywords.pop("where", None)
         if mask is not None:
-            result = function(*inputs, **keywords)
-            return result if out is None else gt.where(mask, result, out, out=out)
+            return merged(function(*inputs, **keywords), out, mask)
         return function(*inputs, **keywords, **({} if out is None else {"out": out}))
     if method == "at":
         return _at(name, *inputs)
     table = {"reduce": REDUCE, "accumulate": ACCUMULATE}.get(method, {})
     if method == "outer":
-        first, second = (gt.asarray(one) if not isinstance(one, Tensor) else one for one in inputs)
+        first, second = (beside(one, x) for one in inputs)
         return array_ufunc(x, ufunc, "__call__", first.reshape((*first.shape, *[1] * second.ndim)),
                            second)  # fmt: skip
     is_folded = name in FOLDED and method in ("reduce", "accumulate") and name not in table

@@ -224,12 +224,16 @@ def tobytes(x, /):
 def view(x, /, *shape_or_dtype):
     """Return a view in another shape (PyTorch) or with another dtype of the same size (NumPy).
 
+    Without an argument it has the shape and dtype of `x`.
+
     >>> import gputensor as gt
     >>> gt.zeros((2, 3), device="host").view(3, -1).shape
     (3, 2)
     >>> gt.ones(1, device="host").view("int32").tolist()
     [1065353216]
     """
+    if not shape_or_dtype:
+        return x[...]
     first = shape_or_dtype[0] if len(shape_or_dtype) == 1 else None
     if len(shape_or_dtype) == 1 and not hasattr(first, "__iter__") and not _is_index(first):
         return reinterpreted(x, first)

@@ -4,7 +4,8 @@ from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, tensor_argument
-from gputensor.tensor.interop import asarray, astype
+from gputensor.tensor.interop import astype
+from gputensor.tensor.interop.arrays import beside
 from gputensor.tensor.manipulation import flip, take, zeros
 from gputensor.tensor.manipulation.joining import concat, stack
 from gputensor.tensor.products import matmul
@@ -33,12 +34,13 @@ def interp(x, xp, fp, /, left=None, right=None, period=None):
     >>> interp(gt.asarray([0.25, 2.0], device="host"), xp, fp).tolist()
     [2.5, 10.0]
     """
+    first = next((one for one in (x, xp, fp) if isinstance(one, Tensor)), xp)
+    x, xp, fp = (beside(one, tensor_argument(first, "interp")) for one in (x, xp, fp))
     xp, fp = _vector(xp, "interp"), _vector(fp, "interp")
     if xp.shape != fp.shape:
         raise argument_error(
             ValueError, "interp: fp", Described(f"shape {fp.shape}"), f"{xp.shape}"
         )
-    x = x if isinstance(x, Tensor) else asarray(x, device=xp.device)
     dtype = result_type(x, xp, fp, 1.0)
     x, xp, fp = (astype(one, dtype, copy=False) for one in (x, xp, fp))
     if period is not None:
@@ -153,9 +155,8 @@ def polyval(p, x, /):
     >>> polyval(gt.asarray([1, 0, 2], device="host"), gt.asarray([3, 4], device="host")).tolist()
     [11, 18]
     """
-    device = p.device if isinstance(p, Tensor) else tensor_argument(x, "polyval").device
-    p = _vector(p if isinstance(p, Tensor) else asarray(p, device=device), "polyval")
-    x = x if isinstance(x, Tensor) else asarray(x, device=device)
+    first = p if isinstance(p, Tensor) else tensor_argument(x, "polyval")
+    p, x = _vector(beside(p, first), "polyval"), beside(x, first)
     result = fn.add(fn.multiply(x, 0), p[0])
     for i in range(1, p.size):
         result = fn.add(fn.multiply(result, x), p[i])

@@ -3,8 +3,9 @@
 from gputensor._arrays.promotion import result_type
 from gputensor.errors import argument_error
 from gputensor.tensor import functions as fn
-from gputensor.tensor.core import axis_argument, tensor_argument
+from gputensor.tensor.core import Tensor, axis_argument, tensor_argument
 from gputensor.tensor.interop import astype
+from gputensor.tensor.interop.arrays import beside
 from gputensor.tensor.manipulation import reshape
 from gputensor.tensor.manipulation.joining import concat
 from gputensor.tensor.sorting import argsort, isin, sort, unique
@@ -16,7 +17,10 @@ __all__ = [
 
 def _both(x1, x2, name):
     """Return the unique values of both, ascending; NaN counts once, as in :func:`unique`."""
-    dtype = result_type(tensor_argument(x1, name), tensor_argument(x2, name))
+    first = tensor_argument(x1 if isinstance(x1, Tensor) else x2, name)
+    x1, x2 = (beside(one, first) if isinstance(one, (list, tuple)) else tensor_argument(one, name)
+              for one in (x1, x2))  # fmt: skip
+    dtype = result_type(x1, x2)
     return (unique(astype(reshape(one, -1), dtype, copy=False)) for one in (x1, x2))
 
 
@@ -52,7 +56,8 @@ def setdiff1d(x1, x2, /):
     [3]
     """
     first, second = _both(x1, x2, "setdiff1d")
-    return astype(first[isin(first, second, invert=True)], x1.dtype, copy=False)
+    found = first[isin(first, second, invert=True)]
+    return astype(found, x1.dtype, copy=False) if isinstance(x1, Tensor) else found
 
 
 def setxor1d(x1, x2, /):

@@ -16,6 +16,7 @@ from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, axis_argument, on_one_device, spellings, tensor_argument
 from gputensor.tensor.engine import queue_call, queue_engine
 from gputensor.tensor.interop import asarray, astype
+from gputensor.tensor.interop.arrays import beside
 from gputensor.tensor.manipulation import (
     arange,
     broadcast_to,
@@ -194,9 +195,9 @@ def searchsorted(x, values, /, side="left", sorter=None):
 
     Parameters
     ----------
-    x : Tensor
+    x : Tensor or list
         One dimension, in ascending order; with `sorter` in any order.
-    values : Tensor or number
+    values : Tensor, number or list
     side : {"left", "right"}
         The position before or after equal elements.
     sorter : Tensor, optional
@@ -206,11 +207,15 @@ def searchsorted(x, values, /, side="left", sorter=None):
     >>> searchsorted(gt.asarray([1, 3, 5], device="host"), 3, side="right").item()
     2
     """
+    if isinstance(x, (list, tuple)):
+        x = beside(x, tensor_argument(values, "searchsorted"))
     if tensor_argument(x, "searchsorted").ndim != 1:
         got = Described(f"{x.ndim} dimensions")
         raise argument_error(ValueError, "searchsorted: x", got, "1 dimension")
     if side not in ("left", "right"):
         raise argument_error(ValueError, "searchsorted: side", side, "'left' or 'right'")
+    if isinstance(values, (list, tuple)):
+        values = beside(values, x)
     if type(values) is not Tensor:
         values = asarray(values, result_type(x, values), device=x.device)
     x, values = on_one_device("searchsorted", (x, values), None)
@@ -377,7 +382,7 @@ def isin(x1, x2, /, assume_unique=False, invert=False):
     if isinstance(x1, (int, float, complex)):
         found = fn.any(fn.equal(x2, x1))
         return fn.logical_not(found) if invert else found
-    x1, x2 = (one if type(one) is Tensor else asarray(one, device=first.device) for one in (x1, x2))
+    x1, x2 = beside(x1, first), beside(x2, first)
     ordered = sort(x2, None)
     if ordered.size == 0:
         found = fn.logical_and(fn.equal(x1, x1), False)

@@ -32,7 +32,7 @@ def ptp(x, /, axis=None, out=None, keepdims=False):
     >>> ptp(gt.asarray([3, 1, 7], device="host")).item()
     6
     """
-    largest = fn.max(x, axis, keepdims=keepdims)
+    largest = fn.max(tensor_argument(x, "ptp"), axis, keepdims=keepdims)
     return fn.subtract(largest, fn.min(x, axis, keepdims=keepdims), out=out)
 
 

@@ -415,9 +415,12 @@ cdef tuple ints(int count, const int64_t* values, int64_t factor):
 
 
 cdef bint is_operand(object value) noexcept:
-    """Return whether a comparison with `value` is element-wise; with others ``==`` is False."""
-    return type(value) is Tensor or isinstance(value, (int, float, complex)) or hasattr(
-        value, "dtype")
+    """Return whether a comparison with `value` is element-wise; with others ``==`` is False.
+
+    For a list or tuple the comparison raises, because in NumPy it would be element-wise.
+    """
+    return type(value) is Tensor or isinstance(
+        value, (int, float, complex, list, tuple)) or hasattr(value, "dtype")
 
 
 cdef object number_of(Tensor a, str name):

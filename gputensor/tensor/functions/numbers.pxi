@@ -41,6 +41,13 @@ cdef object scaled(str name, object x, object factor):
     return of_other(OP_MUL, name, (x, factor), None, RULE_SAME)
 
 
+cpdef object merged(object result, object out, object mask):
+    """Return a result where a mask is true, and elsewhere `out`, which is overwritten, or 0."""
+    if out is None:
+        return where(mask, result, 0)
+    return where(mask, result, out, out=out)
+
+
 def numbers_too(function):
     """Let a composed element-wise function return NumPy's scalar if it is called with numbers.
 

@@ -11,20 +11,24 @@ import textwrap
 __all__ = ["cython_source", "docstring", "stub_source"]
 
 _FUNCTION = '''
-def {name}({parameters}, /, out=None):
+def {name}({parameters}, /, out=None, *, where=True):
     """{doc}
     """
+    if where is not True:
+        return merged({name}({arguments}), out, where)
     if {is_tensor}:
         return elementwise_tensor({code}, "{name}", ({arguments}), out, RULE_{rule})
     return of_other({code}, "{name}", ({arguments}), out, RULE_{rule})
 '''
 # PyTorch's factor of the second argument.
 _SCALED = '''
-def {name}({parameters}, /, out=None, *, alpha=None):
+def {name}({parameters}, /, out=None, *, alpha=None, where=True):
     """{doc}
     """
     if alpha is not None:
         x2 = scaled("{name}", x2, alpha)
+    if where is not True:
+        return merged({name}({arguments}), out, where)
     if {is_tensor}:
         return elementwise_tensor({code}, "{name}", ({arguments}), out, RULE_{rule})
     return of_other({code}, "{name}", ({arguments}), out, RULE_{rule})
@@ -38,6 +42,8 @@ Parameters
 out : Tensor, optional
     The tensor to write the result to. It must have the result's shape and a dtype of the same or a
     higher kind; it may be an argument or overlap one.{more}
+where : Tensor, optional
+    A mask. Where it is false, `out` keeps its elements; without `out` they are 0.
 
 Returns
 -------
@@ -116,9 +122,9 @@ def stub_source(rows):
         inputs = "".join(f"{name}: {annotation}, " for name in row.parameters)
         if row.arity == 1:
             text += ["@overload", f"def {row.public_name}(x: Number, /) -> Any: ...", "@overload"]
-        more = ", *, alpha: Number | None = None" if row.public_name in SCALED else ""
+        more = ", alpha: Number | None = None" if row.public_name in SCALED else ""
         text.append(
-            f"def {row.public_name}(\n    {inputs}/, out: Tensor | None = None{more}\n"
-            ") -> Tensor: ..."
+            f"def {row.public_name}(\n    {inputs}/, out: Tensor | None = None, *{more}, "
+            "where: Tensor | bool = True\n) -> Tensor: ..."
         )
     return "\n".join([*text, ""])

@@ -1,8 +1,24 @@
 """Tensors with memory of their own, under the names of NumPy and PyTorch."""
 
+from gputensor._arrays.promotion import result_type
+from gputensor.tensor.core import Tensor
 from gputensor.tensor.interop import asarray
 
-__all__ = ["array", "tensor"]
+__all__ = ["array", "beside", "tensor"]
+
+
+def beside(values, x):
+    """Return values as a tensor beside `x`: Python floats keep at least the precision of its dtype.
+
+    >>> x = asarray([0.1], "float64", device="host")
+    >>> beside([0.1], x).dtype.name, beside([1, 2], x).dtype.name
+    ('float64', 'int64')
+    """
+    if isinstance(values, Tensor):
+        return values
+    made = asarray(values, device=x.device)
+    wide = result_type(made.dtype, x.dtype) if made.dtype.kind in "fc" else made.dtype
+    return made if wide == made.dtype else asarray(values, wide, device=x.device)
 
 
 def array(obj, /, dtype=None, *, device=None, copy=True, ndmin=0):

@@ -50,7 +50,7 @@ def ravel(x, /, order="C"):
     >>> ravel(gt.zeros((2, 3), device="host")).shape
     (6,)
     """
-    return reshape(x, -1, order)
+    return reshape(tensor_argument(x, "ravel"), -1, order)
 
 
 @spellings(start_dim="start_axis", end_dim="end_axis")

@@ -32,6 +32,9 @@ def isclose(x1, x2, /, rtol=1e-5, atol=1e-8, equal_nan=False):
     >>> isclose(gt.asarray([1.0, 2.0], device="host"), 1.000001).tolist()
     [True, False]
     """
+    for x in (x1, x2):
+        if isinstance(x, (list, tuple)):
+            tensor_argument(x, "isclose")
     tensor_argument(x1 if type(x1) is Tensor else x2, "isclose")
     if result_type(x1, x2).kind in "iub":
         x1, x2 = (astype(x, float64) if type(x) is Tensor else float(x) for x in (x1, x2))

@@ -9,6 +9,7 @@ from gputensor.tensor.core import Tensor, axis_argument, spellings, tensor_argum
 from gputensor.tensor.functions import add, divide, multiply, not_equal, subtract
 from gputensor.tensor.functions import sum as sum_over
 from gputensor.tensor.interop import asarray, astype
+from gputensor.tensor.interop.arrays import beside
 from gputensor.tensor.manipulation import broadcast_to, empty, reshape
 from gputensor.tensor.manipulation.joining import concat
 
@@ -23,7 +24,9 @@ def _edge(value, x, axis, name):
     """Return the list of what to put before or after `x`: a tensor, or a number as one slice."""
     if value is None:
         return []
-    if type(value) is not Tensor:
+    if isinstance(value, (list, tuple)):
+        value = beside(value, x)
+    elif type(value) is not Tensor:
         value = asarray(value, result_type(x, value), device=x.device)
     if value.ndim == 0:
         value = broadcast_to(value, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))
@@ -36,7 +39,7 @@ def diff(x, /, n=1, axis=-1, prepend=None, append=None):
 
     Parameters
     ----------
-    prepend, append : Tensor or number, optional
+    prepend, append : Tensor, number or list, optional
         First put before and after `x`.
 
     >>> import gputensor as gt
@@ -118,8 +121,8 @@ def _at_end(outer, inner, gap, next_gap):
 def gradient(x, /, *spacing, axis=None, edge_order=1):
     """Return the slopes along `axis` (default: all): a tensor for one axis, otherwise a tuple.
 
-    `spacing` is omitted, one number for all axes, or for each axis a number or a tensor of its
-    coordinates. The slopes at both ends use two elements, or three with ``edge_order=2``.
+    `spacing` is omitted, one number for all axes, or for each axis a number, or its coordinates
+    in a tensor or list. The slopes at both ends use two elements, or three with ``edge_order=2``.
 
     >>> import gputensor as gt
     >>> gradient(gt.asarray([1.0, 2.0, 4.0], device="host")).tolist()
@@ -135,6 +138,7 @@ def gradient(x, /, *spacing, axis=None, edge_order=1):
         raise argument_error(ValueError, "gradient: edge_order", edge_order, "1 or 2")
     spacing = spacing or (1.0,)
     spacing = spacing * len(axes) if len(spacing) == 1 else spacing
+    spacing = [beside(one, x) if isinstance(one, (list, tuple)) else one for one in spacing]
     if len(spacing) != len(axes):
         got = Described(f"{len(spacing)} values")
         raise argument_error(TypeError, "gradient: spacing", got, f"1 or {len(axes)}")

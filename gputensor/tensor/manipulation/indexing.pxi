@@ -72,9 +72,9 @@ cdef object array_entry(object entry, int device):
         if (<Tensor> entry).dtype_code != DT_BOOL:
             check_index_dtype(<Tensor> entry)
         return entry
-    if isinstance(entry, (list, ndarray)):
+    if isinstance(entry, (list, tuple, range, ndarray)):
         array = np.asarray(entry)
-        if array.size == 0 and isinstance(entry, list):
+        if array.size == 0 and not isinstance(entry, ndarray):
             array = array.astype(np.int64)
         if array.dtype.kind == "b":
             return upload(array, DT_BOOL, device)

@@ -10,6 +10,7 @@ from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error
 from gputensor.tensor.core import Tensor, tensor_argument
 from gputensor.tensor.interop import asarray, astype
+from gputensor.tensor.interop.arrays import beside
 from gputensor.tensor.manipulation import arange, broadcast_arrays, linspace, reshape
 from gputensor.tensor.manipulation.joining import concat, stack
 
@@ -64,15 +65,15 @@ class _Joiner:
 
     def __getitem__(self, key):
         pieces = key if isinstance(key, tuple) else (key,)
-        device = next((one.device for one in pieces if isinstance(one, Tensor)), None)
-        return concat([self._part(one, device) for one in pieces], -1 if self.are_columns else 0)
+        first = next((one for one in pieces if isinstance(one, Tensor)), None)
+        return concat([self._part(one, first) for one in pieces], -1 if self.are_columns else 0)
 
-    def _part(self, piece, device):
+    def _part(self, piece, first):
         if isinstance(piece, str):
             raise argument_error(ValueError, f"{self.name}: key", piece, "slices, numbers, tensors")
         if isinstance(piece, slice):
-            piece = _progression(piece, self.name, device)
-        part = piece if isinstance(piece, Tensor) else asarray(piece, device=device)
+            piece = _progression(piece, self.name, None if first is None else first.device)
+        part = asarray(piece) if first is None else beside(piece, first)
         part = reshape(part, 1) if part.ndim == 0 else part
         return reshape(part, (-1, 1)) if self.are_columns and part.ndim == 1 else part
 

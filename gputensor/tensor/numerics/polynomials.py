@@ -8,6 +8,7 @@ from gputensor.errors import Described, argument_error
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, tensor_argument
 from gputensor.tensor.interop import asarray, astype
+from gputensor.tensor.interop.arrays import beside
 from gputensor.tensor.manipulation import arange, empty, reshape, zeros
 from gputensor.tensor.manipulation.joining import concat
 from gputensor.tensor.series import convolve
@@ -17,10 +18,10 @@ __all__ = ["polyadd", "polyder", "polydiv", "polyint", "polymul", "polysub"]
 
 def _vectors(name, *values):
     """Return the values as vectors, on the device of those that are tensors."""
-    device = next((one.device for one in values if isinstance(one, Tensor)), None)
+    first = next((one for one in values if isinstance(one, Tensor)), None)
     found = []
     for one in values:
-        one = reshape(asarray(one, device=device), -1)
+        one = reshape(asarray(one) if first is None else beside(one, first), -1)
         if one.size == 0:
             got = Described("no elements")
             raise argument_error(ValueError, f"{name}: p", got, "at least one")

@@ -107,7 +107,7 @@ def piecewise(x, conditions, functions, /, *arguments, **keywords):
 
     result = zeros(tensor_argument(x, "piecewise").shape, x.dtype, device=x.device)
     if len(functions) > len(conditions):
-        result = fn.where(fn.equal(x, x), values(functions[-1]), values(functions[-1]))
+        result = fn.where(fn.equal(result, 0), values(functions[-1]), result)
     for condition, one in zip(conditions, functions, strict=False):
         result = fn.where(condition, values(one), result)
     return astype(result, x.dtype, copy=False)

@@ -111,6 +111,9 @@ def matmul(x1, x2, /, *, scale=None, bias=None, activation=None, residual=None, 
     if type(x2) is not Tensor:
         tensor_argument(x2, "matmul")
     call = product_call("matmul", <Tensor>x1, <Tensor>x2)
+    if (<Tensor>x1).dtype_code == DT_BOOL or (<Tensor>x2).dtype_code == DT_BOOL:
+        if out is out_dtype is scale is bias is activation is residual is None:
+            return product_of_bool(call, precision, False)
     call.set_result(out, out_dtype, precision)
     if (scale is not None or bias is not None or activation is not None
             or residual is not None):
@@ -159,6 +162,26 @@ def mv(input, vec, /, *, out=None, precision=None):
     need_ndim("mv", "input", tensor_argument(input, "mv"), 2)
     need_ndim("mv", "vec", tensor_argument(vec, "mv"), 1)
     return matmul(input, vec, out=out, precision=precision)
+
+
+cdef Tensor product_of_bool(ProductCall call, object precision, bint conjugates):
+    """Return NumPy's product where an operand is bool: of bool if both are, else of numbers.
+
+    Two of bool are multiplied in float32, where a sum of zeros and ones is 0 only without ones.
+    """
+    cdef Tensor a = call.a
+    cdef Tensor b = call.b
+    cdef bint is_bool = a.dtype_code == b.dtype_code
+    cdef Tensor result
+    if is_bool or dtype_kind(b.dtype_code) != KIND_SMALL and dtype_kind(a.dtype_code) != KIND_SMALL:
+        if a.dtype_code == DT_BOOL:
+            call.a = copied(a, DT_FLOAT32 if is_bool else b.dtype_code)
+        if b.dtype_code == DT_BOOL:
+            call.b = copied(b, DT_FLOAT32 if is_bool else a.dtype_code)
+    call.set_result(None, None, precision)
+    call.options.conj_a = conjugates
+    result = multiply(call)
+    return copied(result, DT_BOOL) if is_bool else result
 
 
 cdef Tensor with_matrix(Tensor tensor, int axis, bint is_row):
@@ -216,9 +239,12 @@ def vecdot(x1, x2, /, *, axis=-1, precision=None):
                          f"lengths along axis {axis}")
     call = product_call("vecdot", with_matrix(a, a.ndim_ + from_end, True),
                         with_matrix(b, b.ndim_ + from_end, False))
-    call.set_result(None, None, precision)
-    call.options.conj_a = 1
-    result = multiply(call)
+    if a.dtype_code == DT_BOOL or b.dtype_code == DT_BOOL:
+        result = product_of_bool(call, precision, True)
+    else:
+        call.set_result(None, None, precision)
+        call.options.conj_a = 1
+        result = multiply(call)
     return view_tensor(result, result.ptr, result.ndim_ - 2, result.shape_, result.strides_)
 
 

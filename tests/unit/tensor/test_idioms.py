@@ -272,3 +272,15 @@ def test_nan_is_ignored_on_request(x):
     check_same(gt.nan_to_num(x, nan=7.0), np.nan_to_num(values, nan=7.0))
     assert gt.allclose(x, x, equal_nan=True) and not gt.allclose(x, x)
     assert gt.array_equal(x, x, equal_nan=True) and not gt.array_equal(x, x)
+
+
+def test_masks_of_functions_and_plain_views():
+    x = gt.asarray([4.0, -1.0], device="host")
+    assert gt.sqrt(x, where=x > 0).tolist() == [2, 0] == np.sqrt(x, where=x > 0).tolist()
+    out = gt.add(x, 1, where=x < 0, out=x)
+    assert out is x and x.tolist() == [4, 0] and (x == "a") is False
+    view = x.view()
+    view[0] = 1
+    assert x.tolist() == [1, 0]
+    with pytest.raises(TypeError, match="matmul: dtype: got bool"):
+        gt.matmul(x > 0, x > 0, scale=2)
