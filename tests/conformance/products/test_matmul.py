@@ -246,7 +246,7 @@ def test_wrong_arguments_are_refused(where):
     ):
         gt.matmul(a, [[1.0, 2.0], [3.0, 4.0]])
     with pytest.raises(TypeError, match="dtype: got bool, which has no product"):
-        gt.matmul(a == a, a == a)
+        gt.matmul(a == a, a == a, out_dtype="float32")
     with pytest.raises(
         ValueError, match=r"out: got shape \(3, 2\); expected that of \(2, 2\) @ \(2, 2\)"
     ):
