@@ -71,7 +71,7 @@ from gputensor.memory import (
     set_per_process_memory_fraction,
     use_mem_pool,
 )
-from gputensor.random import manual_seed, seed
+from gputensor.random import get_state, manual_seed, seed, set_state
 from gputensor.streams import (
     Device,
     Event,
@@ -92,9 +92,9 @@ __all__ = [
     "can_device_access_peer", "clock_rate", "current_device", "current_stream", "default_stream",
     "device", "device_count", "device_memory_used", "empty_cache", "get_allocator",
     "get_allocator_backend", "get_current_stream", "get_device_capability", "get_device_id",
-    "get_device_name", "get_device_properties", "get_per_process_memory_fraction",
+    "get_device_name", "get_device_properties", "get_per_process_memory_fraction", "get_rng_state",
     "get_stream_from_external", "graph", "graph_pool_handle", "graphs", "host_memory_stats",
-    "host_memory_stats_as_nested_dict", "is_available", "is_bf16_supported",
+    "host_memory_stats_as_nested_dict", "initial_seed", "is_available", "is_bf16_supported",
     "is_current_stream_capturing", "is_tf32_supported", "list_gpu_processes",
     "make_graphed_callables", "manual_seed", "manual_seed_all", "max_memory_allocated",
     "max_memory_cached", "max_memory_reserved", "mem_get_info", "memory", "memory_allocated",
@@ -103,12 +103,23 @@ __all__ = [
     "reset_accumulated_host_memory_stats", "reset_accumulated_memory_stats",
     "reset_max_memory_allocated", "reset_max_memory_cached", "reset_peak_host_memory_stats",
     "reset_peak_memory_stats", "seed", "seed_all", "set_allocator", "set_device",
-    "set_per_process_memory_fraction", "set_stream", "stream", "streams", "synchronize",
-    "temperature", "tunable", "use_mem_pool", "utilization",
+    "set_per_process_memory_fraction", "set_rng_state", "set_stream", "stream", "streams",
+    "synchronize", "temperature", "tunable", "use_mem_pool", "utilization",
 ]  # fmt: skip
 
 get_current_stream = current_stream
 manual_seed_all, seed_all = manual_seed, seed  # a seed is that of all devices here
+get_rng_state, set_rng_state = get_state, set_state
+
+
+def initial_seed(device=None):
+    """Return the seed of a device's default generator; waits for the device.
+
+    >>> manual_seed(7)
+    >>> initial_seed("host")
+    7
+    """
+    return int(get_rng_state(device)[0])
 
 
 def get_device_id():

@@ -104,6 +104,14 @@ class Generator:
         self.state[...] = new_state(seed, self.device)
         return self
 
+    def initial_seed(self):
+        """Return the seed of the generator's numbers; waits for the device.
+
+        >>> Generator(5, "host").initial_seed()
+        5
+        """
+        return int(self.get_state()[0])
+
     def spawn(self, n_children):
         """Return new generators on the device, seeded with numbers of this one, without waiting.
 

@@ -55,6 +55,16 @@ def test_running_out_of_memory_is_torchs_runtime_error(device):
     assert type(caught.value) is cuda.OutOfMemoryError is gt.OutOfMemoryError
 
 
+def test_torchs_names_of_the_default_generator(device):
+    with gt.Device(device):
+        cuda.manual_seed_all(5)
+        state = cuda.get_rng_state()
+        first = gt.random.rand(4).tolist()
+        assert cuda.initial_seed() == cuda.initial_seed(device) == 5
+        cuda.set_rng_state(state)
+        assert gt.random.rand(4).tolist() == first
+
+
 def test_copies_take_torchs_arguments(device):
     with gt.Device(device):
         x, y = gt.ones(3), gt.zeros(3)
