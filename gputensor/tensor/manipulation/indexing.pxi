@@ -96,7 +96,7 @@ cdef Tensor indices_inside(object array, int64_t extent, int axis, int device):
 cdef int take_mask(Tensor a, View* view, int axis, Tensor mask, list arrays) except -1:
     cdef int i
     if axis + mask.ndim_ > a.ndim_ or not all(
-            [mask.shape_[i] == a.shape_[axis + i] for i in range(mask.ndim_)]):
+            [mask.shape_[i] in (0, a.shape_[axis + i]) for i in range(mask.ndim_)]):
         raise IndexError(f"mask: got shape {mask.shape}; expected the extents of the axes from "
                          f"{axis} on, of shape {a.shape}")
     if mask.ndim_ == 0:

@@ -4,6 +4,9 @@ The reference is NumPy, with two documented exceptions: an index list out of ran
 if another, empty list leaves no elements, and a CUDA kernel cannot refuse the values of a tensor.
 """
 
+import itertools
+import math
+
 import numpy as np
 import pytest
 
@@ -111,6 +114,21 @@ def test_index_out_of_range_is_refused_where_nothing_is_selected(where, key):
         x[key]
     with pytest.raises(IndexError):
         x[key] = 1.0
+
+
+def test_mask_may_be_empty_along_any_axis(where):
+    extents = (0, 2, 3)
+    for shape in [*itertools.product(extents, repeat=2), (2, 0, 3), (2, 3, 2)]:
+        for ndim in range(1, len(shape) + 1):
+            for sides in itertools.product(extents, repeat=ndim):
+                x, mask = gt.zeros(shape, device=where), gt.ones(sides, dtype=bool, device=where)
+                if any(mine not in (0, whole) for mine, whole in zip(sides, shape, strict=False)):
+                    with pytest.raises(IndexError, match="mask: got shape"):
+                        x[mask]
+                    continue
+                assert x[mask].shape == (math.prod(sides), *shape[ndim:])
+                x[mask] = 1.0
+                assert x.sum().item() == (x.size if sides == shape[:ndim] else 0)
 
 
 def test_index_tensor_out_of_range_is_refused_on_the_host_device_also_for_no_elements():
