@@ -170,12 +170,15 @@ _LATE = {
     "gputensor.tensor.products.outer": "cross dot inner kron matvec outer vdot vecmat",
     "gputensor.tensor.products.quantization": "pack_int4 quantize_int4 quantize_int8 unpack_int4",
     "gputensor.tensor.user_kernels": "ElementwiseKernel RawKernel RawModule ReductionKernel",
-    "gputensor.tensor.series": ("convolve correlate interp nancumprod nancumsum polyval"),
+    "gputensor.tensor.series": (
+        "convolve correlate cumulative_trapezoid interp nancumprod nancumsum polyval"
+    ),
     "gputensor.tensor.sets": (
         "argpartition intersect1d lexsort partition setdiff1d setxor1d union1d"
     ),
     "gputensor.tensor.blends": (
-        "addcdiv addcmul frac lerp logaddexp2 logit narrow numel std_mean unflatten var_mean xlogy"
+        "addcdiv addcmul div frac lerp logaddexp2 logit narrow numel std_mean unflatten var_mean "
+        "xlogy"
     ),
     "gputensor.tensor.order_statistics": "bucketize histc kthvalue msort",
     "gputensor.tensor.quantiles": (

@@ -172,6 +172,7 @@ from gputensor.tensor.array_file import savez as savez
 from gputensor.tensor.array_file import savez_compressed as savez_compressed
 from gputensor.tensor.blends import addcdiv as addcdiv
 from gputensor.tensor.blends import addcmul as addcmul
+from gputensor.tensor.blends import div as div
 from gputensor.tensor.blends import frac as frac
 from gputensor.tensor.blends import lerp as lerp
 from gputensor.tensor.blends import logaddexp2 as logaddexp2
@@ -572,6 +573,9 @@ def cumprod(
 def cumsum(
     x: Any, /, axis: Any = ..., dtype: Any = ..., out: Any = ..., *, dim: Any = ...
 ) -> Any: ...
+def cumulative_trapezoid(
+    y: Any, /, x: Any = ..., dx: Any = ..., axis: Any = ..., *, dim: Any = ...
+) -> Any: ...
 def diag(x: Any, /, k: Any = ..., *, diagonal: Any = ...) -> Any: ...
 def diag_embed(
     x: Any,
@@ -876,7 +880,6 @@ clone = copy
 concatenate = concat
 conjugate = conj
 degrees = rad2deg
-div = divide
 eq = equal
 fix = trunc
 ge = greater_equal

@@ -1,13 +1,12 @@
 """ONNX operators that sample between elements: Resize, Upsample, GridSample."""
 
-import functools
-
 import numpy as np
 
 from gputensor.errors import Described, argument_error
 from gputensor.importers.onnx_registry import operator
 from gputensor.importers.onnx_values import Missing, ints
 from gputensor.importers.public_functions import gt
+from gputensor.nn.interpolation import tap_weights
 
 __all__ = ["resampled"]
 
@@ -44,36 +43,6 @@ def _nearest(places, n_in, mode):
         "ceil": np.ceil,
     }[mode](places)
     return np.clip(rounded, 0, n_in - 1).astype(np.int64)
-
-
-def _cubic(distance, a):
-    d = np.abs(distance)
-    near = (a + 2) * d**3 - (a + 3) * d**2 + 1
-    far = a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a
-    return np.where(d <= 1, near, np.where(d < 2, far, 0))
-
-
-def _linear(distance):
-    return np.maximum(1 - np.abs(distance), 0)
-
-
-def _weights(places, n_in, scale, options):
-    """Return the matrix (outputs, inputs) of interpolation weights along an axis."""
-    is_cubic, coefficient, antialias, exclude_outside = options
-    kernel = functools.partial(_cubic, a=coefficient) if is_cubic else _linear
-    stretch = min(scale, 1.0) if antialias else 1.0
-    reach = int(np.ceil((2 if is_cubic else 1) / stretch))
-    first = np.floor(places).astype(np.int64)
-    taps = first[:, None] + np.arange(1 - reach, reach + 1)
-    weights = kernel((places[:, None] - taps) * stretch)
-    if exclude_outside:
-        weights = np.where((taps >= 0) & (taps < n_in), weights, 0)
-    if antialias or exclude_outside:
-        weights = weights / weights.sum(-1, keepdims=True)
-    matrix = np.zeros((len(places), n_in))
-    rows = np.arange(len(places))[:, None]
-    np.add.at(matrix, (rows, np.clip(taps, 0, n_in - 1)), weights)
-    return matrix
 
 
 @operator("Resize", 10, known=(1,))
@@ -163,7 +132,7 @@ def _along(x, axis, places, scale, options):
         mode == "cubic", options.get("cubic", -0.75), options.get("antialias", 0),
         options.get("exclude", 0),
     )  # fmt: skip
-    matrix = _weights(places, n_in, scale, kind)
+    matrix = tap_weights(places, n_in, scale, kind)
     matrix = gt.asarray(matrix.astype(x.dtype), device=x.device)
     return gt.moveaxis(gt.matmul(gt.moveaxis(x, axis, -1), matrix.T), -1, axis)
 

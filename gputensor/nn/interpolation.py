@@ -1,4 +1,4 @@
-"""Interpolation: x resampled at evenly spaced places, by nearest element or linearly."""
+"""Interpolation: x resampled at evenly spaced places; and channels moved to places and back."""
 
 import math
 
@@ -7,13 +7,15 @@ import numpy as np
 from gputensor._arrays.dtypes import isdtype
 from gputensor.errors import argument_error
 from gputensor.nn import activated
+from gputensor.nn.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from gputensor.tensor.core import tensor_argument
 from gputensor.tensor.interop import asarray, astype, copy
 from gputensor.tensor.manipulation import broadcast_to, moveaxis, reshape, take
+from gputensor.tensor.products import matmul
 
-__all__ = ["channel_shuffle", "interpolate", "pixel_shuffle", "pixel_unshuffle"]
+__all__ = ["channel_shuffle", "interpolate", "pixel_shuffle", "pixel_unshuffle", "tap_weights"]
 
-MODES = ("nearest", "nearest-exact", "linear", "bilinear", "trilinear")
+MODES = ("nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic", "area")
 
 
 def _sizes(extents, size, scale_factor):
@@ -81,8 +83,63 @@ def _linear(x, counts, steps, align_corners):
     return x if x.dtype == dtype else astype(x, dtype)
 
 
+def _cubic(distance, a):
+    d = np.abs(distance)
+    near = (a + 2) * d**3 - (a + 3) * d**2 + 1
+    far = a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a
+    return np.where(d <= 1, near, np.where(d < 2, far, 0))
+
+
+def tap_weights(places, extent, scale, how):
+    """Return the matrix (places, extent) of the weights of an axis's elements at some places.
+
+    `scale` is the ratio of the extents, of the result to x. `how` is (whether cubic, by Keys, 1981,
+    or linear; the cubic's coefficient a; whether the kernel is stretched to cover all elements of a
+    larger x; whether elements outside do not count, or those at the edges stand for them).
+
+    >>> tap_weights(np.array([0.25]), 2, 1.0, (False, 0.0, False, False)).tolist()
+    [[0.75, 0.25]]
+    """
+    is_cubic, coefficient, is_stretched, excludes = how
+    stretch = min(scale, 1.0) if is_stretched else 1.0
+    reach = int(np.ceil((2 if is_cubic else 1) / stretch))
+    taps = np.floor(places).astype(np.int64)[:, None] + np.arange(1 - reach, reach + 1)
+    distance = (places[:, None] - taps) * stretch
+    weights = _cubic(distance, coefficient) if is_cubic else np.maximum(1 - np.abs(distance), 0)
+    if excludes:
+        weights = np.where((taps >= 0) & (taps < extent), weights, 0)
+    if is_stretched or excludes:
+        weights = weights / weights.sum(-1, keepdims=True)
+    matrix = np.zeros((len(places), extent))
+    np.add.at(matrix, (np.arange(len(places))[:, None], np.clip(taps, 0, extent - 1)), weights)
+    return matrix
+
+
+def _by_taps(x, counts, steps, align_corners, how):
+    """Interpolate axis by axis with a matrix of weights; 16-bit floats stay float32 between."""
+    dtype = x.dtype
+    x = astype(x, np.float32) if dtype.itemsize < 4 else x
+    for axis, (m, step) in enumerate(zip(counts, steps, strict=True), 2):
+        n = x.shape[axis]
+        if align_corners:
+            step = (n - 1) / (m - 1) if m > 1 else 0.0
+        is_stretched = how[2]
+        half = 0.0 if align_corners and not is_stretched else 0.5
+        places = (np.arange(m) + half) * step - half
+        matrix = tap_weights(places, n, 1 / step if step else math.inf, how).astype(x.dtype)
+        x = moveaxis(matmul(moveaxis(x, axis, -1), asarray(matrix.T, device=x.device)), -1, axis)
+    return astype(x, dtype, copy=False)
+
+
 def interpolate(
-    x, size=None, scale_factor=None, mode="nearest", align_corners=False, *, data_format=None
+    x,
+    size=None,
+    scale_factor=None,
+    mode="nearest",
+    align_corners=False,
+    *,
+    antialias=False,
+    data_format=None,
 ):
     """Return x resampled to other extents, at evenly spaced places.
 
@@ -94,13 +151,16 @@ def interpolate(
         Extents of the result.
     scale_factor : float or tuple of float, optional
         Instead of `size`: the result's extents are those of x times this, rounded down.
-    mode : {"nearest", "nearest-exact", "linear", "bilinear", "trilinear"}
+    mode : {"nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic", "area"}
         "nearest" takes the element at floor(i * step), "nearest-exact" at floor((i + 0.5) * step).
-        The other three are equal: linear between the two neighbours along each axis, and for
+        The next three are equal: linear between the two neighbours along each axis. "bicubic" uses
+        four neighbours, "area" is the mean of each place's elements. All but the first two are for
         floating-point dtypes only.
     align_corners : bool
-        For linear modes: if true, the centres of the first and last elements of x and of the
-        result coincide; if false, their outer edges do.
+        For linear and cubic modes: if true, the centres of the first and last elements of x and of
+        the result coincide; if false, their outer edges do. PyTorch's None is false.
+    antialias : bool
+        For linear and cubic modes: whether a smaller result averages over all elements.
     data_format : str, optional
         A layout that ends with "C" if channels are the last axis.
 
@@ -126,15 +186,25 @@ def interpolate(
     if not 3 <= x.ndim <= 5 or 0 in x.shape:
         rule = "3 to 5 axes with elements"
         raise argument_error(ValueError, "interpolate: shape of x", x.shape, rule)
+    is_nearest = mode in ("nearest", "nearest-exact")
+    if antialias and (is_nearest or mode == "area"):
+        rule = "false for a mode that is not linear or cubic"
+        raise argument_error(ValueError, "interpolate: antialias", antialias, rule)
     is_last = data_format is not None and data_format.endswith("C")
     x = moveaxis(x, -1, 1) if is_last else x
     counts, steps = _sizes(x.shape[2:], size, scale_factor)
-    if mode in ("nearest", "nearest-exact"):
+    if not is_nearest and not isdtype(x.dtype, "real floating"):
+        rule = "a floating-point dtype"
+        raise argument_error(TypeError, "interpolate: dtype of x", x.dtype, rule)
+    if is_nearest:
         result = _nearest(x, counts, steps, mode == "nearest-exact")
+    elif mode == "area":
+        pools = adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+        result = pools[len(counts) - 1](x, counts)
+    elif mode == "bicubic" or antialias:
+        how = (mode == "bicubic", -0.5 if antialias else -0.75, antialias, antialias)
+        result = _by_taps(x, counts, steps, align_corners, how)
     else:
-        if not isdtype(x.dtype, "real floating"):
-            rule = "a floating-point dtype"
-            raise argument_error(TypeError, "interpolate: dtype of x", x.dtype, rule)
         result = _linear(x, counts, steps, align_corners)
     return moveaxis(result, 1, -1) if is_last else result
 

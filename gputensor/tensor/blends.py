@@ -2,18 +2,39 @@
 
 import math
 
+from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.manipulation import reshape
+from gputensor.tensor.manipulation.arithmetic import fmod
 from gputensor.tensor.manipulation.composed import log_distance
 
 __all__ = [
-    "addcdiv", "addcmul", "frac", "lerp", "logaddexp2", "logit", "narrow", "numel", "std_mean",
-    "unflatten", "var_mean", "xlogy",
+    "addcdiv", "addcmul", "div", "frac", "lerp", "logaddexp2", "logit", "narrow", "numel",
+    "std_mean", "unflatten", "var_mean", "xlogy",
 ]  # fmt: skip
 
 _LOG2 = 0.6931471805599453
+
+
+def div(x1, x2, /, out=None, *, rounding_mode=None):
+    """Return x1 divided by x2, with PyTorch's rounding: None, "floor", or "trunc" towards zero.
+
+    >>> import gputensor as gt
+    >>> div(gt.asarray([-7, 7], device="host"), 2, rounding_mode="trunc").tolist()
+    [-3, 3]
+    """
+    if rounding_mode is None:
+        return fn.divide(x1, x2, out)
+    if rounding_mode == "floor":
+        return fn.floor_divide(x1, x2, out)
+    if rounding_mode != "trunc":
+        rule = "None, 'floor' or 'trunc'"
+        raise argument_error(ValueError, "div: rounding_mode", rounding_mode, rule)
+    if result_type(x1, x2).kind in "biu":
+        return fn.floor_divide(fn.subtract(x1, fmod(x1, x2)), x2, out)
+    return fn.trunc(fn.divide(x1, x2), out)
 
 
 def lerp(x, end, weight, /):

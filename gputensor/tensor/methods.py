@@ -39,7 +39,7 @@ LATE = {
     ),
     "gputensor.tensor.manipulation.splitting": "array_split chunk split",
     "gputensor.tensor.blends": (
-        "addcdiv addcmul frac lerp logaddexp2 logit narrow unflatten xlogy"
+        "addcdiv addcmul div frac lerp logaddexp2 logit narrow unflatten xlogy"
     ),
     "gputensor.tensor.numerics.distances": "addbmm addmv dist renorm",
     "gputensor.tensor.numerics.facts": "is_complex is_floating_point",
@@ -49,7 +49,7 @@ LATE = {
     "gputensor.tensor.numerics.running": "cummax cummin logcumsumexp mode unique_consecutive",
     "gputensor.tensor.numerics.torch_methods": (
         "clamp_max clamp_min detach expand_as fill_ is_same_size nelement ndimension new_empty "
-        "new_full new_ones new_tensor new_zeros reshape_as type_as view_as zero_"
+        "new_full new_ones new_tensor new_zeros reshape_as select type_as view_as zero_"
     ),
     "gputensor.tensor.numerics.windows": "as_strided t unfold",
     "gputensor.tensor.numerics.writing": "index_copy index_fill masked_scatter",
@@ -78,7 +78,7 @@ ALIASES = {
     "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2",
     "arctanh": "atanh", "around": "round", "bitwise_not": "bitwise_invert", "clamp": "clip",
     "clone": "copy",
-    "conjugate": "conj", "degrees": "rad2deg", "div": "divide", "eq": "equal", "fix": "trunc",
+    "conjugate": "conj", "degrees": "rad2deg", "eq": "equal", "fix": "trunc",
     "ge": "greater_equal", "gt": "greater", "invert": "bitwise_invert", "le": "less_equal",
     "left_shift": "bitwise_left_shift", "lt": "less", "mod": "remainder", "movedim": "moveaxis",
     "mul": "multiply", "ne": "not_equal", "neg": "negative", "power": "pow", "radians": "deg2rad",

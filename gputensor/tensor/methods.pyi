@@ -171,7 +171,7 @@ class Methods:
     digamma = _functions.digamma
     dim = _placement.dim
     dist = _distances.dist
-    div = _functions.divide
+    div = _blends.div
     divide = _functions.divide
     divmod = _arithmetic.divmod
     dot = _outer.dot
@@ -474,6 +474,7 @@ class Methods:
         src: Any = ...,
     ) -> Any: ...
     searchsorted = _sorting.searchsorted
+    def select(x, axis: Any = ..., index: Any = ..., *, dim: Any = ...) -> Any: ...
     sgn = _functions.sign
     def short(self) -> Tensor: ...
     sigmoid = _functions.sigmoid

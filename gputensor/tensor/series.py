@@ -3,16 +3,25 @@
 from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error
 from gputensor.tensor import functions as fn
-from gputensor.tensor.core import Tensor, tensor_argument
+from gputensor.tensor.core import Tensor, axis_argument, spellings, tensor_argument
 from gputensor.tensor.interop import astype
 from gputensor.tensor.interop.arrays import beside
 from gputensor.tensor.manipulation import flip, take, zeros
+from gputensor.tensor.manipulation.differences import areas
 from gputensor.tensor.manipulation.joining import concat, stack
 from gputensor.tensor.products import matmul
 from gputensor.tensor.scans import cumprod, cumsum
 from gputensor.tensor.sorting import argsort, searchsorted
 
-__all__ = ["convolve", "correlate", "interp", "nancumprod", "nancumsum", "polyval"]
+__all__ = [
+    "convolve",
+    "correlate",
+    "cumulative_trapezoid",
+    "interp",
+    "nancumprod",
+    "nancumsum",
+    "polyval",
+]
 
 
 def _vector(x, name):
@@ -161,3 +170,16 @@ def polyval(p, x, /):
     for i in range(1, p.size):
         result = fn.add(fn.multiply(result, x), p[i])
     return result
+
+
+@spellings(dim="axis")
+def cumulative_trapezoid(y, /, x=None, dx=1.0, axis=-1):
+    """Return the integrals of `y` along `axis` up to each place but the first; see `trapezoid`.
+
+    >>> import gputensor as gt
+    >>> cumulative_trapezoid(gt.asarray([1.0, 2.0, 4.0], device="host")).tolist()
+    [1.5, 4.5]
+    """
+    name = "cumulative_trapezoid"
+    axis = axis_argument(axis, tensor_argument(y, name).ndim, name)
+    return fn.divide(cumsum(areas(y, x, dx, axis, name), axis), 2.0)

@@ -56,37 +56,38 @@ cublas.gemm random.default_rng random.seed cuda.get_device_id
 """.split()
 
 TORCH = """
-abs acos acosh add addbmm addcdiv addcmul addmm addmv allclose all amax amin angle any arange argmax
-argmin argsort argwhere as_strided as_tensor asin asinh atan atan2 atanh atleast_1d atleast_2d
-atleast_3d baddbmm bartlett_window bernoulli bincount bitwise_and bitwise_left_shift bitwise_not
-bitwise_or bitwise_right_shift bitwise_xor blackman_window block_diag bmm broadcast_shapes
-broadcast_tensors broadcast_to bucketize cartesian_prod cat cdist ceil chunk clamp clone
-column_stack combinations complex concat concatenate conj copysign corrcoef cos cosh count_nonzero
-cov cross cummax cummin cumprod cumsum deg2rad diag diag_embed diagflat diagonal diff digamma dist
-div divide dot dropout dsplit dstack einsum empty empty_like eq equal erf erfc erfinv exp exp2 expm1
-eye fix flatten flip fliplr flipud float_power floor floor_divide fmax fmin fmod frac frexp
-from_dlpack from_numpy full full_like gather ge gelu gradient gt hamming_window hann_window
-heaviside histc histogram hsplit hstack hypot i0 imag index_add index_copy index_fill index_reduce
-index_select inner is_complex is_floating_point is_tensor isclose isfinite isin isinf isnan isneginf
-isposinf isreal istft item kron kthvalue lcm ldexp le lerp less lgamma linspace load log log10 log1p
-log2 log_softmax logaddexp logcumsumexp logical_and logical_not logical_or logical_xor logit
-logspace logsumexp lt manual_seed masked_fill masked_scatter masked_select matmul max maximum mean
-median meshgrid min minimum mm mode moveaxis movedim msort mul multinomial multiply mv nan_to_num
-nanmean nanmedian nanquantile nansum narrow ne neg negative nextafter nonzero norm normal numel ones
-ones_like outer permute pinverse poisson polar positive pow prod quantile rad2deg rand randint randn
-randperm ravel real reciprocal relu remainder renorm repeat_interleave reshape roll rot90 round
-rsqrt save scatter scatter_add scatter_reduce searchsorted select sgn sigmoid sign signbit sin sinc
-sinh softmax sort split sqrt square squeeze stack std std_mean stft sub subtract sum svd swapaxes
-swapdims t take take_along_dim tan tanh tensor tensor_split tensordot tile topk trace transpose
-trapezoid trapz tril tril_indices triu triu_indices true_divide trunc unbind unflatten unfold unique
-unique_consecutive unsqueeze vander var var_mean vdot view_as_complex view_as_real vsplit vstack
-where xlogy zeros zeros_like linalg.cholesky linalg.cond linalg.cross linalg.det linalg.eig
-linalg.eigh linalg.eigvals linalg.eigvalsh linalg.inv linalg.lstsq linalg.lu linalg.lu_factor
-linalg.lu_solve linalg.matmul linalg.matrix_exp linalg.matrix_norm linalg.matrix_power
-linalg.matrix_rank linalg.multi_dot linalg.norm linalg.pinv linalg.qr linalg.slogdet linalg.solve
-linalg.svd linalg.svdvals linalg.tensorinv linalg.tensorsolve linalg.vecdot linalg.vector_norm
-fft.fft fft.fft2 fft.fftfreq fft.fftn fft.fftshift fft.hfft fft.ifft fft.ifft2 fft.ifftn
-fft.ifftshift fft.ihfft fft.irfft fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftfreq fft.rfftn
+abs acos acosh add addbmm addcdiv addcmul addmm addmv allclose all amax amin angle any arange
+argmax argmin argsort argwhere as_strided as_tensor asin asinh atan atan2 atanh atleast_1d
+atleast_2d atleast_3d baddbmm bartlett_window bernoulli bincount bitwise_and bitwise_left_shift
+bitwise_not bitwise_or bitwise_right_shift bitwise_xor blackman_window block_diag bmm
+broadcast_shapes broadcast_tensors broadcast_to bucketize cartesian_prod cat cdist ceil chunk clamp
+clone column_stack combinations complex concat concatenate conj copysign corrcoef cos cosh
+count_nonzero cov cross cummax cummin cumprod cumsum cumulative_trapezoid deg2rad diag diag_embed
+diagflat diagonal diff digamma dist div divide dot dropout dsplit dstack einsum empty empty_like eq
+equal erf erfc erfinv exp exp2 expm1 eye fix flatten flip fliplr flipud float_power floor
+floor_divide fmax fmin fmod frac frexp from_dlpack from_numpy full full_like gather ge gelu
+gradient gt hamming_window hann_window heaviside histc histogram hsplit hstack hypot i0 imag
+index_add index_copy index_fill index_reduce index_select inner is_complex is_floating_point
+is_tensor isclose isfinite isin isinf isnan isneginf isposinf isreal istft item kron kthvalue lcm
+ldexp le lerp less lgamma linspace load log log10 log1p log2 log_softmax logaddexp logcumsumexp
+logical_and logical_not logical_or logical_xor logit logspace logsumexp lt manual_seed masked_fill
+masked_scatter masked_select matmul max maximum mean median meshgrid min minimum mm mode moveaxis
+movedim msort mul multinomial multiply mv nan_to_num nanmean nanmedian nanquantile nansum narrow ne
+neg negative nextafter nonzero norm normal numel ones ones_like outer permute pinverse poisson
+polar positive pow prod quantile rad2deg rand randint randn randperm ravel real reciprocal relu
+remainder renorm repeat_interleave reshape roll rot90 round rsqrt save scatter scatter_add
+scatter_reduce searchsorted select sgn sigmoid sign signbit sin sinc sinh softmax sort split sqrt
+square squeeze stack std std_mean stft sub subtract sum svd swapaxes swapdims t take take_along_dim
+tan tanh tensor tensor_split tensordot tile topk trace transpose trapezoid trapz tril tril_indices
+triu triu_indices true_divide trunc unbind unflatten unfold unique unique_consecutive unsqueeze
+vander var var_mean vdot view_as_complex view_as_real vsplit vstack where xlogy zeros zeros_like
+linalg.cholesky linalg.cond linalg.cross linalg.det linalg.eig linalg.eigh linalg.eigvals
+linalg.eigvalsh linalg.inv linalg.lstsq linalg.lu linalg.lu_factor linalg.lu_solve linalg.matmul
+linalg.matrix_exp linalg.matrix_norm linalg.matrix_power linalg.matrix_rank linalg.multi_dot
+linalg.norm linalg.pinv linalg.qr linalg.slogdet linalg.solve linalg.svd linalg.svdvals
+linalg.tensorinv linalg.tensorsolve linalg.vecdot linalg.vector_norm fft.fft fft.fft2 fft.fftfreq
+fft.fftn fft.fftshift fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ifftshift fft.ihfft fft.irfft
+fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftfreq fft.rfftn
 """.split()
 
 #: Names of torch.cuda; FloatTensor and FloatStorage stand for those of all element types.

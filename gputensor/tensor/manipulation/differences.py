@@ -13,7 +13,7 @@ from gputensor.tensor.interop.arrays import beside
 from gputensor.tensor.manipulation import broadcast_to, empty, reshape
 from gputensor.tensor.manipulation.joining import concat
 
-__all__ = ["diff", "ediff1d", "gradient", "trapezoid"]
+__all__ = ["areas", "diff", "ediff1d", "gradient", "trapezoid"]
 
 
 def _along(axis, *key):
@@ -167,11 +167,21 @@ def trapezoid(y, /, x=None, dx=1.0, axis=-1):
     4.5
     """
     axis = axis_argument(axis, tensor_argument(y, "trapezoid").ndim, "trapezoid")
+    return divide(sum_over(areas(y, x, dx, axis, "trapezoid"), axis), 2.0)
+
+
+def areas(y, x, dx, axis, name):
+    """Return twice the areas below the lines between neighbours along an axis.
+
+    >>> import gputensor as gt
+    >>> areas(gt.asarray([1.0, 2.0, 4.0], device="host"), None, 1.0, 0, "trapezoid").tolist()
+    [3.0, 6.0]
+    """
     width = dx
     if x is not None:
-        is_line = tensor_argument(x, "trapezoid").ndim == 1
+        is_line = tensor_argument(x, name).ndim == 1
         width = diff(x, axis=0 if is_line else axis)
         if is_line:
             width = reshape(width, [-1 if i == axis else 1 for i in range(y.ndim)])
     both = add(y[_along(axis, slice(1, None))], y[_along(axis, slice(None, -1))])
-    return divide(sum_over(multiply(both, width), axis), 2.0)
+    return multiply(both, width)

@@ -1,14 +1,16 @@
 """Methods of PyTorch's tensors that are no functions: of another's shape, made anew, bounded."""
 
+import operator
+
 from gputensor.tensor import functions as fn
-from gputensor.tensor.core import tensor_argument
+from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.interop import asarray, astype, copy
 from gputensor.tensor.manipulation import broadcast_to, empty, full, reshape
 
 __all__ = [
     "clamp_max", "clamp_min", "detach", "expand_as", "fill_", "is_same_size", "ndimension",
     "nelement", "new_empty", "new_full", "new_ones", "new_tensor", "new_zeros", "reshape_as",
-    "type_as", "view_as", "zero_",
+    "select", "type_as", "view_as", "zero_",
 ]  # fmt: skip
 
 
@@ -179,6 +181,17 @@ def new_tensor(x, data, /, *, dtype=None, device=None):
     """
     made = asarray(data, dtype or x.dtype, device=x.device if device is None else device)
     return copy(made) if made is data else made
+
+
+@spellings(dim="axis")
+def select(x, axis, index):
+    """Return a view of the slice at `index` along `axis`; ``gt.select`` is NumPy's function.
+
+    >>> import gputensor as gt
+    >>> gt.asarray([[1, 2], [3, 4]], device="host").select(1, 0).tolist()
+    [1, 3]
+    """
+    return x[(slice(None),) * axis_argument(axis, x.ndim, "select") + (operator.index(index),)]
 
 
 def view_as(x, other, /):

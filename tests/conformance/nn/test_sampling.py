@@ -16,13 +16,13 @@ def moved(at, extent, mode, align_corners):
     return min(max(at, 0), extent - 1)
 
 
-def tap(distance, mode):
+def tap(distance, mode, a=-0.75):
     d = abs(distance)
     if mode == "bilinear":
         return max(0, 1 - d)
     if d <= 1:
-        return 1.25 * d**3 - 2.25 * d**2 + 1
-    return -0.75 * (d**3 - 5 * d**2 + 8 * d - 4) if d < 2 else 0
+        return (a + 2) * d**3 - (a + 3) * d**2 + 1
+    return a * (d**3 - 5 * d**2 + 8 * d - 4) if d < 2 else 0
 
 
 def value(image, places, mode, padding, align_corners):
@@ -77,6 +77,41 @@ def test_grid_sample(where, mode, padding, align_corners, rng):
         assert short.dtype == np.float16
 
 
+def resampled(line, m, mode, align_corners, antialias):
+    n = len(line)
+    out = np.zeros((m, *line.shape[1:]))
+    for i in range(m):
+        step = (n - 1) / max(m - 1, 1) if align_corners else n / m
+        place = i * step if align_corners and not antialias else (i + 0.5) * step - 0.5
+        stretch = min(1 / step, 1) if antialias and step else 1
+        near = range(-20, n + 20) if not antialias else range(n)
+        weights = [tap((place - j) * stretch, mode, -0.5 if antialias else -0.75) for j in near]
+        rows = [line[min(max(j, 0), n - 1)] for j in near]
+        total = sum(w * row for w, row in zip(weights, rows, strict=True))
+        out[i] = total / sum(weights)
+    return out
+
+
+@pytest.mark.parametrize("antialias", [False, True])
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_interpolation_by_neighbours(where, mode, antialias, rng):
+    for align_corners in (False, True):
+        sizes = [int(n) for n in rng.integers(2, 12, 2)]
+        x = rng.standard_normal((2, 3, *rng.integers(2, 9, 2)))
+        want = np.moveaxis(x, (2, 3), (0, 1))
+        want = resampled(want, sizes[0], mode, align_corners, antialias)
+        want = resampled(want.swapaxes(0, 1), sizes[1], mode, align_corners, antialias)
+        how = {"mode": mode, "align_corners": align_corners, "antialias": antialias}
+        for dtype, bound in (("float64", 1e-9), ("float16", 2**-6)):
+            t = gt.asarray(x, device=where).astype(dtype)
+            got = gt.interpolate(t, tuple(sizes), **how)
+            assert got.dtype == dtype
+            # Cubic weights sum to less than 2 in size along each axis; the elements are below 6.
+            np.testing.assert_allclose(got.numpy(), np.moveaxis(want, (1, 0), (2, 3)), 0, 4 * bound)
+    area = gt.interpolate(t, tuple(sizes), mode="area")
+    assert gt.array_equal(area, gt.adaptive_avg_pool2d(t, tuple(sizes)))
+
+
 def test_places_that_are_not_numbers_are_safe(where):
     x = gt.ones((1, 1, 2, 2), device=where)
     grid = gt.asarray([[[[np.nan, 0.0], [np.inf, 0.0], [-1e30, 0.0]]]], device=where)
@@ -108,6 +143,7 @@ def test_affine_grid(where, align_corners, rng):
         (lambda x, g: gt.grid_sample(x[0], g), r"grid_sample: shape of grid: got \(1, 4, 4, 2\)"),
         (lambda x, g: gt.grid_sample(x, g[..., :1]), "grid_sample: shape of grid: got"),
         (lambda x, g: gt.grid_sample(x[0, 0], g), r"grid_sample: shape of x: got \(3, 4\)"),
+        (lambda x, g: gt.interpolate(x, 2, antialias=True), "interpolate: antialias: got True"),
         (lambda x, g: gt.affine_grid(x, (1, 1, 2, 2)), "affine_grid: shape of theta: got"),
     ],
 )

@@ -167,6 +167,24 @@ def test_function_gives_numpys_result(name, where, rng):
     agree(eval(CASES[name], tensors | {"xp": gt}), eval(CASES[name], given | {"xp": np}))
 
 
+def test_division_rounds_as_in_pytorch(where, rng):
+    x, y = rng.integers(-20, 20, 50), rng.choice([-3, -2, 2, 3], 50)
+    for a, b in ((x, y), (x / 4, y)):
+        given = [gt.asarray(one, device=where) for one in (a, b)]
+        for mode, want in ((None, a / b), ("floor", np.floor(a / b)), ("trunc", np.trunc(a / b))):
+            got = gt.div(*given, rounding_mode=mode)
+            np.testing.assert_allclose(got.numpy(), want, 1e-6)
+            assert mode is None or got.dtype == a.dtype
+            assert gt.array_equal(given[0].div(given[1], rounding_mode=mode), got)
+    with pytest.raises(ValueError, match="div: rounding_mode: got 'up'; expected None, 'floor' or"):
+        gt.div(*given, rounding_mode="up")
+    table = gt.asarray(x.reshape(5, 10), device=where)
+    assert gt.array_equal(table.select(1, -1), table[:, -1])
+    got = gt.cumulative_trapezoid(table, given[0][:10], dim=1).numpy()
+    wide = np.diff(x[:10] / 4) * (table.numpy()[:, 1:] + table.numpy()[:, :-1]) / 2
+    np.testing.assert_allclose(got, wide.cumsum(1), 1e-6, 1e-5)
+
+
 @pytest.mark.parametrize("name", MADE)
 def test_made_positions_are_numpys(name, where):
     with gt.Device(where):
