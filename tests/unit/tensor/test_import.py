@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import os
 import subprocess
 import sys
 
@@ -26,15 +27,18 @@ print(loaded + heavy)
 """
 
 
-def run(program):
+def run(program, **variables):
     result = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
-    )
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True,
+        env=os.environ | variables,
+    )  # fmt: skip
     return result.stdout.strip()
 
 
-def test_import_costs_at_most_150_ms_more_than_numpy():
-    assert min(float(run(COST)) for _ in range(5)) <= 0.15
+def test_import_costs_at_most_150_ms_more_than_numpy(tmp_path):
+    # The first run compiles the modules; the variables let it keep what it compiles.
+    kept = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(tmp_path)}
+    assert min(float(run(COST, **kept)) for _ in range(5)) <= 0.15
 
 
 def test_import_loads_no_cuda_library_and_no_optional_package():
