@@ -433,10 +433,15 @@ cdef int copy_values(Tensor target, Tensor source) except -1:
 
 cdef int queue_copy(Tensor target, Tensor source, int device, uint64_t stream) except -1:
     cdef Operand output, input
+    cdef PyObject* value = <PyObject*> source
     source.prepare_read(stream)
     target.prepare_write(stream)
-    target.fill_operand(&output)
-    broadcast_operand(source, &input, target.ndim_, target.shape_)
+    if device >= 0 and are_one_run(target, &value, 1):
+        run_operand(target, &output)
+        run_operand(source, &input)
+    else:
+        target.fill_operand(&output)
+        broadcast_operand(source, &input, target.ndim_, target.shape_)
     elementwise(OP_COPY, device, stream, target.dtype_code, &output, 1, &input)
     return 0
 
