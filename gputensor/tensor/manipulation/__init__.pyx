@@ -1,5 +1,6 @@
 # Public functions that make, view, rearrange, gather and index tensors.
 
+from cpython.long cimport PyLong_AsLongAndOverflow
 from cpython.slice cimport PySlice_AdjustIndices, PySlice_Unpack
 from libc.stdint cimport int64_t, uint64_t
 

@@ -70,6 +70,37 @@ cdef bint restride(Tensor a, int ndim, const int64_t* shape, int64_t* strides) n
     return True
 
 
+cdef int plain_shape(object shape, int64_t size, int64_t* dims):
+    """Read an int or ints above 0, one of which may be -1, as a shape of `size` elements.
+
+    Return the number of axes; -1 for any other shape, and one that does not fit.
+    """
+    cdef int64_t known = 1
+    cdef int i, ndim = 1, unknown = -1, is_beyond = 0
+    cdef bint is_int = type(shape) is int
+    if not is_int:
+        if type(shape) is not tuple or len(<tuple> shape) > MAX_NDIM:
+            return -1
+        ndim = <int> len(<tuple> shape)
+    for i in range(ndim):
+        extent = shape if is_int else (<tuple> shape)[i]
+        if type(extent) is not int:
+            return -1
+        dims[i] = PyLong_AsLongAndOverflow(extent, &is_beyond)
+        if dims[i] == -1 and unknown < 0 and not is_beyond:
+            unknown = i
+        elif dims[i] > 0 and known <= size // dims[i]:
+            known *= dims[i]
+        else:
+            return -1
+    if unknown < 0:
+        return ndim if known == size else -1
+    if size % known:
+        return -1
+    dims[unknown] = size // known
+    return ndim
+
+
 def reshape(x, /, shape, order="C", *, copy=None):
     """Return the elements of `x` in another shape.
 
@@ -92,6 +123,10 @@ def reshape(x, /, shape, order="C", *, copy=None):
     cdef int64_t[16] strides
     cdef int ndim
     cdef int64_t known = 1
+    if copy is None and a.is_c_contiguous and order == "C":
+        ndim = plain_shape(shape, a.size_, dims)
+        if ndim >= 0:
+            return view_tensor(a, a.ptr, ndim, dims, NULL)
     copy = copy_argument(copy, "reshape")
     if not hasattr(shape, "__iter__"):
         shape = (shape,)
