@@ -53,8 +53,9 @@ def test_many_folds_fit_the_memory_of_a_block(rng):
 
 def test_calls_of_a_layout_seen_before(rng):
     # A thread keeps its latest launches by layout. These differ in address, alignment, row step,
-    # extents and function, one at a time.
-    places = [np.s_[:8, :32], np.s_[8:16, :32], np.s_[:8, 1:33], np.s_[:16:2, :32], np.s_[:4, :32]]
+    # rows and function, one at a time; with many numbers of rows, launches replace each other.
+    places = [np.s_[8:16, :32], np.s_[:8, 1:33], np.s_[:16:2, :32]]
+    places += [np.s_[:rows, :32] for rows in range(1, 17)]
     memory = gt.zeros((16, 36), device="cuda")
     for _ in range(3):
         values = rng.standard_normal((16, 36)).astype(np.float32)
