@@ -133,9 +133,9 @@ def _with_addend(call, other):
     is_free = attributes["activation"] is None
     if call.name == "convolution":
         return replace(call, reads=(*reads[:3], other)) if is_free and reads[3] is None else None
-    if reads[5] is not None:
-        return None
-    if is_free and reads[2] is None and attributes["beta"] == 0:
+    if reads[5] is not None or attributes["beta"] != 0:
+        return None  # at most one of an addend and a residual
+    if is_free and reads[2] is None and reads[4] is None:
         new = (*reads[:2], other, *reads[3:])
         return replace(call, reads=new, attributes={**attributes, "beta": 1})
     return replace(call, reads=(*reads[:5], other))

@@ -131,6 +131,17 @@ def test_products_take_bias_activation_and_residual(rng):
     np.testing.assert_allclose(found, eager, rtol=1e-4, atol=1e-4)
 
 
+def test_a_product_takes_one_of_two_sums(rng):
+    x, weights = draw(rng, 3, 8), {"a": draw(rng, 8, 8), "b": draw(rng, 8, 8)}
+
+    def parallel(x, *, weights):  # two branches beside a residual, as in Falcon
+        return gt.linear(gt.tanh(x), weights["a"]) + gt.linear(gt.relu(x), weights["b"]) + x
+
+    program, found, eager = made(parallel, x, weights=weights)
+    assert names(program).count("product") == 2
+    np.testing.assert_allclose(found, eager, rtol=1e-4, atol=1e-4)
+
+
 def test_copies_of_in_place_operators_are_removed(rng):
     x, weights = draw(rng, 2, 4, 6, 5), {"w": draw(rng, 4, 4, 3, 3)}
 
