@@ -30,6 +30,8 @@ _SILENT = (
 _COPIES = ("clone", "lift_fresh_copy")
 # Calls of a nested graph -> the position of the graph among the arguments.
 _WRAPPERS = {"wrap_with_set_grad_enabled": 1, "wrap_with_autocast": 4}
+# Libraries with operators of their own.
+_LIBRARIES = ("torchvision.", "transformers.")
 _PLAIN_MODULES = ("_operator", "operator", "math", "builtins")
 
 
@@ -190,9 +192,9 @@ def _callable(node, lacks):
         return target.__name__
     if name in _SIZES:
         return _SIZES[name]
-    if text.startswith("torchvision."):
+    if text.startswith(_LIBRARIES):
         name = ".".join(text.split(".")[:2])
-    function = find(name) if text.startswith(("aten.", "torchvision.")) else None
+    function = find(name) if text.startswith(("aten.", *_LIBRARIES)) else None
     if function is None:
         lacks.setdefault(text, []).append(node.name)
     return function

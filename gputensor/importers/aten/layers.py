@@ -59,6 +59,14 @@ def tensordot(x, y, dims_x, dims_y):
     return gt.tensordot(x, y, (tuple(dims_x), tuple(dims_y)))
 
 
+@aten("_grouped_mm transformers.grouped_mm_fallback")
+def grouped_mm(x, weights, offsets=None, bias=None, out_dtype=None):
+    if offsets is None or x.ndim != 2 or weights.ndim != 3 or bias is not None:
+        got = Described("other than rows of groups with one matrix each")
+        raise argument_error(ModelError, "_grouped_mm", got, "rows (2 axes), matrices (3 axes)")
+    return gt.grouped_matmul(x, weights, offsets)
+
+
 @aten("pairwise_distance")
 def pairwise_distance(x, y, p=2, eps=1e-6, keepdim=False):
     return vector_norm(x - y + eps, p, -1, keepdim)
