@@ -13,6 +13,7 @@ from gputensor.importers import (  # noqa: F401 - each fills its part of the tab
     onnx_convolution,
     onnx_indexing,
     onnx_math,
+    onnx_microsoft,
     onnx_neural,
     onnx_quantized,
     onnx_random,
