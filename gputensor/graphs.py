@@ -7,7 +7,6 @@ function that turns a callable on tensors into one that replays.
 from collections.abc import Mapping
 
 from gputensor.errors import Described, argument_error
-from gputensor.programs.tree import flatten, unflatten
 from gputensor.streams.capture import (
     CUDAGraph,
     graph,
@@ -60,6 +59,9 @@ def make_graphed_callables(
     -----
     Callables that share a pool must be called in the order in which they were given.
     """
+    # Other uses of graphs do not need the package of programs.
+    from gputensor.programs.tree import flatten, unflatten
+
     is_one = callable(callables)
     functions = (callables,) if is_one else tuple(callables)
     samples = (sample_args,) if is_one else tuple(sample_args)
@@ -79,7 +81,7 @@ def make_graphed_callables(
         captured, outputs = _captured(function, arguments, num_warmup_iters, shared)
         if not allow_unused_input:
             _check_used(captured, inputs)
-        graphed.append(_replaying(captured, structure, inputs, outputs))
+        graphed.append(_replaying(captured, flatten, structure, inputs, outputs))
     return graphed[0] if is_one else tuple(graphed)
 
 
@@ -97,7 +99,7 @@ def _captured(function, arguments, num_warmup_iters, pool):
     return captured, outputs
 
 
-def _replaying(captured, structure, inputs, outputs):
+def _replaying(captured, flatten, structure, inputs, outputs):
     """Return a function that copies its arguments into the inputs and replays."""
 
     def replay(*arguments):

@@ -48,7 +48,7 @@ def test_public_names_have_a_docstring(name):
     assert not missing
 
 
-def test_each_name_of_torch_cuda_is_here_or_left_out_with_a_reason():
+def test_each_name_of_torch_cuda_is_here_or_has_a_reason():
     page = (Path(__file__).parents[2] / "docs" / "streams.md").read_text()
     rows = page[page.index("## PyTorch names that are not here") :].partition("What has")[0]
     left_out = " ".join(line.split("|")[1] for line in rows.splitlines() if line.startswith("|"))
