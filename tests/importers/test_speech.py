@@ -115,7 +115,7 @@ def test_new_numbers_are_recognized(speech):
             number = speech.tones.number(rng)
             mel = speech.log_mel(gt.asarray(speech.tones.sound(number, rng)))
             right += speech.written(session, gt.astype(mel, gt.bfloat16)) == number
-    assert right >= 22  # 499 of 500 after training
+    assert right >= 18  # 1 of 817 was wrong; with 1 in 50, more than 7 of 25 are in 3e-8 of runs
 
 
 def test_example_runs_by_one_command(speech, tmp_path):
