@@ -265,8 +265,14 @@ _ROWS = (
         attributes="epsilon:number activation:activation is_gated:flag is_steady:flag "
                    "precision:precision",
         writes="out", reads="x weight scales? gain? bias? addend?"),
-    # The same product; its columns are heads of queries, keys and values. Cosines and sines rotate
-    # elements i and i + size / 2 of queries and keys. Keys and values are written to `places`.
+    # A map (formula.py) of x @ (weight * scales).T + bias, its load 0, and other operands. If
+    # paired, load 0 is the first half of the product's columns and load 1 the second half.
+    Row("formula_product", "blas.product",
+        attributes="trees:trees is_paired:flag precision:precision",
+        writes="out", reads="x weight scales? bias? first? second? third?"),
+    # The product of fused_product; its columns are heads of queries, keys and values. Cosines and
+    # sines rotate elements i and i + size / 2 of queries and keys. Keys and values are written to
+    # `places`.
     Row("rotary_product", "blas.product",
         attributes="epsilon:number is_steady:flag precision:precision",
         writes="out keys values",

@@ -1,7 +1,8 @@
-"""The rules of products with a norm before them and further steps after them."""
+"""The rules of products with a norm before them or further steps after them."""
 
 from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.call_rules import RULES, Spec, refuse, shown
+from gputensor._kernels.formula import formula
 
 __all__ = ["FUSED_RULES"]
 
@@ -45,6 +46,24 @@ def _fused_product(name, attributes, writes, reads):
     _need(fits, name, "addend", addend and tuple(addend), "that of out, and no gate")
 
 
+def _formula_product(name, attributes, writes, reads):
+    (trees, is_paired, _precision), (out,), (*given, first, second, third) = (
+        attributes, writes, reads)  # fmt: skip
+    made, others = formula(trees), (first, second, third)
+    fits = made.is_map and len(made.results) == 1
+    _need(fits, name, "trees", shown(trees), "one tree without folds and places")
+    _need(len(out.shape) == 2, name, "out.shape", out.shape, "two extents")
+    _few_rows(name, out.shape[1] * (2 if is_paired else 1), 0, (*given[:3], None, given[3]))
+    fits = out.shape[0] == given[0].shape[0] and out.dtype in _FLOATS
+    _need(fits, name, "out", tuple(out), f"{given[0].shape[0]} rows of floats")
+    count = made.loads - (2 if is_paired else 1)
+    fits = all((one is not None) == (i < count) for i, one in enumerate(others))
+    _need(fits and 0 <= count <= 3, name, "operands", shown(others), f"{count} for the loads")
+    for one in others[:count]:
+        fits = one.shape == out.shape and _KINDS[one.dtype] != "complex"
+        _need(fits, name, "operand", tuple(one), f"real numbers of shape {out.shape}")
+
+
 def _rotary_product(name, attributes, writes, reads):
     epsilon, _steady, _precision = attributes
     (out, keys, values), (*given, cosines, sines, places) = writes, reads
@@ -64,4 +83,8 @@ def _rotary_product(name, attributes, writes, reads):
     _need(fits, name, "places", tuple(places), f"integers of shape {(m,)}")
 
 
-FUSED_RULES = {"fused_product": _fused_product, "rotary_product": _rotary_product}
+FUSED_RULES = {
+    "formula_product": _formula_product,
+    "fused_product": _fused_product,
+    "rotary_product": _rotary_product,
+}

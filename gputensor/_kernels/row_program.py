@@ -8,7 +8,7 @@ from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.formula import FOLDS, OPERATIONS
 from gputensor._kernels.program import Program
 
-__all__ = ["CONSTANT", "STRIDED", "UNIT", "folded_loads", "program"]
+__all__ = ["CONSTANT", "STRIDED", "UNIT", "folded_loads", "point", "program"]
 
 # How an operand is read: as neighbours in memory; by its strides; as one element for a whole row;
 # as neighbours that are equal for all rows, from shared memory.
@@ -352,6 +352,44 @@ def folded_loads(formula):
             found.add(node)
             stack.extend(formula.parts(node))
     return sum(1 << node[1] for node in found if node[0] == "load")
+
+
+class _Point(_Text):
+    """The text of the steps of one element, whose loads are known values."""
+
+    def __init__(self, formula, dtypes, loads):
+        self.formula, self.variant, self.loads = formula, {"dtypes": dtypes}, loads
+        self.number = {node: i for i, node in enumerate(formula.nodes)}
+        self.kept, self.scaled, self.functions = [], None, {}
+
+    def expression(self, node):
+        return self.loads[node[1]] if node[0] == "load" else super().expression(node)
+
+
+def point(formula, dtypes, loads):
+    """Return the text of a map for one element: functions, statements, and the result.
+
+    Parameters
+    ----------
+    formula : Formula
+        A map with one result.
+    dtypes : tuple of int
+        Codes of the loads.
+    loads : tuple of str
+        C++ expressions of the loads, each a number of type C, or bool for an operand of bools.
+
+    Examples
+    --------
+    >>> from gputensor._kernels.formula import formula
+    >>> made = formula([("add", ("load", 0), ("load", 1))])
+    >>> functions, steps, result = point(made, (11, 11), ("x0", "x1"))
+    >>> steps
+    'const C n0 = x0; const C n1 = x1; const C n2 = op_add(n0, n1);'
+    """
+    text = _Point(formula, dtypes, loads)
+    steps = text.steps(formula.results, set())
+    functions = " ".join(text.functions[name] for name in sorted(text.functions))
+    return functions, steps, text.value(formula.results[0], False)
 
 
 def program(formula, variant):

@@ -73,6 +73,13 @@ def test_tiles(kernels_on_the_cpu, rng):
     skinny_checks.tiles(rng, [kinds[rng.integers(4)]])
 
 
+@facts(233472)
+def test_tiles_with_a_formula(kernels_on_the_cpu, rng):
+    has_wgmma = bool(rng.integers(2))
+    skinny_checks.endings(rng, [(has_wgmma, skinny_checks.FORMS[rng.integers(3)])])
+    assert kernels_on_the_cpu[-1].__name__ == ("wgmma" if has_wgmma else "tile")
+
+
 @facts(60000, 100000, 233472)
 def test_products(rng):
     skinny_checks.products(rng)

@@ -166,6 +166,29 @@ def quantized_wgmma():
         )  # fmt: skip
 
 
+def quantized_endings():
+    x, y, z = (("load", i) for i in range(3))
+    gate = quantized.ending(rows_formula([("mul", ("silu", x), y)]), True, ())
+    held = quantized.ending(
+        rows_formula([("add", ("gelu", ("mul", x, y)), z)]), False,
+        (("bfloat16", True), ("float32", False)),
+    )  # fmt: skip
+    for form, name, end in itertools.product(
+        (products.INT8, products.INT4, products.PLAIN), HALVES, (gate, held)
+    ):
+        group = 128 if form == products.INT4 else 0
+        for tokens, row_warps, k_warps in ((32, 8, 2), (64, 4, 4), (128, 8, 1)):
+            yield quantized.tile(
+                form, name, name, tokens, row_warps=row_warps, k_warps=k_warps, stages=2,
+                group=group, end=end,
+            )  # fmt: skip
+        for tokens in (64, 128):
+            yield quantized.wgmma(
+                form, name, name, tokens, tiles=2, stages=4, x_stages=4, group=group, end=end
+            )
+        yield quantized.join(name, name, form == products.INT8, end)
+
+
 def attention():
     for name, (head, warps, columns), mask, is_split in itertools.product(
         HALVES, ((64, 8, 64), (128, 8, 64), (80, 2, 64), (256, 4, 32)),
@@ -403,7 +426,8 @@ KERNELS = {
     "skinny_mma": (skinny_mma, 3),
     "quantized_tile": (quantized_tile, 2),
     "quantized_wgmma": (quantized_wgmma, 2),
-    "quantized_order": (each(quantized.order, (products.INT8, products.INT4)), 1),
+    "quantized_endings": (quantized_endings, 2),
+    "quantized_order": (each(quantized.order, range(3)), 1),
     "quantized_join": (each(quantized.join, HALVES, FLOATS, BITS), 1),
 }
 

@@ -1,12 +1,17 @@
 """Skinny products against float64 on one device, by addresses; shared by CPU and GPU tests."""
 
+import math
+
 import ml_dtypes
 import numpy as np
 
 import gputensor as gt
 from gputensor._arrays.element_types import CODE_OF
+from gputensor._kernels.calls import make
+from gputensor._kernels.launch import CallOperand
 from gputensor.blas.host import int4_layout
 from gputensor.blas.kernels.programs import INT4, INT8, PLAIN
+from gputensor.blas.product import plan_tiles
 from tests.support import internals
 
 DTYPES = {
@@ -14,6 +19,7 @@ DTYPES = {
     "float16": np.dtype(np.float16),
     "bfloat16": np.dtype(ml_dtypes.bfloat16),
 }
+FORMS = (PLAIN, INT8, INT4)
 UNIT = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 
 
@@ -23,6 +29,11 @@ def on_device(array):
 
 def wide(array):
     return array.astype(np.float64)
+
+
+def operand_of(tensor):
+    strides = tuple(step // tensor.itemsize for step in tensor.strides)
+    return CallOperand(tensor.data_ptr(), tensor.dtype.name, tensor.shape, strides)
 
 
 def random_weights(rng, form, n, k, name, group):
@@ -220,3 +231,78 @@ def tiles(rng, kinds=((False, INT4), (False, INT8), (True, INT4), (True, INT8)))
         error = np.abs(got - exact)
         used = (has_wgmma, form, name, group, (m, n, k), rows, splits)
         assert np.all(error <= limit), (used, float(np.nanmax(error / limit)))
+
+
+def endings(rng, kinds=tuple((wgmma, form) for wgmma in (False, True) for form in FORMS)):
+    """Check tiles that compute a formula of their sums: pairs of columns, and other operands.
+
+    A kind is whether the block has wgmma, and the form of the weights.
+    """
+    for has_wgmma, form in kinds:
+        name, ending = str(rng.choice(["bfloat16", "float16"])), int(rng.integers(3))
+        out_name = str(rng.choice([name, "float32"]))
+        group = int(rng.choice([0, 32, 64, 128])) if form != PLAIN else 0
+        k = (group or 16) * int(rng.integers(1, 700 // (group or 16)))
+        m, columns = int(rng.integers(17, 100)), 16 * int(rng.integers(1, 20))
+        splits = int(rng.integers(1, 3)) if k > 512 else 0
+        n = columns if ending else 2 * columns
+        w, scales, exact_w, pitch = random_weights(rng, form, n, k, name, group)
+        if form == PLAIN:
+            w = gt.asarray(w[:, :k].numpy(), device="cuda")
+        shapes = ((m, k), name), (n, name), (columns, "float32"), ((m, columns), name)
+        x, bias, first, second = (
+            rng.standard_normal(shape).astype(DTYPES[dtype]) for shape, dtype in shapes
+        )
+        x *= x.dtype.type({PLAIN: 1, INT4: 1 / 16, INT8: 1 / 256}[form])  # products below 200
+        product = wide(x) @ exact_w.T + wide(bias)
+        error = (2.0**-17 + (1.01 * UNIT[name] if group else 0)) * (
+            np.abs(wide(x)) @ np.abs(exact_w).T + 3
+        )
+        x0, x1, x2 = ("load", 0), ("load", 1), ("load", 2)
+        if ending == 0:  # a gate; the slope of silu is below 1.1
+            tree, others = ("mul", ("silu", x0), x1), []
+            gate, value = np.split(product, 2, axis=1)
+            change, other = np.split(error, 2, axis=1)
+            silu = gate * (1 + np.tanh(gate / 2)) / 2
+            exact = silu * value
+            limit = 1.1 * change * (np.abs(value) + other) + np.abs(silu) * other
+        elif ending == 1:  # a factor of columns, and a residual; the slope of gelu is below 1.13
+            tree, others = ("add", ("gelu", ("mul", x0, x1)), x2), [first, second]
+            scaled = product * wide(first)
+            exact = scaled * (1 + np.vectorize(math.erf)(scaled / 2**0.5)) / 2 + wide(second)
+            limit = 1.13 * np.abs(wide(first)) * error
+            limit += 2.0**-20 * (np.abs(scaled) + np.abs(wide(second)))
+        else:  # a number for each row
+            tree = ("maximum", ("sub", x0, x1), ("number", -0.5))
+            others = [np.ascontiguousarray(second[:, :1])]
+            exact = np.maximum(product - wide(others[0]), -0.5)
+            limit = error + 2.0**-22 * (np.abs(product) + np.abs(wide(others[0])))
+        number = float(rng.standard_normal())  # a kernel of its own for each call
+        limit = limit + 2.0**-20 * (np.abs(exact) + abs(number))
+        tree, exact = ("add", tree, ("number", number)), exact + number
+        limit = limit + 2.0**-20 * np.abs(exact) + 1.01 * UNIT[out_name] * np.abs(exact) + 2.0**-24
+        held = [on_device(array) for array in (x, bias, *others)]
+        out = on_device(np.full((m, columns), np.nan, DTYPES[out_name]))
+        x_on, bias_on, *others_on = [operand_of(tensor) for tensor in held]
+        others_on = [
+            CallOperand(
+                one.address, one.dtype, (m, columns),
+                (0, 1) if len(one.shape) == 1 else (one.strides[0], int(one.shape[1] > 1)),
+            )
+            for one in others_on
+        ]  # fmt: skip
+        weights = [None if one is None else operand_of(one) for one in (w, scales)]
+        arguments = [operand_of(out), x_on, *weights, bias_on, *others_on]
+        arguments += [None] * (3 - len(others_on))
+        internals.quantized_tile_configure(has_wgmma=has_wgmma, splits=splits, most_rows=100)
+        plan_tiles(0, True)
+        try:
+            stream = gt.current_stream("cuda").cuda_stream
+            make("formula_product", 0, stream, ((tree,), ending == 0, 0, *arguments))
+            gt.synchronize()
+        finally:
+            plan_tiles(0, False)
+            internals.quantized_tile_configure()
+        used = (has_wgmma, form, name, out_name, group, (m, n, k), ending, splits)
+        difference = np.abs(wide(out.numpy()) - exact)
+        assert np.all(difference <= limit), (used, float(np.nanmax(difference / limit)))

@@ -37,15 +37,6 @@ typedef C A;
 #define LOWEST (-__int_as_float(0x7f800000))
 #define HIGHEST __int_as_float(0x7f800000)
 
-// exp(x) for results of 16 bits: the relative error is at most x * 2^-24 + 2^-22; 0 below 2^-126.
-__device__ __forceinline__ float rough_exp(float x) {
-    float y;
-    x *= 1.44269504088896340736f;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-__device__ __forceinline__ double rough_exp(double x) { return exp(x); }
-
 FUNCTIONS
 TYPES
 

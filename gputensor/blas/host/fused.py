@@ -10,7 +10,7 @@ import numpy as np
 from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.calls import bound_row
 
-__all__ = ["fused", "norm_trees", "normed", "rotary"]
+__all__ = ["epilogue_trees", "finished", "fused", "norm_trees", "normed", "rotary"]
 
 _NUMPY = {row.name: row.numpy for row in DTYPES}
 _X = ("load", 0)
@@ -26,6 +26,40 @@ def norm_trees(epsilon):
     mean = ("fold", "mean", ("mul", _X, _X))
     factor = ("rsqrt", ("add", mean, ("number", epsilon)))
     return (("mul", ("mul", _X, factor), ("load", 1)),)
+
+
+def epilogue_trees(alpha, beta, activation, *present):
+    """Return the trees of activation(alpha * product + beta * addend + bias) + residual.
+
+    Parameters
+    ----------
+    alpha, beta : number
+    activation : str or None
+    *present : bool
+        Whether there is an addend, a bias, a residual.
+
+    Returns
+    -------
+    trees : tuple
+        Load 0 is the product.
+    used : list of int
+        The numbers, in `present`, of the operands that are the further loads.
+
+    Examples
+    --------
+    >>> epilogue_trees(1, 0, "silu", False, True, False)
+    ((('silu', ('add', ('load', 0), ('load', 1))),), [1])
+    """
+    used, tree = [], _X if alpha == 1 else ("mul", _X, ("number", alpha))
+    for number, is_present in enumerate(present):
+        if number == 2 and activation is not None:
+            tree = (activation, tree)
+        if is_present:
+            used.append(number)
+            load = ("load", len(used))
+            is_scaled = number == 0 and beta != 1
+            tree = ("add", tree, ("mul", load, ("number", beta)) if is_scaled else load)
+    return ((tree if tree != _X else ("copy", _X)),), used
 
 
 class _Arrays:
@@ -122,6 +156,23 @@ def fused(*arguments, maker=_Arrays):
     product = maker.new(maker.dtype(out), (m, 2 * n))
     _plain(maker, precision, product, given)
     _finish(maker, activation, product, out)
+
+
+def finished(trees, is_paired, precision, out, x, *operands, maker=_Arrays):
+    """The row `formula_product`: the product, then the formula.
+
+    >>> x, w, y = np.ones((1, 2), "f4"), np.ones((2, 2), "f4"), np.empty((1, 1), "f4")
+    >>> finished((("mul", ("load", 0), ("load", 1)),), True, 0, y, x, w, None, None)
+    >>> float(y[0, 0])
+    4.0
+    """
+    (m, n), (weight, scales, bias, *others) = out.shape, operands
+    columns = 2 * n if is_paired else n
+    product = maker.new(maker.dtype(x), (m, columns))
+    _plain(maker, precision, product, (x, weight, scales, bias))
+    firsts = (0, n) if is_paired else (0,)
+    loads = [maker.part(product, (m, n), (columns, 1), first) for first in firsts]
+    maker.call("formula", trees, 2, out, *loads, *(one for one in others if one is not None))
 
 
 def rotary(*arguments, maker=_Arrays):

@@ -1,20 +1,64 @@
-"""The programs of tiles of products with quantized weights: definitions before each ``.cuh`` file.
+"""The programs of tiles of products with weights of a form: definitions before each ``.cuh`` file.
 
 Element types are given by name; the files explain the defined names.
 """
 
+from gputensor._arrays.element_types import DTYPES
+from gputensor._kernels.row_program import point
 from gputensor.blas.kernels.programs import KINDS, PTX, program_of, weighted
 
-__all__ = ["join", "order", "tile", "wgmma"]
+__all__ = ["NO_FORMULA", "ending", "join", "order", "tile", "wgmma"]
+
+#: The definitions of a tile that ends with a bias alone.
+NO_FORMULA = {"PAIRED": 0}
+_FLOAT = next(row.code for row in DTYPES if row.name == "float32")
 
 
-def tile(form, x_name, y_name, tokens, *, row_warps, k_warps, stages, group):
-    """Return the program of tiles of a product with quantized weights.
+def ending(formula, is_paired, others):
+    """Return the definitions of a tile that computes a formula of its sums.
+
+    Parameters
+    ----------
+    formula : Formula
+        A map with one result. Its first load is the product, or with `is_paired` its first two are
+        the halves of the product's columns.
+    is_paired : bool
+    others : sequence of (str, bool)
+        The element type of each other load, and whether it is the same for all rows.
+
+    Examples
+    --------
+    >>> from gputensor._kernels.formula import formula
+    >>> gate = formula([("mul", ("silu", ("load", 0)), ("load", 1))])
+    >>> ending(gate, True, ())["PAIRED"]
+    1
+    """
+    loads, held, hold = ["x0", "x1"] if is_paired else ["x0"], [], []
+    for i, (name, is_held) in enumerate(others):
+        one = f"p.others[{i}]"
+        place = f"column * {one}.column" if is_held else f"row * {one}.row + column * {one}.column"
+        read = f"element<{KINDS[name]}>({one}.at, {place})"
+        if is_held:
+            held.append(f"float other{i};")
+            hold.append(f"held.other{i} = {read};")
+        loads.append(f"held.other{i}" if is_held else read)
+    functions, steps, result = point(formula, (_FLOAT,) * len(loads), tuple(loads))
+    text = (
+        f"{functions} struct Held {{ {' '.join(held)} }}; __device__ __forceinline__ Held "
+        f"hold(const Parameters& p, int64 column) {{ Held held; {' '.join(hold)} return held; }} "
+        "__device__ __forceinline__ float finished(const Parameters& p, const Held& held, "
+        f"int64 row, int64 column, float x0, float x1) {{ {steps} return {result}; }}"
+    )
+    return {"PAIRED": int(is_paired), "FORMULA": text}
+
+
+def tile(form, x_name, y_name, tokens, *, row_warps, k_warps, stages, group, end=NO_FORMULA):
+    """Return the program of tiles of a product.
 
     Parameters
     ----------
     form : int
-        `INT8` or `INT4`.
+        `PLAIN`, `INT8` or `INT4`.
     x_name, y_name : str
         Element types of x (``"float16"`` or ``"bfloat16"``) and of the result (also ``"float32"``).
     tokens : int
@@ -25,9 +69,12 @@ def tile(form, x_name, y_name, tokens, *, row_warps, k_warps, stages, group):
         Steps in the ring of copies, at least 2.
     group : int
         k that share a scale: 32, 64 or 128; 0 for all of K.
+    end : dict
+        `NO_FORMULA`, or the definitions of `ending`.
     """
     defines = {
         **weighted(form, x_name, y_name),
+        **end,
         "TOKENS": tokens,
         "TILES": 2,
         "ROW_WARPS": row_warps,
@@ -38,13 +85,13 @@ def tile(form, x_name, y_name, tokens, *, row_warps, k_warps, stages, group):
     return program_of("quantized/tile.cuh", defines, minimum=80)
 
 
-def wgmma(form, x_name, y_name, tokens, *, tiles, stages, x_stages, group):
-    """Return the program of tiles of a product with quantized weights, on Hopper.
+def wgmma(form, x_name, y_name, tokens, *, tiles, stages, x_stages, group, end=NO_FORMULA):
+    """Return the program of tiles of a product, on Hopper.
 
     Parameters
     ----------
-    form, x_name, y_name, group
-        As for `tile`.
+    form, x_name, y_name, group, end
+        As for `tile`; two features of a result need two `tiles`.
     tokens : int
         Rows of x of a block: a multiple of 8, at most 256.
     tiles : int
@@ -63,6 +110,7 @@ def wgmma(form, x_name, y_name, tokens, *, tiles, stages, x_stages, group):
     )
     defines = {
         **weighted(form, x_name, y_name),
+        **end,
         "TOKENS": tokens,
         "TILES": tiles,
         "STAGES": stages,
@@ -78,8 +126,8 @@ def order(form):
     return program_of("quantized/order.cuh", {"FORM": form})
 
 
-def join(x_name, y_name, is_scaled):
+def join(x_name, y_name, is_scaled, end=NO_FORMULA):
     """Return the program that adds the sums of blocks of `tile` among which K is cut."""
-    defines = {"X_KIND": KINDS[x_name], "Y_KIND": KINDS[y_name], "IS_SCALED": int(is_scaled)}
+    defines = {"X_KIND": KINDS[x_name], "Y_KIND": KINDS[y_name], "IS_SCALED": int(is_scaled), **end}
     needs = {"minimum": 80} if "bfloat16" in (x_name, y_name) else {}
     return program_of("quantized/join.cuh", defines, **needs)

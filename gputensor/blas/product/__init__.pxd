@@ -236,11 +236,22 @@ cdef struct TileShape:
     int splits
     int shared_nbytes
 
+cdef enum:
+    MOST_TILE_OPERANDS = 3      # of a formula, besides the product
+
+cdef extern from "gputensor/blas/kernels/quantized/tile.h" namespace "gputensor" nogil:
+    cdef struct TileOperand "gputensor::QuantizedTileOperand":
+        uint64_t at
+        int64_t row             # elements from row to row, and from column to column
+        int64_t column
+
 cdef struct QuantizedTask:
     const QuantizedProduct* given
     int kind                    # QUANTIZED_* of quantized.pxi
     SkinnyProduct small
     TileShape shape
+    void* ending                # a TileEnding: the formula of the sums, with its operands; or NULL
+    TileOperand[MOST_TILE_OPERANDS] others
     uint64_t sums               # memory of tile_sums_nbytes and tile_order_nbytes
     uint64_t ordered
     Temporaries temporaries

@@ -4,7 +4,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free, qsort
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
 from gputensor._arrays cimport (
@@ -15,7 +15,7 @@ from gputensor._arrays cimport (
 from gputensor._driver.registry cimport (
     DEVICE_HOST, DeviceFacts, device_kind, known_facts, stream_captures,
 )
-from gputensor._driver.table cimport MAX_DEVICES, STATUS_OK, status_t
+from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES, STATUS_OK, status_t
 from gputensor._kernels.faces cimport OP_CONJ, OP_COPY, OP_MUL, elementwise, fill
 from gputensor._kernels.launch cimport (
     CallOperand, KernelTable, Launch, call_argument, host_call, kernel_load, kernel_of,
@@ -23,8 +23,8 @@ from gputensor._kernels.launch cimport (
 )
 from gputensor.blas.backends cimport (
     DOES_ACTIVATION, DOES_ADDEND, DOES_BIAS, FORM_INT4, FORM_INT8, FORM_PLAIN, PAIRS_GATED,
-    PAIRS_ROTATED, PLAN_PLAIN, SKINNY_MAX_ROWS, STAGE_DONE, STAGE_LIBRARY, Outcome, SkinnyFusion,
-    Wanted, Work, backend_of, grouped_plan, grouped_table_nbytes, is_integer, is_own,
+    PAIRS_NONE, PAIRS_ROTATED, PLAN_PLAIN, SKINNY_MAX_ROWS, STAGE_DONE, STAGE_LIBRARY, Outcome,
+    SkinnyFusion, Wanted, Work, backend_of, grouped_plan, grouped_table_nbytes, is_integer, is_own,
     load_for_planning, plan_drop, plan_known, plan_of, pointer_batch_ready, pointer_batch_wins,
     pointers_are_aligned, raise_for_outcome, raise_for_plan, scratch_nbytes, skinny_fusion_fits,
     skinny_half_wins, skinny_product_fits, skinny_product_run, wanted_init, work_init, work_queue,
@@ -48,9 +48,12 @@ from gputensor.blas.plan cimport (
     product_alignments, product_fill,
 )
 
+import math
+
 from gputensor._arrays.element_types import DTYPES
 from gputensor._arrays.overlap import may_overlap
 from gputensor._kernels.calls import ACTIVATIONS as ACTIVATION_NAMES, bind, bound_row
+from gputensor._kernels.formula import formula as formula_of
 from gputensor.blas.host import (
     fused as fused_host, gemm as gemm_host, quantized as quantized_host,
 )
@@ -70,3 +73,4 @@ include "scaled.pxi"
 include "scaled_library.pxi"
 include "doors.pxi"
 include "fused.pxi"
+include "inside.pxi"

@@ -21,6 +21,8 @@ def _product_door(int device, uint64_t stream, tuple arguments):
     cdef Options options
     cdef Task task
     cdef CallOperand out
+    if tiles_wanted[device + HOST_DEVICES] and product_inside(device, stream, arguments):
+        return
     alpha, beta, activation, conj_a, conj_b, precision, out, a, b, *rest = arguments
     options_init(&options, precision)
     read_factor(alpha, out.c.dtype, &options.alpha, &options.alpha_imag)

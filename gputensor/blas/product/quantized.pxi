@@ -45,13 +45,16 @@ cdef bint is_tiled(QuantizedTask* task) except -1 nogil:
     """Choose blocks for tile.cuh, and take their memory; False if they cannot or should not run."""
     cdef SkinnyProduct* small = &task.small
     cdef int64_t rows = task.given.x.shape[0]
-    cdef size_t sums, ordered
     if (small.type_x == DT_FLOAT32 or rows < least_tile_rows or rows > most_tile_rows
             or known_facts(small.device).capability < 80):
         return False
     small.m = rows
-    if not tile_choose(small, &task.shape):
-        return False
+    return tile_choose(small, False, &task.shape) and take_tile_memory(task)
+
+
+cdef bint take_tile_memory(QuantizedTask* task) except -1 nogil:
+    cdef SkinnyProduct* small = &task.small
+    cdef size_t sums, ordered
     task.sums = task.ordered = 0
     sums = tile_sums_nbytes(small, &task.shape)
     ordered = tile_order_nbytes(small, &task.shape)
@@ -65,6 +68,8 @@ cdef int quantized_prepare(QuantizedTask* task, int device, uint64_t stream,
     cdef Operand like
     cdef int64_t part
     task.given = given
+    task.ending = NULL
+    memset(task.others, 0, sizeof(task.others))
     task.task.device, task.task.stream = device, stream
     task.task.plan = NULL
     temporaries_init(&task.task.temporaries, device, stream)

@@ -1,12 +1,10 @@
 // What both programs of tiles share: scales of pairs of weights, and the end of a product.
 //
-// Defined before this text: X_KIND, Y_KIND, GROUP (tile.cuh).
+// Defined before this text: FORM, X_KIND, Y_KIND, GROUP (tile.cuh); PAIRED and FORMULA (ending.cuh).
 #pragma once
 
 #include "gputensor/blas/kernels/skinny/result.cuh"
-#include "gputensor/blas/kernels/quantized/tile.h"
-
-typedef QuantizedTileParameters Parameters;
+#include "gputensor/blas/kernels/quantized/ending.cuh"
 
 // Multiplies four pairs of weights by a scale, which both halves of the word have.
 __device__ __forceinline__ void scale_pairs(uint32* pairs, uint32 scale) {
@@ -24,42 +22,49 @@ __device__ __forceinline__ void scale_pairs(uint32* pairs, uint32 scale) {
 
 struct alignas(8) Two { float item[2]; };
 
-// Writes the sums of `feature` and the next for a lane's tokens: from `token` on, two neighbours of
-// each eight.
+template <int TOKEN_TILES>
+__device__ __forceinline__ void keep_sums(const Parameters& p, int split, int token, int64 feature,
+                                          const float (*sums)[4]) {
+    float* to = p.sums + ((int64)split * p.m + token) * p.sums_pitch + feature;
+#pragma unroll
+    for (int i = 0; i < TOKEN_TILES; ++i)
+#pragma unroll
+        for (int e = 0; e < 2; ++e)
+            if (token + 8 * i + e < p.m)
+                *reinterpret_cast<Two*>(to + (8 * i + e) * p.sums_pitch) =
+                    Two{{sums[i][e], sums[i][e + 2]}};
+}
+
+// Writes the results of `column` and the next for a lane's tokens: from `token` on, two neighbours
+// of each eight. `second` has the sums of the second features of pairs.
 template <int TOKEN_TILES>
 __device__ __forceinline__ void write_features(const Parameters& p, int split, int token,
-                                               int feature, const float (*sums)[4]) {
-    if (feature >= p.n) return;
+                                               int column, const float (*sums)[4],
+                                               const float (*second)[4]) {
+    const int64 columns = p.n >> PAIRED;
+    if (column >= columns) return;
     if (p.splits > 1) {
-        float* to = p.sums + ((int64)split * p.m + token) * p.sums_pitch + feature;
-#pragma unroll
-        for (int i = 0; i < TOKEN_TILES; ++i)
-#pragma unroll
-            for (int e = 0; e < 2; ++e)
-                if (token + 8 * i + e < p.m)
-                    *reinterpret_cast<Two*>(to + (8 * i + e) * p.sums_pitch) =
-                        Two{{sums[i][e], sums[i][e + 2]}};
+        keep_sums<TOKEN_TILES>(p, split, token, column, sums);
+        if (PAIRED) keep_sums<TOKEN_TILES>(p, split, token, p.sums_pitch / 2 + column, second);
         return;
     }
-    const bool has_next = feature + 1 < p.n;
-    float scale[2] = {1, 1}, bias[2] = {0, 0};
-#pragma unroll
-    for (int j = 0; j < 2; ++j) {
-        if (j && !has_next) break;
-#if !GROUP
-        scale[j] = wide(reinterpret_cast<const uint16*>(p.scales)[feature + j], X_KIND);
-#endif
-        if (p.bias) bias[j] = load_y(p.bias, feature + j);
-    }
+    const bool has_next = column + 1 < columns;
+    Ending ends[2];
+    ends[0].begin(p, column, FORM && !GROUP);
+    if (has_next) ends[1].begin(p, column + 1, FORM && !GROUP);
     const bool has_pairs = p.has_pairs && has_next;
 #pragma unroll
     for (int i = 0; i < TOKEN_TILES; ++i)
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
-            const int64 place = (token + 8 * i + e) * p.y_pitch + feature;
-            const float low = fmaf(sums[i][e], scale[0], bias[0]);
-            const float high = fmaf(sums[i][e + 2], scale[1], bias[1]);
-            if (token + 8 * i + e >= p.m) continue;
+            const int64 row = token + 8 * i + e, place = row * p.y_pitch + column;
+            if (row >= p.m) continue;
+            const float low = ends[0].of(p, row, column, sums[i][e], second[i][e]);
+            if (!has_next) {
+                store_y(p.y, place, low);
+                continue;
+            }
+            const float high = ends[1].of(p, row, column + 1, sums[i][e + 2], second[i][e + 2]);
             if (has_pairs) {
 #if Y_KIND < 2
                 *reinterpret_cast<uint32*>(p.y + place * 2) =
@@ -69,7 +74,7 @@ __device__ __forceinline__ void write_features(const Parameters& p, int split, i
 #endif
             } else {
                 store_y(p.y, place, low);
-                if (has_next) store_y(p.y, place + 1, high);
+                store_y(p.y, place + 1, high);
             }
         }
 }

@@ -5,7 +5,7 @@
 // registers of a warp: piece c of a token has the words c of its 32 k (int8: of its 64 k), seen as
 // four rows of words. Tokens and k beyond the matrix are zeros. A thread has a token's 64 k.
 //
-// Defined before this text: FORM, 1 for int8, 2 for int4.
+// Defined before this text: FORM, 0 for plain weights, 1 for int8, 2 for int4.
 #pragma once
 
 #define SPLITS 1                // blocks of a cluster
@@ -40,7 +40,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
         Piece piece;
 #pragma unroll
         for (int t = 0; t < 4; ++t)
-            piece.word[t] = words[FORM == 2 ? c / 4 * 16 + t * 4 + c % 4 : t * 8 + c];
+            piece.word[t] = words[FORM == 1 ? t * 8 + c : c / 4 * 16 + t * 4 + c % 4];
         *reinterpret_cast<Piece*>(to + (c ^ token % 8) * 16) = piece;
     }
 }

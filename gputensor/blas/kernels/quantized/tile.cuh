@@ -1,4 +1,4 @@
-// Products of some rows with quantized weights: y[m, n] = sum over k of x[m, k] * w[n, k].
+// Products of some rows with weights of any form: y[m, n] = sum over k of x[m, k] * w[n, k].
 //
 // A block computes TOKENS rows of y for BLOCK_ROWS features, from a part of K. Its warps share the
 // features and, K_WARPS ways, the columns of 64 k: a step is one column for each of them. Copies
@@ -10,10 +10,13 @@
 // features 2 g and 2 g + 1 of a tile of 16 x 64, at the 8 k from 8 t and from 8 t + 32 on (int8: at
 // the 16 k from 16 t on). So a lane reads its k of a token from shared memory in one piece.
 //
-// If K is cut among blocks, each writes its sums, which join.cuh adds in their order.
+// If K is cut among blocks, each writes its sums, which join.cuh adds in their order. A formula is
+// computed from the sums in registers. If it takes pairs of features (PAIRED), n / 2 apart, a warp's
+// second tile has the second ones.
 //
-// Defined before this text: FORM, 1 for int8, 2 for int4; X_KIND, X_TYPE and Y_KIND; TOKENS, TILES
-// of a warp, ROW_WARPS, K_WARPS, STAGES; GROUP, the number of k that share a scale, 0 for all.
+// Defined before this text: FORM, 0 for plain weights, 1 for int8, 2 for int4; X_KIND, X_TYPE and
+// Y_KIND; TOKENS, TILES of a warp, ROW_WARPS, K_WARPS, STAGES; GROUP, the number of k that share a
+// scale, 0 for all; PAIRED and FORMULA (finish.cuh).
 #pragma once
 
 #define SPLITS 1                // blocks of a cluster
@@ -46,7 +49,7 @@ struct Place {
 
 // The place of a chunk of 8 k in a token's 128 bytes: eight lanes read different banks.
 __device__ __forceinline__ int x_place(int token, int chunk) {
-    return token * 128 + (chunk ^ (FORM == 2 ? (token & 1) * 4 : token & 1)) * 16;
+    return token * 128 + (chunk ^ (FORM == 1 ? token & 1 : (token & 1) * 4)) * 16;
 }
 
 __device__ __forceinline__ void find_sources(const Parameters& p, Place& at, int row, int token,
@@ -58,7 +61,7 @@ __device__ __forceinline__ void find_sources(const Parameters& p, Place& at, int
     at.x_to = column * X_NBYTES + x_place(own, chunk);
     at.x = p.x + at.token * p.x_pitch + ((int64)(at.ahead + column) * 8 + chunk) * 16;
     at.w_to = WEIGHTS_AT + threadIdx.x / 32 * WARP_NBYTES + lane * 16;
-    find_weights(p, row, 16, at.ahead + k_warp, at.w, at.scales);
+    find_weights(p, row, PAIRED ? (int)p.n / 2 : 16, at.ahead + k_warp, at.w, at.scales);
 }
 
 // Queues the copies of the next step, if there is one, and closes their group.
@@ -80,7 +83,7 @@ __device__ __forceinline__ void copy_step(const Parameters& p, Place& at, uint32
 #pragma unroll
         for (int i = 0; i < TILES * COPIES; ++i) {
             const uint32 to = stage + at.w_to + i * 512;
-            const bool is_valid = is_inside && (FORM == 2 || first + lane % 4 * 16 < p.k);
+            const bool is_valid = is_inside && is_in_row(first, i, p.k);
             copy_16(to, is_valid ? p.w + (uint64)at.w[i] * 16 : p.w, is_valid);
         }
 #if GROUP
@@ -118,15 +121,7 @@ __device__ __forceinline__ void multiply_column(uint32 w, uint32 x,
         uint32 a[TILES][4], b[TILES][4];    // feature 2 g, feature 2 g + 1
 #pragma unroll
         for (int tile = 0; tile < TILES; ++tile) {
-#if FORM == 2
-            expand_int4(words[tile][0].item[2 * half], a[tile]);
-            expand_int4(words[tile][0].item[2 * half + 1], b[tile]);
-#else
-            expand_int8(words[tile][0].item[2 * half], a[tile]);
-            expand_int8(words[tile][0].item[2 * half + 1], a[tile] + 2);
-            expand_int8(words[tile][1].item[2 * half], b[tile]);
-            expand_int8(words[tile][1].item[2 * half + 1], b[tile] + 2);
-#endif
+            expand_half(words[tile], half, a[tile], b[tile]);
 #if GROUP
             const int group = SCALES == 1 ? 0 : FORM == 2 ? half : t / 2;
             const uint32 pair = shared_4(
@@ -135,7 +130,7 @@ __device__ __forceinline__ void multiply_column(uint32 w, uint32 x,
             scale_pairs(b[tile], __byte_perm(pair, 0, 0x3232));
 #endif
         }
-        const uint32 from = x + x_place(g, FORM == 2 ? 4 * half + t : 2 * t + half);
+        const uint32 from = x + x_place(g, FORM == 1 ? 2 * t + half : 4 * half + t);
 #pragma unroll
         for (int i = 0; i < TOKEN_TILES; ++i) {
             const Words v = shared_16(from + i * 1024);
@@ -198,7 +193,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) kernel(const Parameters
     int place = blockIdx.x;
     const int token = place % p.token_tiles * TOKENS;
     place /= p.token_tiles;
-    const int row = place % p.row_tiles * BLOCK_ROWS + row_warp * WARP_ROWS;
+    const int row = (place % p.row_tiles * BLOCK_ROWS + row_warp * WARP_ROWS) >> PAIRED;
     const int split = place / p.row_tiles;
     const int columns = (int)((p.k + 63) / 64), steps = (columns + K_WARPS - 1) / K_WARPS;
     const int first = (int)((int64)steps * split / p.splits);
@@ -228,7 +223,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) kernel(const Parameters
     if (k_warp) return;
 #endif
 #pragma unroll
-    for (int tile = 0; tile < TILES; ++tile)
+    for (int tile = 0; tile < TILES; tile += 1 + PAIRED)
         write_features<TOKEN_TILES>(p, split, token + lane % 4 * 2, row + 16 * tile + lane / 4 * 2,
-                                    sums[tile]);
+                                    sums[tile], sums[tile + PAIRED]);
 }

@@ -1,11 +1,12 @@
-"""Tiles of products with quantized weights: the shape of a block, and the launches.
+"""Tiles of products with weights of a form: the shape of a block, and the launches.
 
 tile.cuh multiplies, from sm_80 on; on Hopper also wgmma.cuh, for which x is brought into another
 order first.
 
 A block has a multiprocessor for itself. The shape with the shortest modelled time is taken; the
 model counts waves of blocks, the columns of k of a block, and the sums that blocks exchange where K
-is cut. If it says more than for plain weights, tiles are not used.
+is cut. If it says more than for plain weights, tiles are not used. Plain weights, and a formula of
+the sums, are used only where a caller asks for tiles (product/inside.pxi).
 """
 
 cdef enum:
@@ -32,6 +33,7 @@ cdef double TILE_COLUMN_MMA = 70
 cdef double TILE_COLUMN_WGMMA = 200
 cdef double TILE_ROW_INT4 = 0.9
 cdef double TILE_ROW_INT8 = 1.75
+cdef double TILE_ROW_PLAIN = 3.5        # not measured: twice the bytes of int8
 cdef double TILE_TOKEN_MMA = 0.03
 cdef double TILE_TOKEN_WGMMA = 0.0125
 # The other way: to dequantize a weight (estimated from the instructions of dequantize.cuh; with
@@ -62,6 +64,15 @@ cdef extern from "gputensor/blas/kernels/quantized/tile.h" namespace "gputensor"
         int token_tiles
         int has_pairs
         int ordered_rows
+        TileOperand[MOST_TILE_OPERANDS] others
+
+
+@cython.final
+cdef class TileEnding:
+    """A formula of the sums of tiles: the definitions and the kernels of its programs."""
+    cdef dict defines
+    cdef KernelTable tiles
+    cdef KernelTable joins
 
 cdef struct TileVariant:
     int form
@@ -69,6 +80,7 @@ cdef struct TileVariant:
     int type_y
     int group
     TileShape shape
+    void* ending                # a TileEnding, or NULL
 
 cdef KernelTable tile_kernels
 cdef KernelTable tile_joins
@@ -87,6 +99,8 @@ cdef inline int64_t tile_count(int64_t size, int64_t part) noexcept nogil:
 cdef int tile_weights_nbytes(const SkinnyProduct* product, int rows) noexcept nogil:
     """Return the bytes in shared memory of a column of 64 k, with scales."""
     cdef int nbytes = rows // 16 * (512 if product.form == FORM_INT4 else 1024)
+    if product.form == FORM_PLAIN:
+        nbytes *= 2
     if product.group:
         nbytes += rows // 16 * 128 * (2 if product.group == 32 else 1)
     return nbytes
@@ -116,7 +130,8 @@ cdef double tile_cost(const SkinnyProduct* product, const TileShape* shape,
     cdef int64_t blocks = tile_count(product.n, shape.rows)
     cdef int64_t waves
     cdef double time = TILE_COLUMN_WGMMA if shape.has_wgmma else TILE_COLUMN_MMA
-    time += shape.rows * (TILE_ROW_INT4 if product.form == FORM_INT4 else TILE_ROW_INT8)
+    time += shape.rows * (TILE_ROW_INT4 if product.form == FORM_INT4 else
+                          TILE_ROW_INT8 if product.form == FORM_INT8 else TILE_ROW_PLAIN)
     time += (<double>(shape.rows * shape.tokens)
              * (TILE_TOKEN_WGMMA if shape.has_wgmma else TILE_TOKEN_MMA))
     if shape.has_wgmma:
@@ -162,8 +177,10 @@ cdef void tile_try(const SkinnyProduct* product, TileShape* shape, TileShape* be
 
 
 # Finds the block of least modelled time for a product that is as skinny ones, with more rows; False
-# when none fits the shared memory, or when plain weights are faster.
-cdef bint tile_choose(const SkinnyProduct* product, TileShape* best) noexcept nogil:
+# when none fits the shared memory, or unless asked for, when plain weights are faster. A block of
+# pairs of features has both of each pair in the same threads, which takes two tiles.
+cdef bint tile_choose(const SkinnyProduct* product, bint is_asked,
+                      TileShape* best) noexcept nogil:
     cdef TileShape shape
     cdef double least = -1
     cdef int place
@@ -179,12 +196,19 @@ cdef bint tile_choose(const SkinnyProduct* product, TileShape* best) noexcept no
             shape.rows = TILE_FEW[place][0]
             if place and shape.tokens == 128:
                 shape.tokens = 256
-            tile_try(product, &shape, best, &least)
-    elif product.m > MOST_TILE_ROWS_OF_MMA:
+            if not (place and product.fused.pairs):
+                tile_try(product, &shape, best, &least)
+    elif product.m > MOST_TILE_ROWS_OF_MMA and not is_asked:
         return False
-    if tile_forced.rows or product.m <= MOST_PARTED_ROWS:
+    if is_asked or tile_forced.rows or product.m <= MOST_PARTED_ROWS:
         return least >= 0
     return 0 <= least < tile_plain_cost(product)
+
+
+cdef dict tile_end(const TileVariant* given):
+    if given.ending is NULL:
+        return quantized_programs.NO_FORMULA
+    return (<TileEnding>given.ending).defines
 
 
 cdef object tile_program(const void* variant):
@@ -194,16 +218,16 @@ cdef object tile_program(const void* variant):
     if shape.has_wgmma:
         return quantized_programs.wgmma(
             given.form, *types, shape.tokens, tiles=shape.rows // 128, stages=shape.stages,
-            x_stages=shape.x_stages, group=given.group)
+            x_stages=shape.x_stages, group=given.group, end=tile_end(given))
     return quantized_programs.tile(
         given.form, *types, shape.tokens, row_warps=shape.rows // TILE_WARP_ROWS,
-        k_warps=shape.k_warps, stages=shape.stages, group=given.group)
+        k_warps=shape.k_warps, stages=shape.stages, group=given.group, end=tile_end(given))
 
 
 cdef object tile_join_program(const void* variant):
     cdef const TileVariant* given = <const TileVariant*>variant
     return quantized_programs.join(DTYPES[given.type_x].name, DTYPES[given.type_y].name,
-                                   given.group == 0)
+                                   given.form != FORM_PLAIN and given.group == 0, tile_end(given))
 
 
 cdef object tile_order_program(const void* variant):
@@ -227,14 +251,21 @@ cdef int tile_run(const QuantizedTask* task, uint64_t stream) except -1 nogil:
     cdef Launch launch
     cdef int64_t itemsize = dtype_itemsize(product.type_y), threads
     cdef int64_t blocks = tile_count(product.n, shape.rows)
+    cdef KernelTable* tiles = &tile_kernels
+    cdef KernelTable* joins = &tile_joins
+    if task.ending is not NULL:
+        tiles, joins = &(<TileEnding>task.ending).tiles, &(<TileEnding>task.ending).joins
     memset(&p, 0, sizeof(p))
+    memcpy(p.others, task.others, sizeof(p.others))
     variant.form, variant.group, variant.shape = product.form, product.group, shape[0]
+    variant.ending = task.ending
     variant.type_x, variant.type_y = product.type_x, product.type_y
     p.x, p.w, p.y = product.x, product.w, product.y
     p.scales, p.bias, p.sums = product.scales, product.bias, task.sums
     p.m, p.n, p.k = <int>product.m, product.n, product.k
     p.x_pitch = product.x_pitch * dtype_itemsize(product.type_x)
-    p.w_pitch = product.w_pitch * (512 if product.form == FORM_INT4 else 1)
+    p.w_pitch = product.w_pitch * (512 if product.form == FORM_INT4 else
+                                   1 if product.form == FORM_INT8 else 2)
     p.y_pitch = product.y_pitch
     p.splits, p.row_tiles = shape.splits, <int>tile_count(product.n, shape.rows)
     p.token_tiles = <int>tile_count(p.m, shape.tokens)
@@ -250,14 +281,14 @@ cdef int tile_run(const QuantizedTask* task, uint64_t stream) except -1 nogil:
     launch_init(&launch, product.device, stream, <uint32_t>(blocks * p.token_tiles * p.splits),
                 384 if shape.has_wgmma else shape.rows * shape.k_warps, &p, sizeof(p))
     launch.shared_nbytes = launch.most_shared_nbytes = shape.shared_nbytes
-    launch_kernel(kernel_of(&tile_kernels, tile_key(&variant), tile_program, &variant), &launch)
+    launch_kernel(kernel_of(tiles, tile_key(&variant), tile_program, &variant), &launch)
     if p.splits == 1:
         return 0
     launch_init(&launch, product.device, stream,
                 <uint32_t>tile_count(p.m * (p.sums_pitch // 4), 256), 256, &p, sizeof(p))
     return launch_kernel(
-        kernel_of(&tile_joins, product.type_x << 6 | product.type_y << 1 | (product.group == 0),
-                  tile_join_program, &variant), &launch)
+        kernel_of(joins, (product.type_x << 5 | product.type_y) << 3 | product.form << 1
+                  | (product.group == 0), tile_join_program, &variant), &launch)
 
 
 cdef size_t tile_sums_nbytes(const SkinnyProduct* product, const TileShape* shape) noexcept nogil:

@@ -1,4 +1,4 @@
-// Products of many rows with quantized weights on the tensor cores of Hopper (sm_90a); see tile.cuh.
+// Products of many rows on the tensor cores of Hopper (sm_90a), with weights of any form; see tile.cuh.
 //
 // wgmma takes its left operand, the weights, from registers, so these need no place in shared
 // memory as 16-bit floats: a lane copies them as they are stored, makes floats of 32 k at a time and
@@ -7,8 +7,8 @@
 // instruction. The two blocks of a cluster have the same rows of x, and each loads half of them for
 // both.
 //
-// Defined before this text: FORM, X_KIND, Y_KIND, GROUP as in tile.cuh; TOKENS; TILES, blocks of 64
-// features of a warpgroup; STAGES of weights; X_STAGES; MULTIPLY, the instruction that multiplies 16
+// Defined before this text: FORM, X_KIND, Y_KIND, GROUP, PAIRED (TILES is 2 then) and FORMULA as in
+// tile.cuh; TOKENS; TILES, blocks of 64 features of a warpgroup; STAGES of weights; X_STAGES; MULTIPLY, the instruction that multiplies 16
 // k from registers a and descriptor b and adds them to the sums d.
 #pragma once
 
@@ -55,7 +55,7 @@ __device__ __forceinline__ void copy_column(const Parameters& p, Place& at, uint
 #pragma unroll
         for (int i = 0; i < TILES * COPIES; ++i) {
             const uint32 to = at.to + lane * 16 + i * 512;
-            const bool is_valid = FORM == 2 || first + lane % 4 * 16 < p.k;
+            const bool is_valid = is_in_row(first, i, p.k);
             copy_16(to, is_valid ? p.w + (uint64)at.w[i] * 16 : p.w, is_valid);
         }
 #if GROUP
@@ -85,15 +85,7 @@ __device__ __forceinline__ void make_half(uint32 at, const Words words[TILES][CO
 #pragma unroll
     for (int tile = 0; tile < TILES; ++tile) {
         uint32 a[4], b[4];                  // feature 2 g, feature 2 g + 1
-#if FORM == 2
-        expand_int4(words[tile][0].item[2 * half], a);
-        expand_int4(words[tile][0].item[2 * half + 1], b);
-#else
-        expand_int8(words[tile][0].item[2 * half], a);
-        expand_int8(words[tile][0].item[2 * half + 1], a + 2);
-        expand_int8(words[tile][1].item[2 * half], b);
-        expand_int8(words[tile][1].item[2 * half + 1], b + 2);
-#endif
+        expand_half(words[tile], half, a, b);
 #if GROUP
         const int lane = threadIdx.x % 32;
         const int group = SCALES == 1 ? 0 : FORM == 2 ? half : lane % 4 / 2;
@@ -144,13 +136,13 @@ __device__ __forceinline__ void multiply_block(const Parameters& p, const Part& 
                                                uint32 shared) {
     const uint32 full = shared + BARRIERS_AT, empty = full + 8 * X_STAGES;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const int row = part.row + warp / 4 * (64 * TILES) + warp % 4 * 16;
+    const int row = part.row + warp / 4 * (64 * TILES >> PAIRED) + warp % 4 * 16;
     const uint32 begin = shared + WEIGHTS_AT + warp * WARP_NBYTES;
     Place at;
     at.ahead = part.first;
     at.end = part.first + part.count;
     at.to = begin;
-    find_weights(p, row, 64, at.ahead, at.w, at.scales);
+    find_weights(p, row, PAIRED ? (int)p.n / 2 : 64, at.ahead, at.w, at.scales);
 #pragma unroll 1
     for (int s = 0; s < STAGES - 1; ++s) copy_column(p, at, begin);
     float sums[TILES][TOKENS / 8][4] = {};
@@ -183,11 +175,11 @@ __device__ __forceinline__ void multiply_block(const Parameters& p, const Part& 
     wgmma_wait<0>();
     copies_wait<0>();
 #pragma unroll
-    for (int tile = 0; tile < TILES; ++tile) {
-        settle<TOKENS / 2>(sums[tile][0]);
+    for (int tile = 0; tile < TILES; ++tile) settle<TOKENS / 2>(sums[tile][0]);
+#pragma unroll
+    for (int tile = 0; tile < TILES; tile += 1 + PAIRED)
         write_features<TOKENS / 8>(p, part.split, part.token + lane % 4 * 2,
-                                   row + 64 * tile + lane / 4 * 2, sums[tile]);
-    }
+                                   row + 64 * tile + lane / 4 * 2, sums[tile], sums[tile + PAIRED]);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(SPLITS, 1, 1)
@@ -200,7 +192,7 @@ kernel(const Parameters p) {
     Part part;
     part.token = place % p.token_tiles * TOKENS;
     place /= p.token_tiles;
-    part.row = (place % pairs * 2 + (int)rank) * BLOCK_ROWS;
+    part.row = (place % pairs * 2 + (int)rank) * (BLOCK_ROWS >> PAIRED);
     part.split = place / pairs;
     part.first = (int)((int64)columns * part.split / p.splits);
     part.count = (int)((int64)columns * (part.split + 1) / p.splits) - part.first;
