@@ -26,6 +26,7 @@ from gputensor.programs.bind import bind
 from gputensor.programs.epilogues.join import join_epilogues
 from gputensor.programs.epilogues.known import PreparedWeights
 from gputensor.programs.epilogues.layout import channels_last
+from gputensor.programs.epilogues.products import join_products
 from gputensor.programs.few_rows.join import join_few_rows
 from gputensor.programs.formulas.join import join_formulas
 from gputensor.programs.function import Number, ProgramData, Weight
@@ -170,7 +171,8 @@ def compile(
         for name, function in data.functions.items():
             function = join_formulas(function, data.weights)
             verify(function)
-            data.functions[name] = join_few_rows(function, data.weights)
+            function = join_few_rows(function, data.weights)
+            data.functions[name] = join_products(function, data.weights)
     verify_program(data)
     reached("planned", data)
     if not names:

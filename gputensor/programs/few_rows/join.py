@@ -16,7 +16,7 @@ from gputensor.programs.few_rows.steps import gated, normed, summed
 from gputensor.programs.function import Operand, with_regions
 from gputensor.programs.passes.clean import clean
 
-__all__ = ["STEPS", "join_few_rows"]
+__all__ = ["STEPS", "Site", "join_few_rows"]
 
 #: In this order: a norm has only one operand after its sum became part of the product before it.
 STEPS = {"residuals": summed, "heads": placed, "gates": gated, "norms": normed,
@@ -36,13 +36,13 @@ def join_few_rows(function, weights):
     function = with_regions(function, lambda one: join_few_rows(one, weights))
     is_changed = False
     for step in STEPS.values():
-        site = _Site(function, weights)
+        site = Site(function, weights)
         if site.run(step):
             function, is_changed = site.function(), True
     return clean(function, weights) if is_changed else function
 
 
-class _Site:
+class Site:
     """The calls of a function before a step, and the calls that replace them by place."""
 
     def __init__(self, function, weights):

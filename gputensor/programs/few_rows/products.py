@@ -10,7 +10,9 @@ from gputensor.programs import dims as forms
 from gputensor.programs.attention.views import is_whole
 from gputensor.programs.function import Call, Operand
 
-__all__ = ["MOST_ROWS", "Given", "fused", "given_of", "is_new", "lies", "with_sum"]
+__all__ = [
+    "MOST_ROWS", "Given", "fused", "given_of", "is_new", "lies", "operands_of", "with_sum",
+]  # fmt: skip
 
 MOST_ROWS = 16
 _HALVES = ("float16", "bfloat16")
@@ -35,8 +37,8 @@ class Given(NamedTuple):
         return *self.x.shape[:1], n, self.x.shape[1]
 
 
-def given_of(call):
-    """Return the operands of a product of few rows that our kernel computes; None for others."""
+def operands_of(call):
+    """Return the operands of a product of 16-bit floats by weights along k; None for others."""
     if call is None or not is_new(call):
         return None
     if call.name == "quantized_product":
@@ -46,7 +48,13 @@ def given_of(call):
         found = _plain(call)
     else:
         return None
-    if found is None or found.x.dtype not in _HALVES:
+    return found if found is not None and found.x.dtype in _HALVES else None
+
+
+def given_of(call):
+    """Return the operands of a product of few rows that our kernel computes; None for others."""
+    found = operands_of(call)
+    if found is None:
         return None
     if any(type(extent) is not int for extent in (*found.x.shape, *found.weight.shape)):
         return None

@@ -13,7 +13,7 @@ from gputensor.programs.attention.views import is_whole
 from gputensor.programs.few_rows.products import fused, given_of, is_new, lies
 from gputensor.programs.function import Call, Operand
 
-__all__ = ["gated", "normed", "summed"]
+__all__ = ["gated", "holds", "normed", "only_reader", "summed"]
 
 
 def only_reader(site, value):

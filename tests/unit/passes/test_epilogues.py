@@ -1,10 +1,14 @@
 """Steps after a convolution or product are fused into it; images become channels-last."""
 
+import importlib
+import itertools
+
 import numpy as np
 import pytest
 
 import gputensor as gt
 
+compiling = importlib.import_module("gputensor.programs.compile")  # not its function `compile`
 BATCH = gt.Dim("n", 1, 4)
 
 
@@ -242,3 +246,54 @@ def test_images_that_are_flattened_stay(rng):
     first, second = (one for function in program.functions.values() for one in function.calls[:2])
     assert first.writes[0].strides[1] == 1 and second.writes[0].strides[-1] == 1
     np.testing.assert_allclose(found, eager, atol=0.02 * np.abs(eager).max())
+
+
+def test_products_of_many_rows_with_a_formula(rng, monkeypatch):
+    """Halves of columns, vectors and other tensors are operands of one call; so is a free size."""
+    weights = {"w": draw(rng, 96, 64) / 8, "b": draw(rng, 96)}
+    x, other = draw(rng, 3, 20, 64), draw(rng, 3, 20, 48)
+
+    def gated(x, other, *, weights):
+        first, second = gt.split(gt.linear(x, weights["w"], weights["b"]), 2, axis=-1)
+        return gt.silu(first) * second + other
+
+    def scaled(x, other, *, weights):
+        y = gt.linear(x, weights["w"], weights["b"])
+        return gt.tanh(y * weights["b"]) - gt.sum(other, axis=-1, keepdims=True)
+
+    given = [gt.asarray(one, dtype="bfloat16") for one in (x, other)]
+    placed = {name: gt.asarray(one, dtype="bfloat16") for name, one in weights.items()}
+    for function, lead in itertools.product((gated, scaled), (3, BATCH)):
+        specs = [gt.spec((lead, *one.shape[1:]), "bfloat16") for one in (x, other)]
+        for scheme in (None, {"w": "int8"}):
+            program = gt.compile(function, *specs, weights=placed, quantize=scheme)
+            assert names(program)[-1] == "formula_product", program
+            with monkeypatch.context() as patch:
+                patch.setattr(compiling, "join_products", lambda one, weights: one)
+                apart = gt.compile(function, *specs, weights=placed, quantize=scheme)
+            assert names(apart)[-1] == "formula"
+            np.testing.assert_array_equal(program(*given).numpy(), apart(*given).numpy())
+
+
+def test_products_that_keep_their_formula_apart(rng):
+    """Few rows, float32, a result with two readers, places of columns, and sums of columns."""
+    placed = {"w": gt.asarray(draw(rng, 96, 64), dtype="bfloat16")}
+
+    def with_two(x, *, weights):
+        y = gt.linear(x, weights["w"])
+        return gt.tanh(y) * 2, y
+
+    def folded(x, *, weights):
+        return gt.softmax(gt.linear(x, weights["w"]))
+
+    def halved(x, *, weights):
+        return gt.tanh(gt.linear(x, weights["w"])[:, 1:]) * 2
+
+    def tanh(x, *, weights):
+        return gt.tanh(gt.linear(x, weights["w"])) * 2
+
+    for function, rows in ((with_two, 40), (folded, 40), (halved, 40), (tanh, 16)):
+        program = gt.compile(function, gt.spec((rows, 64), "bfloat16"), weights=placed)
+        assert "formula_product" not in names(program), function
+    wide = {"w": gt.asarray(draw(rng, 96, 64))}
+    assert "formula_product" not in names(gt.compile(tanh, gt.spec((40, 64)), weights=wide))
