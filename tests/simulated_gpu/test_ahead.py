@@ -9,13 +9,14 @@ import pytest
 import gputensor as gt
 from gputensor._driver import registry
 from gputensor._driver.registry import device_facts_of
-from gputensor._kernels.launch import images
+from gputensor._kernels.launch import images, nvrtc
 from gputensor._kernels.launch.nvrtc import CompileError
 from gputensor._kernels.programs import condition
 from gputensor.cli.main import main
 from gputensor.errors import DriverError, GpuTensorError
 from gputensor.programs.ahead import tune
 from gputensor.programs.ahead.code import source_of
+from tests.support import skinny_on_cpu
 from tests.support.programs import ahead_models, nested_control
 from tests.support.programs.c_caller import CProgram, poisoned
 
@@ -203,6 +204,55 @@ def test_tuned_products_are_in_the_file(rng, tmp_path, monkeypatch, no_compiler)
             backends = set(program.data.metadata["tuned"]["products"].values())
             assert name == "timed" or backends <= {name, "models"}, backends
     assert {"models", "cublas"} < chosen, chosen
+
+
+@pytest.mark.orders("deferred")
+def test_a_product_and_its_formula_in_one_kernel_is_pinned(rng, tmp_path, monkeypatch, no_compiler):
+    """Models choose two kernels; a measurement may choose one, and then the file has it."""
+    monkeypatch.setattr(nvrtc, "compile_source", skinny_on_cpu.compile_source)
+    monkeypatch.setattr(tune, "backend_table", list)
+    # Small integers, whose sums and products are exact in any order.
+    q, w = (rng.integers(-1, 2, (n, 32)).astype(dtype) for n, dtype in ((64, "i1"), (32, "f2")))
+    x, other = (rng.integers(-1, 2, (40, 32)).astype("f2") for _ in range(2))
+
+    def gated(x, other, *, weights):
+        y = gt.quantized_linear(x, weights["w"], gt.ones((1, 64), gt.float16))
+        first, second = gt.split(y, 2, axis=-1)
+        return gt.maximum(first, 0) * second - other
+
+    def plain(x, other, *, weights):
+        return gt.linear(x, weights["w"], activation="relu", residual=other)
+
+    is_gated = bool(rng.integers(2))
+    model, weights = (gated, {"w": q}) if is_gated else (plain, {"w": w})
+    wanted = x.astype("f8") @ weights["w"].T
+    if is_gated:
+        wanted = np.maximum(wanted[:, :32], 0) * wanted[:, 32:] - other
+    else:
+        wanted = np.maximum(wanted, 0) + other
+    specs = [gt.spec(one.shape, "float16") for one in (x, other)]
+    gt.compile(model, *specs, weights=weights, target="h200").save(tmp_path / "models.gtp")
+
+    def times(bench, product, candidates):
+        found = bench.runnable(candidates)  # which compiles their kernels
+        assert found.keys() == {"models", "tile"} | {one for one in found if one[:7] == "library"}
+        return {one: 0.5 if one == "tile" else 1.0 for one in found}
+
+    monkeypatch.setattr(tune.Bench, "times", times)
+    for name in ("tile", "again"):
+        words = ["compile", tmp_path / "models.gtp", "-o", tmp_path / f"{name}.gtp", "--tune"]
+        assert main([str(word) for word in words]) == 0
+    assert (tmp_path / "tile.gtp").read_bytes() == (tmp_path / "again.gtp").read_bytes()
+    no_compiler()
+    lists_of = []
+    for name in ("models", "tile"):
+        with gt.load_program(tmp_path / f"{name}.gtp", device="cuda") as program:
+            tuned = program.data.metadata.get("tuned", {"products": {"": "models"}})
+            assert list(tuned["products"].values()) == [name]
+            (lists,) = program.data.ahead.lists.values()
+            lists_of.append({(key, one.to_bytes()) for key, one in lists.items()})
+            np.testing.assert_array_equal(program(given(x), given(other)).numpy(), wanted)
+    assert len(lists_of[0] ^ lists_of[1]) == 2  # one list of either
 
 
 @pytest.mark.orders("deferred")

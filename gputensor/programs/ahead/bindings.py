@@ -16,13 +16,19 @@ from gputensor._kernels.launch import CallOperand, programs_by_function
 from gputensor._kernels.programs import condition
 from gputensor.blas.backends import plan_phantom_by
 from gputensor.blas.convolution import plan_phantom_among
+from gputensor.blas.product import plan_tiles
 from gputensor.errors import Described, ProgramError, ProgramFileError, argument_error
 from gputensor.programs.ahead.call_places import INPUT_ALIGNMENT, PIECE_ALIGNMENT, places_of
 from gputensor.programs.ahead.code import DeviceCode, Kernels, source_of
 from gputensor.programs.ahead.launches import BytesRow, IndexRow, LaunchRow, record
 from gputensor.programs.bind import Binding, BoundControl, bind
 
-__all__ = ["Ahead", "DeviceLists", "Maker", "bound_without_device", "fill_lists", "listed_calls"]
+__all__ = [
+    "TILES", "Ahead", "DeviceLists", "Maker", "bound_without_device", "fill_lists", "listed_calls",
+]  # fmt: skip
+
+#: Stands for our tiles among the numbers of backends, which compute products alone.
+TILES = -1
 
 
 @dataclass
@@ -44,6 +50,7 @@ class Maker:
         Receives the kernels that the lists name.
     backend : int, optional
         The number of the backend for all products that it supports; models choose by default.
+        `TILES`: tiles of our own, with what follows the product inside.
     at_hand : callable, optional
         Takes a kernel's program, and returns whether that kernel is available. If variants of a
         kernel differ little, the lists use an available one.
@@ -63,7 +70,9 @@ class Maker:
             self.device = open_phantom_gpu(*self.facts)
             open_allocator(self.device)
             set_caching(self.device, False)
-            plan_phantom_by(self.device, self.backend)
+            is_tiled = self.backend == TILES
+            plan_phantom_by(self.device, None if is_tiled else self.backend)
+            plan_tiles(self.device, is_tiled)
             plan_phantom_among(self.device, self.at_hand)
         except BaseException:
             self._lock.release()
@@ -73,6 +82,7 @@ class Maker:
     def __exit__(self, kind, value, trace):
         try:
             plan_phantom_by(self.device, None)
+            plan_tiles(self.device, False)
             plan_phantom_among(self.device, None)
             close_phantom_gpu(self.device)
         finally:

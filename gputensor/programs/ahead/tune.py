@@ -1,12 +1,12 @@
 """Tuning: chooses backends for the products of a program by measurement on this machine's GPU.
 
-A product's call is one launch list: the product and its epilogue (a bias, an activation, a sum), in
-a library's epilogue, in our kernel, or in a separate kernel. `tune` makes that list with each
-backend on a phantom GPU, and the list of a library once more with each algorithm that the library
-proposes. It times the lists in turn and replaces the list that models chose by the fastest. So the
-program's file contains the choice for the target with the facts of this GPU, and no measurement is
-needed when it runs. An algorithm is pinned for one version of the library; another version chooses
-by its heuristic.
+A product's call is one launch list: the product and what follows it (an epilogue of `product`, or
+the formula of `formula_product`), in a library's epilogue, in our kernel, or in a separate kernel.
+`tune` makes that list on a phantom GPU with each backend and with tiles that compute everything,
+and the list of a library once more with each algorithm that the library proposes. It times the
+lists in turn and replaces the list that models chose by the fastest. So the program's file contains
+the choice for the target with the facts of this GPU, and no measurement is needed when it runs. An
+algorithm is pinned for one version of the library; another version chooses by its heuristic.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gputensor.blas.backends import backend_table
 from gputensor.blas.bench import algorithms_of
 from gputensor.blas.libraries import library_versions
 from gputensor.errors import Described, GpuTensorError, ProgramError, argument_error
-from gputensor.programs.ahead.bindings import Maker, sites_of
+from gputensor.programs.ahead.bindings import TILES, Maker, sites_of
 from gputensor.programs.ahead.call_places import CallPlaces, places_of
 from gputensor.programs.ahead.code import DeviceCode
 from gputensor.programs.ahead.launches import LaunchRow
@@ -134,7 +134,7 @@ def products_of(functions, lists):
     for function in functions:
         for sizes in launch_sizes(function):
             for site in sites_of(bind(function, sizes)):
-                if site.call.row.name != "product":
+                if site.call.row.name not in ("product", "formula_product"):
                     continue
                 places = places_of(site.call, site.alignments)
                 if places.key in lists and places.key not in seen:
@@ -145,8 +145,9 @@ def products_of(functions, lists):
 def candidates_of(products, lists, facts, kernels):
     """Return the distinct lists of each product, by key and by the name of a backend."""
     found = {one.key: {"models": lists[one.key]} for one in products}
-    for row in sorted(backend_table(), key=lambda row: row["number"]):
-        with Maker(facts, kernels, row["number"]) as maker:
+    names = {row["number"]: row["name"] for row in backend_table()} | {TILES: "tile"}
+    for number in sorted(names):
+        with Maker(facts, kernels, number) as maker:
             for product in products:
                 try:
                     made = maker.make(product.call, product.places)
@@ -154,7 +155,7 @@ def candidates_of(products, lists, facts, kernels):
                     continue
                 known = {one.to_bytes() for one in found[product.key].values()}
                 if made.to_bytes() not in known:
-                    found[product.key][row["name"]] = made
+                    found[product.key][names[number]] = made
     return found
 
 
