@@ -61,6 +61,8 @@ def indices(dimensions, dtype=int64, *, device=None):
     >>> indices((2, 2), device="host").tolist()
     [[[0, 0], [1, 1]], [[0, 1], [0, 1]]]
     """
+    if not hasattr(dimensions, "__iter__"):
+        raise argument_error(TypeError, "indices: dimensions", dimensions, "a sequence of ints")
     shape = tuple(dimensions)
     if not shape:
         return empty((0,), dtype, device=device)

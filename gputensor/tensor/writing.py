@@ -130,6 +130,9 @@ def block(arrays, /):
     """
     depth, first = 0, arrays
     while isinstance(first, list):
+        if not first:
+            got = Described("a list without elements")
+            raise argument_error(ValueError, "block: arrays", got, "tensors in nested lists")
         depth, first = depth + 1, first[0]
 
     def ndim(part):

@@ -111,7 +111,7 @@ def run_add_at(target, index, source):
     extent = target.shape[1]
     if index.size and not (-extent <= int(index.min()) and int(index.max()) < extent):
         got = int(index.min()) if int(index.min()) < -extent else int(index.max())
-        raise IndexError(f"index {got} is out of bounds for axis 1 with size {extent}")
+        raise IndexError(f"index {got} is out of bounds for an axis with size {extent}")
     index = index.astype(np.int64, copy=False)
     if index.ndim == 1:
         np.add.at(target, (slice(None), index), source)

@@ -285,6 +285,9 @@ def one_hot(x, num_classes=-1, /, *, dtype=int64):
         raise argument_error(ValueError, "one_hot: num_classes", num_classes, rule)
     if num_classes == -1:
         num_classes = int(largest(x)) + 1
+        if num_classes < 1:
+            rule = "0 or more in every element"
+            raise argument_error(IndexError, "one_hot: x", num_classes - 1, rule)
     classes = arange(num_classes, device=x.device)
     places = x if x.dtype.kind == "i" else astype(x, int64)
     if tracer() is None and x.size:
