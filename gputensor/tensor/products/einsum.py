@@ -12,8 +12,10 @@ import math
 import operator
 import string
 
+from gputensor._arrays.promotion import result_type
 from gputensor.tensor.core import Tensor, spellings
 from gputensor.tensor.functions import sum as sum_over
+from gputensor.tensor.interop import astype
 from gputensor.tensor.manipulation import diagonal_view, permute_dims, reshape
 from gputensor.tensor.products import matmul
 
@@ -135,6 +137,11 @@ def einsum(subscripts, /, *operands, optimize=True, precision=None):
             raise TypeError(f"einsum: operand: got {type(operand).__name__}; expected a Tensor")
     terms, result = _parse(subscripts, operands)
     _check_lengths(terms, operands)
+    dtypes = {operand.dtype for operand in operands}
+    if len(dtypes) > 1 and not any(one.kind == "V" and one.itemsize == 1 for one in dtypes):
+        # Sums over the indices of one operand would be in its own dtype.
+        dtype = result_type(*dtypes)
+        operands = [astype(operand, dtype, copy=False) for operand in operands]
     work = [
         _summed(_without_repeats(operand, term), needed)
         for operand, term, needed in _with_needs(operands, terms, result)

@@ -236,6 +236,16 @@ def test_a_diagonal_needs_equal_lengths(where, subscripts, shape):  # noqa: F811
         einsum(subscripts.split("->")[0] + ",i->", view, gt.ones(shape[0], device=where))
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "float32"])
+def test_einsum_of_two_dtypes_sums_in_the_wider(where, rng, dtype):  # noqa: F811
+    narrow = rng.integers(0, 100, (300, 4)).astype(dtype)
+    wide = rng.integers(-9, 9, (4, 3)) + 2.0**-30
+    for subscripts in ("ij,jk->", "ij,jk->k", "ij,jk->jk", "ij,jk->ik"):
+        got = einsum(subscripts, *(gt.asarray(one, device=where) for one in (narrow, wide)))
+        expected = np.einsum(subscripts, narrow.astype("float64"), wide)
+        np.testing.assert_allclose(got.numpy(), expected, 1e-12, 1e-9)
+
+
 def test_einsum_without_an_arrow_and_with_an_ellipsis(where, rng):  # noqa: F811
     x = rng.integers(-3, 4, (2, 3, 4)).astype(np.float64)
     y = rng.integers(-3, 4, (3, 5, 4)).astype(np.float64)
