@@ -7,8 +7,8 @@ from libc.stdlib cimport calloc, free
 import operator
 
 from gputensor._arrays cimport (
-    DT_BFLOAT16, DT_BOOL, DT_FLOAT16, DT_FLOAT32, DT_FLOAT8_E4M3, DT_FLOAT8_E5M2, DT_INT32, DT_INT64,
-    DT_INT8, DT_UINT8, KIND_BOOL, KIND_FLOAT, KIND_INT, KIND_SMALL, KIND_UINT, MAX_NDIM,
+    DT_BFLOAT16, DT_BOOL, DT_FLOAT16, DT_FLOAT32, DT_FLOAT8_E4M3, DT_FLOAT8_E5M2, DT_INT32,
+    DT_INT64, DT_INT8, DT_UINT8, KIND_BOOL, KIND_FLOAT, KIND_INT, KIND_SMALL, KIND_UINT, MAX_NDIM,
     Operand, dtype_is_complex, dtype_itemsize, dtype_kind,
 )
 from gputensor._kernels.faces cimport OP_CLIP, fill
