@@ -7,6 +7,7 @@ cdef object look_up = dtypes.dtype_code
 cdef int shape_argument(object shape, int64_t* out) except -1:
     cdef int ndim = 0
     cdef int64_t size = 1
+    cdef int is_beyond
     cdef object extent
     if isinstance(shape, int):
         shape = (shape,)
@@ -15,6 +16,12 @@ cdef int shape_argument(object shape, int64_t* out) except -1:
     if len(shape) > MAX_NDIM:
         raise ValueError(f"shape: got {len(shape)} dimensions; expected at most {MAX_NDIM}")
     for extent in shape:
+        if type(extent) is int:
+            out[ndim] = PyLong_AsLongAndOverflow(extent, &is_beyond)
+            if not is_beyond and out[ndim] > 0 and (size | out[ndim]) < 1 << 29:
+                size *= out[ndim]       # at most 2**58
+                ndim += 1
+                continue
         try:
             out[ndim] = PyNumber_Index(extent)
         except TypeError:
