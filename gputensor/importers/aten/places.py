@@ -169,7 +169,7 @@ def embedding(table, places, padding_idx=-1, scale_grad_by_freq=False, sparse=Fa
 @aten("embedding_bag _embedding_bag _embedding_bag_forward_only")
 def embedding_bag(table, places, offsets, scale_grad_by_freq=False, mode=0, sparse=False, *others):
     """A bag is the sum (mode 0), mean (1) or maximum (2) of rows; `offsets` are its starts."""
-    weights, is_last_the_end, padding = (*others, *[None, False, -1][len(others) :])
+    weights, is_last_the_end, padding = list(others) + [None, False, -1][len(others) :]
     count, bags = places.shape[0], offsets.shape[0] - bool(is_last_the_end)
     at = gt.arange(count, dtype=offsets.dtype, device=table.device)
     bag = gt.sum(gt.expand_dims(at, 1) >= offsets[:bags], axis=1) - 1

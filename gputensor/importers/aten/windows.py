@@ -54,7 +54,7 @@ def conv(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 
 @aten("conv_transpose1d conv_transpose2d conv_transpose3d")
 def conv_transpose(x, weight, bias=None, stride=1, padding=0, output_padding=0, *others):
-    groups, dilation = (*others, *(1, 1)[len(others) :])
+    groups, dilation = list(others) + [1, 1][len(others) :]
     ndim = weight.ndim - 2
     function = getattr(gt, f"conv_transpose{ndim}d")
     sizes = [_sizes(one) for one in (stride, padding, output_padding)]
