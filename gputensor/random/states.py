@@ -11,7 +11,7 @@ import os
 import numpy as np
 
 from gputensor._arrays.dtypes import uint64
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, DeviceError, argument_error
 from gputensor.streams.capture import is_current_stream_capturing
 from gputensor.tensor.core import Tensor
 from gputensor.tensor.engine import device_generation, refuse_in_trace
@@ -94,10 +94,18 @@ def seed(value=None, /):
     number = seed_argument(value)
     _seed = number
     for key, state in list(_defaults.items()):
-        if device_generation(empty(0, device=state.device)) != key:
+        if not _is_open(key, state.device):
             del _defaults[key]
         else:  # in place, because captured graphs read this memory
             state[...] = asarray(spec(number), device=state.device)
+
+
+def _is_open(key, device):
+    """Whether a device is open and the one of a key; a host device may be closed for good."""
+    try:
+        return device_generation(empty(0, device=device)) == key
+    except DeviceError:
+        return False
 
 
 def checked_words(values):

@@ -7,6 +7,7 @@ import pytest
 
 import gputensor as gt
 from gputensor import cuda
+from gputensor._driver import registry
 from gputensor.cublas import gemm
 
 
@@ -63,6 +64,16 @@ def test_torchs_names_of_the_default_generator(device):
         assert cuda.initial_seed() == cuda.initial_seed(device) == 5
         cuda.set_rng_state(state)
         assert gt.random.rand(4).tolist() == first
+    cuda.seed_all()
+
+
+def test_a_seed_is_for_devices_that_are_open():
+    number = registry.open_host(capacity=16 << 20)
+    gt.random.rand(3, device=number)
+    registry.close_host(number)
+    cuda.manual_seed(5)
+    assert cuda.initial_seed("host") == 5
+    cuda.seed_all()
 
 
 def test_copies_take_torchs_arguments(device):
