@@ -210,6 +210,11 @@ def average(x, /, axis=None, weights=None, returned=False, *, keepdims=False):
             raise argument_error(ValueError, "average: weights", got, str(x.shape[place]))
         weights = reshape(weights, [-1 if i == place else 1 for i in range(x.ndim)])
     dtype = result_type(x.dtype, weights.dtype)
+    if dtype.kind in "biu":  # products of integers could overflow
+        x, weights = astype(x, float64), astype(weights, float64)
+        result, total = average(x, axis, weights, True, keepdims=keepdims)
+        result, total = astype(result, float32), astype(total, float32)
+        return (result, total) if returned else result
     x, weights = astype(x, _wide(x.dtype), copy=False), astype(weights, _wide(dtype), copy=False)
     total = fn.sum(weights, axis, keepdims=keepdims)
     result = fn.divide(fn.sum(fn.multiply(x, weights), axis, keepdims=keepdims), total)

@@ -139,6 +139,10 @@ def gradient(x, /, *spacing, axis=None, edge_order=1):
     spacing = spacing or (1.0,)
     spacing = spacing * len(axes) if len(spacing) == 1 else spacing
     spacing = [beside(one, x) if isinstance(one, (list, tuple)) else one for one in spacing]
+    spacing = [
+        astype(one, float64) if isinstance(one, Tensor) and one.dtype.kind in "biu" else one
+        for one in spacing
+    ]
     if len(spacing) != len(axes):
         got = Described(f"{len(spacing)} values")
         raise argument_error(TypeError, "gradient: spacing", got, f"1 or {len(axes)}")

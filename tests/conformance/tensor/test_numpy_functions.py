@@ -111,6 +111,8 @@ CASES = {
     "constants of cases": "(xp.piecewise(a, [a > 0], [0.1, 0.1]) - 0.1) * 1e9",
     "slopes at places in a list": "xp.gradient(a[:4], [0.1, 0.2, 0.7, 1.3])",
     "differences with lists": "[xp.diff(a, prepend=[0.1]), xp.ediff1d(a, to_end=[0.1, 0.2])]",
+    "slopes at places in integers": "xp.gradient(a[:3], xp.asarray([250, 3, 9], dtype='uint8'))",
+    "mean of small integers": "xp.average(i.astype('int8') * 30, weights=i.astype('int8') * 9 + 1)",
     "points in lists": "xp.interp(a, [-1.0, 0.1, 1.0], [0.3, 0.1, 0.2])",
     "sets with lists": "[xp.setdiff1d(i, [1, 2]), xp.union1d(i, [9]), xp.intersect1d([1], i)]",
     "digits of descending bins": "xp.digitize(i, xp.asarray([4, 2, 2, 1]), right=True)",
