@@ -1,10 +1,11 @@
 """ONNX operators that select elements by position, write to positions, or find positions."""
 
+import math
+
 import numpy as np
 
-from gputensor.errors import Described, argument_error
 from gputensor.importers.onnx_registry import operator
-from gputensor.importers.onnx_values import Missing, is_known, namespace, number, tensor
+from gputensor.importers.onnx_values import is_known, namespace, number, tensor
 from gputensor.importers.public_functions import gt
 
 __all__ = []
@@ -60,7 +61,7 @@ def _places(x, indices, batch_dims=0):
     return tuple(key)
 
 
-_COMBINED = {"add": gt.add, "mul": gt.multiply, "max": gt.maximum, "min": gt.minimum}
+_COMBINED = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
 
 
 @operator("Scatter ScatterElements")
@@ -68,12 +69,7 @@ def scatter_elements(x, indices, updates, *, axis, reduction="none"):
     axis, indices = axis % x.ndim, _wrapped(indices, x.shape[axis])
     if reduction == "none":
         return gt.scatter(x, axis, indices, updates)
-    places = [
-        gt.reshape(gt.arange(extent, device=x.device), [-1 if j == i else 1 for j in range(x.ndim)])
-        for i, extent in enumerate(indices.shape)
-    ]
-    places[axis] = indices
-    return _combined(x, tuple(places), indices.shape, updates, reduction)
+    return gt.scatter_reduce(x, axis, indices, updates, _COMBINED[reduction])
 
 
 @operator("ScatterND")
@@ -87,18 +83,15 @@ def scatter_nd(x, indices, updates, *, reduction="none"):
 
 
 def _combined(x, key, shape, updates, reduction):
-    """Combine updates into a copy one position at a time, because positions may repeat."""
-    function, result = _COMBINED[reduction], gt.copy(x)
-    count = int(np.prod(shape))
-    if count > 4096:
-        got = Described(f"{count} positions with reduction {reduction!r}")
-        raise argument_error(Missing, "Scatter", got, "at most 4096 positions")
-    flat = [gt.reshape(gt.broadcast_to(one, shape), -1) for one in key]
-    updates = gt.reshape(updates, (count, *updates.shape[len(shape) :]))
-    for i in range(count):
-        at = tuple(one[i : i + 1] for one in flat)
-        result[at] = function(result[at], updates[i : i + 1])
-    return result
+    """Combine updates, whose positions may repeat, into the rows of x that `key` selects."""
+    count, rest = len(key), x.shape[len(key) :]
+    flat = 0
+    for extent, one in zip(x.shape, key, strict=False):
+        flat = flat * extent + one
+    rows = gt.reshape(x, (math.prod(x.shape[:count]), math.prod(rest)))
+    updates = gt.reshape(updates, (math.prod(shape), math.prod(rest)))
+    flat = gt.broadcast_to(gt.reshape(flat, (-1, 1)), updates.shape)
+    return gt.reshape(gt.scatter_reduce(rows, 0, flat, updates, _COMBINED[reduction]), x.shape)
 
 
 @operator("OneHot", known=(1,))

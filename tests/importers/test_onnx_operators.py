@@ -64,6 +64,20 @@ def test_multinomial_draws_what_is_likely(device):
     assert (y[1] == 2).all() and 120 < (y[0] == 0).sum() < 280 and (y[0] < 2).all()
 
 
+@pytest.mark.parametrize("kind", ["ScatterElements", "ScatterND"])
+def test_many_sums_at_positions_that_repeat(kind, rng):
+    places = rng.integers(-7, 7, (5000, 3 if kind == "ScatterElements" else 1))
+    updates = rng.integers(-9, 9, (5000, 3)).astype(np.float32)
+    weights = [("places", places), ("updates", updates)]
+    node = one(kind, ("x", "places", "updates"), reduction="add")
+    made = model([node], {"x": [7, 3]}, {"y": [7, 3]}, weights)
+    wanted = np.zeros((7, 3), np.float32)
+    np.add.at(wanted, (places, np.arange(3)), updates)
+    x = gt.zeros((7, 3), device="host")
+    with made.compile(target="host") as program:
+        assert (made.run(x).numpy() == wanted).all() and (program(x).numpy() == wanted).all()
+
+
 def test_dropout_keeps_the_mean(device):
     weights = [("ratio", np.float32(0.25)), ("training", np.bool_(True))]
     made = model(

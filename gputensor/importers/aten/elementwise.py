@@ -140,6 +140,11 @@ def rrelu(x, lower=1 / 8, upper=1 / 3, training=False):
     return leaky_relu(x, (lower + upper) / 2)
 
 
+@aten("rrelu_with_noise_functional")
+def rrelu_with_noise(x, noise, *options):
+    return rrelu(x, *options), noise
+
+
 @aten("elu")
 def elu(x, alpha=1, scale=1, input_scale=1):
     return gt.where(x < 0, gt.expm1(x * input_scale) * alpha, x) * scale

@@ -59,6 +59,18 @@ def tensordot(x, y, dims_x, dims_y):
     return gt.tensordot(x, y, (tuple(dims_x), tuple(dims_y)))
 
 
+@aten("_trilinear")
+def trilinear(x, y, z, *others):
+    """The sum over some axes of a product, after each factor got axes of extent 1."""
+    *new_axes, dims, _unroll = (*others, 1)[:5]
+    for axes, at in zip(new_axes, range(3), strict=True):
+        factors = [x, y, z]
+        for axis in sorted(axes):
+            factors[at] = gt.expand_dims(factors[at], axis)
+        x, y, z = factors
+    return gt.sum(x * y * z, axis=tuple(dims))
+
+
 @aten("_grouped_mm transformers.grouped_mm_fallback")
 def grouped_mm(x, weights, offsets=None, bias=None, out_dtype=None):
     if offsets is None or x.ndim != 2 or weights.ndim != 3 or bias is not None:
