@@ -123,6 +123,8 @@ DEVICE void multiply(float* d, Ring& ring, int steps, int group, bool is_idle, i
             }
             wgmma_commit();
             wgmma_wait<1>();
+        } else {
+            __syncwarp();       // a lane that falls two phases behind would wait forever
         }
         if (step > 0) release(last, lane);
         last = ring.empty();
