@@ -7,15 +7,22 @@ import pytest
 import gputensor as gt
 from gputensor._driver import cuda
 from gputensor._driver.registry import cuda_device_count
-from tests.conformance.products.test_matmul import assert_within, bound, random_array, wide
+from tests.conformance.products.test_matmul import assert_within, random_array, wide
 from tests.support.internals import packing
+from tests.support.products.packed_checks import (
+    POISON,
+    check,
+    check_addend,
+    limit_of,
+    placed,
+    precision,
+)
 
 pytestmark = pytest.mark.skipif(
     cuda_device_count() == 0 or cuda.device_info(0)["compute_capability"] != (9, 0),
     reason="needs a Hopper GPU",
 )
 NAMES = ["float16", "bfloat16", "float32"]
-POISON = 7.0
 # Not multiples of a tile; strips of rows, columns or both; less than one tile; short and long K.
 SHAPES = [
     (1023, 1025, 1027),
@@ -37,46 +44,11 @@ def always_packed():
     gt.blas.forget_plans()
 
 
-def placed(rng, array):
-    """The array on the device as a view at an odd offset, with padded lines, in either order."""
-    turned = bool(rng.integers(2))
-    lines = array.T if turned else array
-    rows, columns = lines.shape
-    pitch, offset = columns + int(rng.integers(0, 4)), int(rng.integers(0, 9))
-    flat = gt.full((offset + rows * pitch + 64,), POISON, dtype=array_type(array), device="cuda")
-    view = gt.reshape(flat[offset : offset + rows * pitch], (rows, pitch))[:, :columns]
-    view[...] = gt.asarray(np.ascontiguousarray(lines), device="cuda")
-    return flat, (view.T if turned else view)
-
-
-def array_type(array):
-    return gt.asarray(np.zeros(1, dtype=array.dtype)).dtype
-
-
-def precision(name):
-    return "tf32" if name == "float32" else None
-
-
-def limit_of(a, b, name):
-    # TF32 has 11 bits: each factor is off by 2**-11 at most, rounded or cut off.
-    if name == "float32":
-        return bound(a, b, name) + 2.0**-9 * (np.abs(wide(a)) @ np.abs(wide(b)))
-    return bound(a, b, name)
-
-
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "x".join(map(str, shape)))
 def test_views_of_any_order_offset_and_pitch_are_within_their_bound(rng, name, shape):
-    m, n, k = shape
     for _ in range(4):
-        a, b = random_array(rng, (m, k), name), random_array(rng, (k, n), name)
-        _, x = placed(rng, a)
-        _, y = placed(rng, b)
-        flat, out = placed(rng, np.full((m, n), POISON, dtype=a.dtype))
-        gt.matmul(x, y, out=out, precision=precision(name))
-        assert_within(out.numpy(), wide(a) @ wide(b), limit_of(a, b, name))
-        out[...] = POISON
-        assert np.all(flat.numpy().astype(np.float64) == POISON), "written outside the result"
+        check(rng, name, *shape)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -95,18 +67,7 @@ def test_random_shapes_are_exact_in_small_integers(rng, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_addend_and_factors(rng, name):
-    m, n, k = 515, 261, 300
-    unit = {"float32": 2.0**-21, "float16": 2.0**-8, "bfloat16": 2.0**-5}[name]
-    a, b, c = (random_array(rng, s, name) for s in ((m, k), (k, n), (m, n)))
-    x, y, z = (placed(rng, array)[1] for array in (a, b, c))
-    poison = gt.full((m, n), np.nan, dtype=x.dtype, device="cuda")
-    with gt.blas.precision(allow_tf32=True):
-        for got, exact in (
-            (gt.addmm(z, x, y, alpha=0.5, beta=-2.0), 0.5 * (wide(a) @ wide(b)) - 2 * wide(c)),
-            (gt.addmm(poison, x, y, beta=0, alpha=2.0), 2 * (wide(a) @ wide(b))),
-        ):
-            size = np.abs(exact) + 3 * np.abs(wide(c))
-            assert_within(got.numpy(), exact, 2 * limit_of(a, b, name) + unit * size)
+    check_addend(rng, name, 515, 261, 300)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -36,7 +36,8 @@ def libraries():
     """
     digest = hashlib.sha256(subprocess.check_output([COMPILER, "--version"]))
     headers = sorted((ROOT / "gputensor/_driver").rglob("*.h"))
-    for path in [*sorted(FAKES.iterdir()), *headers, Path(kernel_compiler.__file__)]:
+    compilers = [Path(kernel_compiler.__file__), *sorted(FAKES.parent.rglob("*_on_cpu.py"))]
+    for path in [*sorted(FAKES.iterdir()), *headers, *compilers]:
         digest.update(path.read_bytes())
     folder = ROOT / "build/simulated_gpu" / digest.hexdigest()[:16]
     folder.mkdir(parents=True, exist_ok=True)

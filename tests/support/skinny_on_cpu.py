@@ -54,12 +54,6 @@ _REPLACEMENTS = (
 )
 
 _SHIM = r"""
-static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned s) {
-    unsigned long long both = (unsigned long long)y << 32 | x;
-    unsigned out = 0;
-    for (int i = 0; i < 4; ++i) out |= (unsigned)(both >> 8 * (s >> 4 * i & 7) & 255) << 8 * i;
-    return out;
-}
 #define CPU_SHARED_NBYTES 240000
 static inline float rsqrtf(float x) { return 1 / sqrtf(x); }
 #define __align__(n)
@@ -228,7 +222,7 @@ extern "C" void run(const unsigned* grid, const unsigned* block, const void* par
     cpu_parameters = static_cast<const Parameters*>(parameters);
     blockDim = {block[0], 1, 1};
     gridDim = {grid[0], 1, 1};
-    if (block[0] != THREADS || grid[0] % SPLITS) abort();
+    if (block[0] != THREADS || grid[0] % SPLITS || grid[2] != 1) abort();
     for (first = 0; first < grid[0]; first += SPLITS) {
         for (int s = 0; s < SPLITS; ++s) {
             CpuBlock& here = cpu_cluster[s];

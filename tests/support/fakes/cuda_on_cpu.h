@@ -80,6 +80,12 @@ static inline unsigned atomicInc(unsigned* place, unsigned most) {
     *place = old >= most ? 0 : old + 1;
     return old;
 }
+static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned s) {
+    unsigned long long both = (unsigned long long)y << 32 | x;
+    unsigned out = 0;
+    for (int i = 0; i < 4; ++i) out |= (unsigned)(both >> 8 * (s >> 4 * i & 7) & 255) << 8 * i;
+    return out;
+}
 static inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
     return (unsigned)((((unsigned long long)high << 32) | low) >> (shift & 31));
 }
@@ -265,6 +271,7 @@ struct CpuStacks {
         static volatile unsigned b, t;      /* keep their values across jumps */                \
         static volatile bool is_running;                                                        \
         cpu_parameters = static_cast<const Parameters*>(parameters);                            \
+        if (grid[2] != 1) abort();                                                              \
         gridDim = {grid[0], grid[1], grid[2]};                                                  \
         const bool is_same = blockDim.x == block[0] && blockDim.y == block[1];                  \
         blockDim = {block[0], block[1], block[2]};                                              \

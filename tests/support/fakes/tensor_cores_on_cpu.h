@@ -19,8 +19,15 @@
 #define __grid_constant__
 #define __cvta_generic_to_shared(at) (unsigned)((const char*)(at) - cpu_shared)
 
+struct float2 { float x, y; };
+struct alignas(16) float4 { float x, y, z, w; };
+static float2 make_float2(float x, float y) { return {x, y}; }
+static float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+template <class T> static T __ldg(const T* at) { return *at; }
+template <class T> static T __ldcg(const T* at) { return *at; }
 static int min(int a, int b) { return a < b ? a : b; }
 static int max(int a, int b) { return a > b ? a : b; }
+static long long min(long long a, long long b) { return a < b ? a : b; }
 
 static unsigned long long cpu_state = 1;
 static unsigned cpu_random(unsigned count) {
@@ -38,7 +45,9 @@ struct CpuCopy {                    // size 0: arrive at `to` when the copies be
     unsigned to;
     const char* from;
     int size, nbytes, group;
+    unsigned blocks, barrier;       // of a bulk copy: to which blocks, and what counts its bytes
 };
+struct CpuStore { char* to; unsigned from, nbytes; };
 struct CpuProduct {                 // d[64][columns] (+)= a b; `held`: a is in registers
     float* d;
     const unsigned* held;
@@ -46,28 +55,32 @@ struct CpuProduct {                 // d[64][columns] (+)= a b; `held`: a is in 
     int columns, group;
     bool adds, is_along;
 };
-enum { CPU_COPIES = 512, CPU_PRODUCTS = 64 };
+static const size_t CPU_STACK = CpuStacks::NBYTES;       // a kernel may define NBYTES
+enum { CPU_COPIES = 512, CPU_PRODUCTS = 64, CPU_STORES = 8 };
 struct CpuBlock;
 struct CpuThread {
     jmp_buf turn;
-    const int* generation;          // it waits until this is no longer `last`
-    int last;
+    const short* generation;        // it waits until this is no longer `last`
+    short last;
     bool is_begun, is_done;
     unsigned number;
     CpuBlock* block;
     CpuCopy* copies;                // a ring of CPU_COPIES
     CpuProduct* products;
+    CpuStore stores[CPU_STORES];    // bulk copies to global memory
     int copies_done, copies_all, arrivals, copy_groups, product_count, product_groups;
+    int store_count;
 };
 static jmp_buf cpu_turns;
 static CpuThread *cpu_threads, *cpu_self;
-static void cpu_wait_for(const int* generation) {
+static void cpu_wait_for(const short* generation) {
     cpu_self->generation = generation;
     cpu_self->last = *generation;
     if (_setjmp(cpu_self->turn) == 0) _longjmp(cpu_turns, 1);
 }
 struct CpuBarrier {
-    int came, generation;
+    int came;
+    short generation;
     void wait(int count) {
         if (++came < count) return cpu_wait_for(&generation);
         came = 0;
@@ -109,27 +122,42 @@ template <class T> static T cpu_from_lane(T value, int lane) {
     return value;
 }
 #define __shfl_sync(mask, value, lane) cpu_from_lane(value, lane)
+#define __shfl_down_sync(mask, value, distance) \
+    cpu_from_lane(value, min(threadIdx.x % 32 + (distance), 31))
 #define __shfl_xor_sync(mask, value, bits) cpu_from_lane(value, threadIdx.x % 32 ^ (bits))
 
 // ---- barriers in shared memory
 
-struct CpuPhases { int generation; short count, left; };
-static CpuPhases& cpu_phases(unsigned at) {
+// 8 bytes, as on a GPU: arrivals of a phase, those left, and bytes announced that did not come.
+struct CpuPhases {
+    short generation;
+    unsigned char count, left;
+    int nbytes;
+};
+static CpuPhases& cpu_phases(unsigned at, CpuBlock* block = cpu_self->block) {
     if (at % 8 || at >= CPU_SHARED) cpu_fault("a barrier has no place");
-    return *(CpuPhases*)(cpu_shared + at);
+    return *(CpuPhases*)(block->shared + at);
 }
-static void cpu_begin(unsigned at, int count) { cpu_phases(at) = {0, (short)count, (short)count}; }
-static void cpu_arrive(unsigned at) {
-    CpuPhases& phases = cpu_phases(at);
-    if (phases.count <= 0) cpu_fault("a barrier was not initialised");
-    if (--phases.left) return;
+static void cpu_begin(unsigned at, int count) {
+    cpu_phases(at) = {0, (unsigned char)count, (unsigned char)count, 0};
+}
+static void cpu_count(CpuPhases& phases, int arrivals, int nbytes) {
+    if (phases.count == 0 || phases.nbytes == -1) cpu_fault("a barrier was not initialised");
+    if (arrivals > phases.left) cpu_fault("more arrivals at a barrier than it counts");
+    phases.left -= arrivals;
+    phases.nbytes += nbytes;
+    if (phases.left || phases.nbytes) return;
     phases.left = phases.count;
     ++phases.generation;
 }
+static void cpu_arrive(unsigned at, int nbytes = 0) { cpu_count(cpu_phases(at), 1, nbytes); }
+static void cpu_arrive_at(unsigned at, int rank) {
+    cpu_count(cpu_phases(at, &cpu_cluster[rank]), 1, 0);
+}
 static bool cpu_try(unsigned at, int parity) {
     const CpuPhases& phases = cpu_phases(at);
-    if (phases.count <= 0) cpu_fault("a barrier was not initialised");
-    if (phases.generation % 2 != parity) return true;
+    if (phases.count == 0 || phases.nbytes == -1) cpu_fault("a barrier was not initialised");
+    if ((phases.generation & 1) != parity) return true;
     cpu_wait_for(&phases.generation);
     return true;
 }
@@ -138,6 +166,13 @@ static bool cpu_try(unsigned at, int parity) {
 
 static void cpu_do(const CpuCopy& copy) {
     if (!copy.size) return cpu_arrive(copy.to);
+    for (int i = 0; i < CPU_BLOCKS; ++i)
+        if (copy.blocks >> i & 1) {
+            cpu_at(copy.to, copy.size, 16);
+            memcpy(cpu_cluster[i].shared + copy.to, copy.from, copy.size);
+            cpu_count(cpu_phases(copy.barrier, &cpu_cluster[i]), 0, -copy.size);
+        }
+    if (copy.blocks) return;
     char* const to = cpu_at(copy.to, copy.size, copy.size);
     memset(to, 0, copy.size);
     memcpy(to, copy.from, copy.nbytes);
@@ -148,14 +183,35 @@ static void cpu_copy_up_to(CpuThread& thread, int group) {
            && thread.copies[thread.copies_done % CPU_COPIES].group <= group)
         cpu_do(thread.copies[thread.copies_done++ % CPU_COPIES]);
 }
-static void cpu_queue(unsigned to, const char* from, int size, int nbytes) {
+static void cpu_queue(const CpuCopy& copy) {
     CpuThread& self = *cpu_self;
-    if (size && ((size_t)from % size || nbytes > size)) cpu_fault("a copy is not aligned");
-    const CpuCopy copy = {to, from, size, nbytes, self.copy_groups};
     if (self.copies_all - self.copies_done == CPU_COPIES) cpu_fault("too many copies at once");
     if (!cpu_late && self.copies_all == self.copies_done) return cpu_do(copy);
-    self.arrivals += !size;
+    self.arrivals += !copy.size || copy.blocks;
     self.copies[self.copies_all++ % CPU_COPIES] = copy;
+}
+static void cpu_copy(unsigned to, const char* from, int size, int nbytes) {
+    if (size && ((size_t)from % size || nbytes > size)) cpu_fault("a copy is not aligned");
+    cpu_queue({to, from, size, nbytes, cpu_self->copy_groups});
+}
+static void cpu_bulk(unsigned to, unsigned long long from, int size, unsigned barrier,
+                     unsigned blocks) {
+    if (from % 16 || size % 16) cpu_fault("a bulk copy is not aligned");
+    cpu_queue({to, (const char*)from, size, size, cpu_self->copy_groups, blocks, barrier});
+}
+static void cpu_do(const CpuStore& store) {
+    memcpy(store.to, cpu_at(store.from, store.nbytes, 16), store.nbytes);
+}
+static void cpu_store(unsigned long long to, unsigned from, unsigned nbytes) {
+    CpuThread& self = *cpu_self;
+    const CpuStore store = {(char*)to, from, nbytes};
+    if (to % 16 || nbytes % 16) cpu_fault("a bulk copy is not aligned");
+    if (self.store_count == CPU_STORES) cpu_fault("too many bulk copies at once");
+    if (cpu_late) self.stores[self.store_count++] = store; else cpu_do(store);
+}
+static void cpu_stores_wait() {
+    for (int i = 0; i < cpu_self->store_count; ++i) cpu_do(cpu_self->stores[i]);
+    cpu_self->store_count = 0;
 }
 static void cpu_copies_wait(int pending) {
     cpu_copy_up_to(*cpu_self, cpu_self->copy_groups - pending - 1);
@@ -163,8 +219,11 @@ static void cpu_copies_wait(int pending) {
 
 // ---- elements, fragments, products of warps
 
+// Elements have 2 bytes, or 4 with KIND 2; those of a row of a fragment have 32.
+enum { CPU_NBYTES = KIND == 2 ? 4 : 2, CPU_TERMS = 32 / CPU_NBYTES };
 static float cpu_wide(unsigned bits) {
-    return KIND == 1 ? __uint_as_float(bits << 16) : cpu_half_to_float((unsigned short)bits);
+    return KIND == 2 ? __uint_as_float(bits & 0xffffe000u)
+         : KIND == 1 ? __uint_as_float(bits << 16) : cpu_half_to_float((unsigned short)bits);
 }
 static unsigned short cpu_narrow(float x) {
     return KIND == 1 ? cpu_float_to_bfloat(x) : cpu_float_to_half(x);
@@ -188,25 +247,34 @@ static void cpu_matrices(unsigned* x, unsigned at, bool is_turned) {
         }
     __syncwarp();
 }
+// Rounds a float32 to the nearest TF32: ties to even, or away from 0.
+static unsigned cpu_tf32(unsigned x, bool is_away) {
+    if ((x & 0x7f800000u) == 0x7f800000u) return x & 0x7fffffu ? 0x7fffffffu : x;
+    return x + (is_away ? 0x1000u : 0xfffu + (x >> 13 & 1)) & 0xffffe000u;
+}
+// The elements of a word of a fragment.
+static float cpu_part(unsigned word, int i) {
+    return cpu_wide(KIND == 2 ? word : word >> 16 * i & 0xffff);
+}
 // Puts the elements of a of this lane, four words, where the warp's lanes find them.
 static void cpu_spread_left(CpuWarp& warp, const unsigned* a) {
-    const int lane = threadIdx.x % 32;
-    for (int i = 0; i < 8; ++i)
-        warp.left[lane / 4 + i / 2 % 2 * 8][lane % 4 * 2 + i % 2 + i / 4 * 8] =
-            cpu_wide(a[i / 2] >> 16 * (i % 2) & 0xffff);
+    const int lane = threadIdx.x % 32, each = 4 / CPU_NBYTES;
+    for (int i = 0; i < 4; ++i)
+        for (int v = 0; v < each; ++v)
+            warp.left[lane / 4 + i % 2 * 8][(lane % 4 + i / 2 * 4) * each + v] = cpu_part(a[i], v);
 }
-// mma m16n8k16: d += a b.
+// mma m16n8k16 of 16-bit floats and m16n8k8 of TF32: d += a b.
 static void cpu_multiply(float* d, const unsigned* a, unsigned b0, unsigned b1) {
     CpuWarp& warp = cpu_warp();
-    const int lane = threadIdx.x % 32;
+    const int lane = threadIdx.x % 32, each = 4 / CPU_NBYTES;
     const unsigned b[2] = {b0, b1};
     cpu_spread_left(warp, a);
-    for (int i = 0; i < 4; ++i)
-        warp.right[lane % 4 * 2 + i % 2 + i / 2 * 8][lane / 4] =
-            cpu_wide(b[i / 2] >> 16 * (i % 2) & 0xffff);
+    for (int i = 0; i < 2; ++i)
+        for (int v = 0; v < each; ++v)
+            warp.right[(lane % 4 + i * 4) * each + v][lane / 4] = cpu_part(b[i], v);
     __syncwarp();
     for (int e = 0; e < 4; ++e)
-        for (int k = 0; k < 16; ++k)
+        for (int k = 0; k < CPU_TERMS; ++k)
             d[e] += warp.left[lane / 4 + e / 2 * 8][k] * warp.right[k][lane % 4 * 2 + e % 2];
     __syncwarp();
 }
@@ -215,9 +283,9 @@ static void cpu_multiply(float* d, const unsigned* a, unsigned b0, unsigned b1) 
 
 // Rows of 128 bytes, whose pieces of 16 are exchanged by the number of the row mod 8.
 static float cpu_element(unsigned at) {
-    unsigned short bits;
+    unsigned bits = 0;
     at ^= (at >> 7 & 7) << 4;
-    memcpy(&bits, cpu_at(at, 2, 2), 2);
+    memcpy(&bits, cpu_at(at, CPU_NBYTES, CPU_NBYTES), CPU_NBYTES);
     return cpu_wide(bits);
 }
 static void cpu_do(const CpuProduct& p) {
@@ -229,15 +297,15 @@ static void cpu_do(const CpuProduct& p) {
     if (p.b >> 62 != 1 || (!p.held && p.a >> 62 != 1)) cpu_fault("a matrix is not swizzled");
     if (p.held) cpu_spread_left(warp, p.held);
     else
-        for (int i = lane; i < 256; i += 32) {
-            const int row = threadIdx.x / 32 % 4 * 16 + i / 16;
-            warp.left[i / 16][i % 16] =
-                cpu_element(left + row / 8 * rows + row % 8 * 128 + i % 16 * 2);
+        for (int i = lane; i < 16 * CPU_TERMS; i += 32) {
+            const int row = threadIdx.x / 32 % 4 * 16 + i / CPU_TERMS, k = i % CPU_TERMS;
+            warp.left[i / CPU_TERMS][k] =
+                cpu_element(left + row / 8 * rows + row % 8 * 128 + k * CPU_NBYTES);
         }
-    for (int i = lane; i < 16 * p.columns; i += 32) {
-        const int k = i % 16, column = i / 16;
+    for (int i = lane; i < CPU_TERMS * p.columns; i += 32) {
+        const int k = i % CPU_TERMS, column = i / CPU_TERMS;
         warp.right[k][column] = cpu_element(
-            right + (p.is_along ? column / 8 * lines + column % 8 * 128 + k * 2
+            right + (p.is_along ? column / 8 * lines + column % 8 * 128 + k * CPU_NBYTES
                                 : column / 64 * panels + k / 8 * lines + k % 8 * 128
                                       + column % 64 * 2));
     }
@@ -245,7 +313,7 @@ static void cpu_do(const CpuProduct& p) {
     for (int i = 0; i < p.columns / 2; ++i) {
         const int row = lane / 4 + 8 * (i % 4 / 2), column = i / 4 * 8 + 2 * (lane % 4) + i % 2;
         float sum = p.adds ? p.d[i] : 0;
-        for (int k = 0; k < 16; ++k) sum += warp.left[row][k] * warp.right[k][column];
+        for (int k = 0; k < CPU_TERMS; ++k) sum += warp.left[row][k] * warp.right[k][column];
         p.d[i] = sum;
     }
     __syncwarp();
@@ -266,4 +334,17 @@ static void cpu_products_wait(int pending) {
         cpu_do(self.products[done++]);
     self.product_count -= done;
     memmove(self.products, self.products + done, self.product_count * sizeof(CpuProduct));
+}
+// Both matrices along k, by the lower halves of their descriptors.
+static void cpu_multiply_lower(float* d, unsigned a, unsigned b, int columns, bool adds) {
+    const unsigned long long upper = 0x40000040ull << 32;
+    cpu_multiply_group(d, nullptr, upper | a, upper | b, columns, adds, true);
+}
+
+// ---- clusters; an address of another block has its number above bit 24
+
+static void cpu_meet() { cpu_whole.wait(CPU_BLOCKS * blockDim.x); }
+static char* cpu_there(unsigned at) {
+    cpu_at(at & 0xffffff, 16, 16);
+    return cpu_cluster[at >> 24].shared + (at & 0xffffff);
 }

@@ -5,7 +5,8 @@ static const Parameters* cpu_parameters;
 static void cpu_entry() {
     for (;;) {
         kernel(*cpu_parameters);
-        if (cpu_self->product_count) cpu_fault("a thread did not wait for its products");
+        if (cpu_self->product_count || cpu_self->store_count)
+            cpu_fault("a thread did not wait for its products or stores");
         cpu_self->is_done = true;
         // Until a block with this thread begins.
         if (_setjmp(cpu_self->turn) == 0) _longjmp(cpu_turns, 1);
@@ -23,7 +24,7 @@ static void cpu_run_thread(CpuThread& thread, const CpuStacks& stacks) {
     ucontext_t fiber, nobody;
     getcontext(&fiber);
     fiber.uc_stack.ss_sp = stacks.at(thread.number);
-    fiber.uc_stack.ss_size = CpuStacks::NBYTES;
+    fiber.uc_stack.ss_size = CPU_STACK;
     fiber.uc_link = nullptr;
     makecontext(&fiber, cpu_entry, 0);
     swapcontext(&nobody, &fiber);
@@ -31,11 +32,12 @@ static void cpu_run_thread(CpuThread& thread, const CpuStacks& stacks) {
 // Copies that arrive at a barrier end at any time; returns whether one did.
 static bool cpu_end_copies(CpuThread& thread, bool all) {
     bool ended = false;
+    cpu_self = &thread;
     cpu_shared = thread.block->shared;
     while (thread.arrivals && (all || cpu_random(2))) {
         CpuCopy copy;
         do cpu_do(copy = thread.copies[thread.copies_done++ % CPU_COPIES]);
-        while (copy.size);
+        while (copy.size && !copy.blocks);
         --thread.arrivals;
         ended = true;
     }
@@ -58,7 +60,7 @@ static void cpu_run_cluster(unsigned first, const CpuStacks& stacks) {
         thread.number = t;
         thread.block = &cpu_cluster[t / blockDim.x];
         thread.copies_done = thread.copies_all = thread.arrivals = thread.copy_groups = 0;
-        thread.product_count = thread.product_groups = 0;
+        thread.product_count = thread.product_groups = thread.store_count = 0;
     }
     cpu_late = cpu_random(2);
     slow = cpu_random(~0u);
