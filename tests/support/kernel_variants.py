@@ -199,6 +199,10 @@ def attention():
         yield products.attention(name, head, 1, 64, mask, True, 4)
 
 
+#: Head size, warpgroups, keys of a step.
+ATTENTION_WGMMA = ((64, 1, 64), (64, 2, 128), (64, 3, 128), (128, 1, 64), (128, 2, 128))
+
+
 def maps():
     """A chain of steps on three operands with two results."""
     x, y = ("load", 0), ("add", ("mul", ("load", 0), ("load", 1)), ("load", 2))
@@ -397,11 +401,7 @@ KERNELS = {
     "attention on Hopper": (
         lambda: itertools.starmap(
             products.attention_wgmma,
-            (
-                (name, *form)
-                for name in HALVES
-                for form in ((64, 1, 64), (64, 2, 128), (64, 3, 128), (128, 1, 64), (128, 2, 128))
-            ),
+            ((name, *form) for name in HALVES for form in ATTENTION_WGMMA),
         ),
         5,
     ),
@@ -430,6 +430,51 @@ KERNELS = {
     "quantized_order": (each(quantized.order, range(3)), 1),
     "quantized_join": (each(quantized.join, HALVES, FLOATS, BITS), 1),
 }
+
+#: A test of tests/simulated_gpu that runs kernels on the CPU -> those kernels.
+TWINS = {
+    "test_kernels.py::test_elementwise": ("operations", "casts"),
+    "test_calls.py::test_repeated_calls_give_equal_bits": ("arange",),
+    "test_kernels.py::test_reductions": ("reductions",),
+    "test_kernels.py::test_indices": ("indices",),
+    "test_products.py::test_scaled": ("transpositions",),
+    "test_products.py::test_epilogues": ("epilogues",),
+    "test_products.py::test_factors": ("integer",),
+    "test_products.py::test_views": ("strided",),
+    "test_products.py::test_flags": ("listed",),
+    "test_products.py::test_paddings": ("relayout",),
+    "test_products.py::test_groups": ("grouped",),
+    "test_products.py::test_groups_by_wgmma": ("grouped_wgmma",),
+    "test_tuning.py::test_tuning": ("random",),
+    "test_tiny.py::test_layouts": ("tiny",),
+    "test_tiny.py::test_few_terms": ("few terms",),
+    "test_random.py::test_devices_give_equal_bits": ("draws",),
+    "test_orders.py::test_sorts_of_long_rows": ("orders",),
+    "test_orders.py::test_histograms": ("counts",),
+    "test_orders.py::test_choices": ("choices",),
+    "test_orders.py::test_scans": ("scans",),
+    "test_row_clusters.py::test_clusters": ("rows",),
+    "test_maps.py::test_long_and_strided": ("maps",),
+    "test_program_entry.py::test_conditions_are_those_of_python": ("conditions",),
+    "test_convolution.py::test_convolutions": ("convolution plain",),
+    "test_convolution.py::test_poolings": ("windows",),
+    "test_convolution.py::test_strips_of_depthwise": ("depthwise",),
+    "test_convolution_tiles.py::test_parts_of_the_terms": ("convolution", "convolution join"),
+    "test_convolution_tiles.py::test_rows_of_few_channels": ("convolution few",),
+    "test_convolution_tiles.py::test_shifted_patches": ("convolution shifted",),
+    "test_skinny.py::test_plain": ("skinny",),
+    "test_skinny.py::test_quantized": ("skinny_mma",),
+    "test_skinny.py::test_layers": ("dequantize",),
+    "test_skinny.py::test_tiles_with_a_formula": ("quantized_endings",),
+    "test_skinny.py::test_tiles": (
+        "quantized_tile", "quantized_wgmma", "quantized_order", "quantized_join",
+    ),
+    "tensor_cores/test_attention.py::test_mma": ("attention",),
+    "tensor_cores/test_attention.py::test_wgmma": ("attention on Hopper",),
+    "tensor_cores/test_attention.py::test_cut_keys": ("attention join",),
+    "tensor_cores/test_products.py::test_unaligned": ("unaligned",),
+    "tensor_cores/test_products.py::test_packed": ("packing", "packed"),
+}  # fmt: skip
 
 
 def variants(name):

@@ -4,6 +4,7 @@ import pytest
 
 from gputensor._kernels.launch import nvrtc
 from gputensor.blas.kernels import programs
+from tests.support.kernel_variants import ATTENTION_WGMMA
 from tests.support.products import tensor_cores_on_cpu
 from tests.support.products.attention_checks import check, options
 
@@ -51,6 +52,7 @@ def test_wgmma(rng, made, size, groups, columns, many):
     batch = int(rng.integers(1, 3)) if groups < 3 else 1
     check(rng, dtype, (batch, 1, shared, queries, keys, size), how)
     assert made == [("attention_wgmma", dtype, size, groups, columns)]
+    assert {form[:3] for form in FORMS} == set(ATTENTION_WGMMA)
 
 
 @pytest.mark.parametrize("sizes", [(8, 64, 72), (128, 256)])

@@ -14,7 +14,7 @@ import pytest
 
 from gputensor._kernels.launch import nvrtc
 from gputensor._kernels.program import Program, read_text
-from tests.support.kernel_variants import KERNELS, few, variants
+from tests.support.kernel_variants import KERNELS, TWINS, few, variants
 from tests.support.nvrtc_library import needs_nvrtc, quick_options
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -137,6 +137,14 @@ def test_every_file_of_kernel_text_belongs_to_a_variant():
     assert roots == {path for path in files(".cuh") if "__global__" in read_text(path)}
     used = "\n".join(Program(root).text() for root in roots)
     assert {path for path in files(".cuh", ".h") if f'"{path}"' not in used} == set()
+
+
+def test_every_kernel_runs_on_the_cpu_in_a_test():
+    assert sorted(name for names in TWINS.values() for name in names) == sorted(KERNELS)
+    for place in TWINS:
+        path, function = place.split("::")
+        text = (ROOT / "tests/simulated_gpu" / path).read_text(encoding="utf-8")
+        assert f"\ndef {function}(" in text, place
 
 
 def test_kernels_that_start_early_wait_before_anything_else():
