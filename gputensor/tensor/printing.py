@@ -55,6 +55,8 @@ def _values(tensor, **options):
     kind = tensor.dtype.kind
     if kind not in "biufc" or tensor.dtype.itemsize == 2 and kind == "f":
         values = values.astype(np.float32)
+    if not options and values.ndim == 0:
+        return str(values[()])  # with all digits, as NumPy
     with np.printoptions(**_chosen | {"threshold": 0 if is_large else _chosen["threshold"]}):
         return np.array2string(values, **options)
 

@@ -18,7 +18,8 @@ def test_values_device_and_dtype_are_shown():
 
 def test_text_is_that_of_numpy(rng):
     floats, few = rng.normal(size=(3, 4)), rng.integers(-99, 99, 7)
-    for values in (floats, few, floats < 0, floats[0] * 1j, floats[:0], few[0], np.arange(2000.0)):
+    for values in (floats, few, floats < 0, floats[0] * 1j, floats[:0], few[0], np.arange(2000.0),
+                   np.array(floats[0, 0])):  # fmt: skip
         x = gt.asarray(values, device="host")
         assert str(x) == f"{x}" == str(values) and repr(x).startswith("tensor(")
         assert np.array2string(x, separator=":") == np.array2string(values, separator=":")
