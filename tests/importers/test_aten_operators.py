@@ -61,6 +61,14 @@ ON_FLOATS = {
         ),
         lambda x: added(x),
     ),
+    "positions that repeat behind free axes": (
+        lambda b, x: b.call(
+            "aten.index_put.default", x, [None, b.attribute("i", np.array([[0], [2]])),
+                                          b.attribute("j", np.array([[1, -5]]))],
+            b.attribute("new", np.float32([[[1, 2], [3, 4]]])), True,
+        ),
+        lambda x: x + np.array([[0, 3, 0, 0, 0, 0], [0] * 6, [0, 7, 0, 0, 0, 0], [0] * 6]),
+    ),
     "select scatter": (
         lambda b, x: b.call(
             "aten.select_scatter.default", x, b.call("aten.select.int", x, 1, 0), 1, -1

@@ -1,7 +1,6 @@
 """ATen operators that read or write elements by position."""
 
 import builtins
-import math
 
 import numpy as np
 
@@ -35,19 +34,29 @@ def _added(x, indices, values):
     """Return x with `values` added at positions that may repeat."""
     axes = [axis for axis, one in enumerate(indices) if one is not None]
     picked = [indices[axis] for axis in axes]
-    if any(one.dtype.kind == "b" for one in picked) or axes != list(range(len(axes))):
-        got = Described("accumulate with a mask, or with free axes before an index")
-        raise argument_error(ModelError, "index_put", got, "integer indices of the first axes")
-    shape = gt.broadcast_shapes(*(one.shape for one in picked))
-    flat = 0
+    if any(one.dtype.kind == "b" for one in picked):
+        got = Described("accumulate with a mask")
+        raise argument_error(ModelError, "index_put", got, "integer indices")
+    shape, flat = gt.broadcast_shapes(*(one.shape for one in picked)), 0
     for axis, one in zip(axes, picked, strict=True):
         flat = flat * x.shape[axis] + gt.where(one < 0, one + x.shape[axis], one)
-    rest = x.shape[len(axes) :]
-    values = gt.broadcast_to(values.astype(x.dtype, copy=False), (*shape, *rest))
-    rows = gt.reshape(x, (math.prod(x.shape[: len(axes)]), *rest))
     flat = gt.reshape(gt.broadcast_to(flat, shape), (-1,))
+    # The axes of adjacent indices stay where they are, those of others come first.
+    free = [axis for axis in range(x.ndim) if axis not in axes]
+    is_adjacent = axes == list(range(axes[0], axes[-1] + 1))
+    before = [axis for axis in free if axis < axes[0]] if is_adjacent else []
+    lead, rest = ([x.shape[axis] for axis in some] for some in (before, free))
+    values = gt.broadcast_to(
+        values.astype(x.dtype, copy=False), (*lead, *shape, *rest[len(lead) :])
+    )
+    values = gt.moveaxis(
+        values, tuple(range(len(lead), len(lead) + len(shape))), tuple(range(len(shape)))
+    )
+    order = tuple(axes + free)
+    rows = gt.reshape(gt.permute_dims(x, order), (-1, *rest))
     found = gt.index_add(rows, 0, flat, gt.reshape(values, (-1, *rest)))
-    return gt.reshape(found, x.shape)
+    found = gt.reshape(found, tuple(x.shape[axis] for axis in order))
+    return gt.permute_dims(found, tuple(order.index(axis) for axis in range(x.ndim)))
 
 
 @aten("masked_scatter")
