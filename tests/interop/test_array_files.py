@@ -77,7 +77,7 @@ def test_unusable_files_and_arguments_are_named(tmp_path):
         (lambda: gt.load(tmp_path / "text.npy"), ValueError, "objects or other content; expected"),
         (lambda: gt.load(tmp_path / "text2.npy"), TypeError, "load: file: got dtype <U1"),
         (lambda: gt.load(tmp_path / "objects.npy"), ValueError, "load: file: got"),
-        (lambda: gt.load(tmp_path / "cut.npy"), ValueError, "load: file: got .*cut.npy: .*; expec"),
+        (lambda: gt.load(tmp_path / "cut.npy"), ValueError, "load: file: got .*cut.npy: .*; exp"),
         (lambda: gt.load(tmp_path / "changed.npz"), ValueError, "load: file: got .*: Bad CRC-32"),
         (lambda: gt.load(5), TypeError, "load: file: got int; expected a str"),
         (lambda: gt.save(tmp_path / "b", [1]), TypeError, "save: argument: got list"),
