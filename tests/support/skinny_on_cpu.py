@@ -280,15 +280,13 @@ def statement_end(source, start):
         index += 1
 
 
-def without_ptx(source):
-    """Return the program with each asm statement replaced."""
+def without_ptx(source, replacements):
+    """Return the program with each asm statement replaced, by its beginning."""
     parts, done = [], 0
     for found in re.finditer(r'asm(?: volatile)?\("', source):
         end, operands = statement_end(source, found.start())
         text = source[found.end() :]
-        statement = next(
-            (cpp for begin, cpp in _REPLACEMENTS if text.startswith(begin)), "abort();"
-        )
+        statement = next((cpp for begin, cpp in replacements if text.startswith(begin)), "abort();")
         for number, operand in enumerate(operands):
             statement = statement.replace(f"%{number}", f"({operand})")
         parts += [source[done : found.start()], statement]
@@ -298,7 +296,7 @@ def without_ptx(source):
 
 def cpu_source(source):
     """Return the program with its shim in front and its entry behind."""
-    source = without_ptx(source)
+    source = without_ptx(source, _REPLACEMENTS)
     source = source.replace("extern __shared__", "static").replace("memory[];", "memory[1];")
     return f'#include "{HEADER}"\n{_SHIM}{_HOPPER}{source}{_RUN}'
 
@@ -307,7 +305,7 @@ def compile_source(source, target, options=()):
     """Stand in for NVRTC; the image is for fake_gpu.cpp."""
     del target, options
     if "dequantize" in source:
-        source = without_ptx(source)
+        source = without_ptx(source, _REPLACEMENTS)
     is_ours = "Skinny" in source or "QuantizedTile" in source
     text = cpu_source(source) if is_ours else kernel_compiler.cpu_source(source)
     return kernel_compiler.image_of(text, kernel_compiler.FAST)

@@ -8,7 +8,7 @@ import re
 
 from tests.support import kernel_compiler
 from tests.support.kernel_compiler import HEADER
-from tests.support.skinny_on_cpu import statement_end
+from tests.support.skinny_on_cpu import without_ptx
 
 # The start of a statement's text, and the C++ with its operands in order.
 _REPLACEMENTS = (
@@ -79,22 +79,6 @@ _MULTIPLY = {
 }
 
 
-def without_ptx(source):
-    """Return the program with each asm statement replaced."""
-    parts, done = [], 0
-    for found in re.finditer(r'asm(?: volatile)?\("', source):
-        end, operands = statement_end(source, found.start())
-        text = source[found.end() :]
-        statement = next(
-            (cpp for begin, cpp in _REPLACEMENTS if text.startswith(begin)), "abort();"
-        )
-        for number, operand in enumerate(operands):
-            statement = statement.replace(f"%{number}", f"({operand})")
-        parts += [source[done : found.start()], statement]
-        done = end
-    return "".join([*parts, source[done:]])
-
-
 def cpu_source(source):
     """Return the program with its instructions replaced, and its entry behind."""
     defines = source.split("#line", 1)[0]
@@ -105,7 +89,7 @@ def cpu_source(source):
         blocks = re.search(rf"#define {blocks} (\d+)", defines)[1]
     for name, call in _MULTIPLY.items():
         source = re.sub(rf"(#define {name} ).*", rf"\1{call}", source)
-    source = without_ptx(source)
+    source = without_ptx(source, _REPLACEMENTS)
     for pattern, replacement in _MEMORY:
         source = re.sub(pattern, replacement, source)
     head = f"static const int KIND = {kind};\nenum {{ CPU_BLOCKS = {blocks} }};\n"
