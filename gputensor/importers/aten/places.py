@@ -16,6 +16,13 @@ def _key(indices):
     return tuple(builtins.slice(None) if one is None else one for one in indices)
 
 
+for _name in (
+    "index_add", "index_copy", "index_fill", "index_reduce", "masked_select", "scatter_add",
+    "scatter_reduce", "take",
+):  # fmt: skip
+    aten(_name)(getattr(gt, _name))
+
+
 @aten("index")
 def index(x, indices):
     return x[_key(indices)]
@@ -67,11 +74,6 @@ def masked_scatter(x, mask, source):
     return gt.where(mask, gt.reshape(picked, x.shape), x)
 
 
-@aten("masked_select")
-def masked_select(x, mask):
-    return gt.masked_select(x, mask)
-
-
 @aten("nonzero")
 def nonzero(x):
     return gt.stack(gt.nonzero(x), -1)
@@ -85,11 +87,6 @@ def nonzero_numpy(x):
 @aten("index_select")
 def index_select(x, dim, places):
     return gt.take(x, gt.reshape(places, (-1,)), dim)
-
-
-@aten("take")
-def take(x, places):
-    return gt.take(x, places)
 
 
 @aten("take_along_dim")
@@ -110,36 +107,6 @@ def scatter(x, dim, places, source, *, reduce=None):
         how = {"add": "sum", "multiply": "prod"}[reduce]
         return gt.scatter_reduce(x, dim, places, source, how)
     return gt.scatter(x, dim, places, source)
-
-
-@aten("scatter_add")
-def scatter_add(x, dim, places, source):
-    return gt.scatter_add(x, dim, places, source)
-
-
-@aten("scatter_reduce")
-def scatter_reduce(x, dim, places, source, reduce, *, include_self=True):
-    return gt.scatter_reduce(x, dim, places, source, reduce, include_self=include_self)
-
-
-@aten("index_add")
-def index_add(x, dim, places, source, *, alpha=1):
-    return gt.index_add(x, dim, places, source, alpha=alpha)
-
-
-@aten("index_copy")
-def index_copy(x, dim, places, source):
-    return gt.index_copy(x, dim, places, source)
-
-
-@aten("index_fill")
-def index_fill(x, dim, places, value):
-    return gt.index_fill(x, dim, places, value)
-
-
-@aten("index_reduce")
-def index_reduce(x, dim, places, source, reduce, *, include_self=True):
-    return gt.index_reduce(x, dim, places, source, reduce, include_self=include_self)
 
 
 def _replaced(view, x, source, *where):
