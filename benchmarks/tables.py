@@ -72,13 +72,13 @@ SECTIONS = [
         "ends of a free dim.",
     ),
     (
-        "decode",
+        "models/decode",
         "Language models of Llama's shapes, random weights",
         "`share` is the rate at which weights and cache are read, once each, over the rate of a "
         "copy in the same run. `host us` is the host time of a token on an idle GPU.",
     ),
     (
-        "networks",
+        "models/networks",
         "Networks for images, texts and sounds, milliseconds",
         "Random weights, both sides alternating on the same GPU. `ratio` is our time over torch's "
         "best time (eager, as a CUDA graph, compiled and as a graph). MobileNet's error is 1 "
@@ -154,8 +154,6 @@ SECTIONS = [
 ]
 
 
-#: Results of the programs in benchmarks/models.
-MODELS = ("decode", "networks")
 #: Longer tables show fewer rows; the file has all of them.
 MOST_ROWS = 120
 ROWS_OF_LONG = 12
@@ -188,7 +186,7 @@ def program(name):
     """Return the program that wrote the result `name`."""
     for suffix in ("_cuda", "_host", "_tuned", "_two_gpus", "_decode"):
         name = name.removesuffix(suffix)
-    return f"models/{name}" if name in MODELS else name
+    return name
 
 
 def place(machine):

@@ -393,7 +393,7 @@ def main():
     )
     parser.add_argument("--held", type=int, default=HELD)
     parser.add_argument("--prompt", type=int, default=PROMPT)
-    parser.add_argument("--name", default="decode", help="name of the result")
+    parser.add_argument("--name", default="models/decode", help="name of the result")
     arguments = parser.parse_args()
     require_gpu()
     report = Report(arguments.name, "Language models with random weights")

@@ -294,7 +294,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", default=list(CASES), help="names of networks")
     parser.add_argument("--warm", action="store_true")
-    parser.add_argument("--name", default="networks", help="name of the result")
+    parser.add_argument("--name", default="models/networks", help="name of the result")
     parser.add_argument(
         "--seconds", type=float, default=1e9, help="start no network after this time"
     )
