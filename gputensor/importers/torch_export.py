@@ -111,17 +111,21 @@ def _steps(graph, owner, lacks, depth=0):
 
 
 def _checks(graph):
-    """Return the names of the nodes that only check, and of those that only checks read."""
+    """Return the names of the nodes that only check, and of those that only checks or none read."""
     found = set()
     for node in reversed(list(graph.nodes)):
         if node.op != "call_function":
             continue
         name = _aten_name(node.target)
         readers = {one.name for one in node.users}
-        is_read = not readers or not readers <= found
-        if name in _SILENT or not (is_read or name.endswith("_")):
+        is_dead = readers <= found and (readers or str(node.target).startswith("aten."))
+        if name in _SILENT or (is_dead and not _writes(node, name)):
             found.add(node.name)
     return found
+
+
+def _writes(node, name):
+    return name.endswith("_") or str(node.target).endswith("out")
 
 
 def _is_in_place(node):

@@ -181,6 +181,23 @@ def test_a_causal_mask_begins_at_the_first_key(lengths, rng):
     np.testing.assert_allclose(found, e / e.sum(-1, keepdims=True) @ k, rtol=1e-4, atol=1e-5)
 
 
+def test_random_numbers_are_drawn_and_a_program_refuses_them():
+    built = Builder()
+    x = built.input("x", (40, 50), "float16")
+    shares = built.call("aten.rand.default", [40, 50], dtype=Dtype("float64"), device="cpu")
+    bells = built.call("aten.randn_like.default", x)
+    dice = built.call("aten.randint.low", 1, 7, [40, 50], pin_memory=False)
+    model = gt.from_exported(built.output(shares, bells, dice).program)
+    gt.random.seed(3)
+    x = gt.zeros(40, 50, dtype="float16", device="host")
+    shares, bells, dice = (one.numpy() for one in model.run(x))
+    assert [one.dtype.name for one in (shares, bells, dice)] == ["float64", "float16", "int64"]
+    assert shares.min() >= 0 and shares.max() < 1 and set(dice.reshape(-1)) == set(range(1, 7))
+    assert abs(shares.mean() - 0.5) < 0.05 and abs(bells.mean()) < 0.2 and 0.8 < bells.std() < 1.2
+    with pytest.raises(gt.TraceError, match="a draw without a generator in a program"):
+        model.compile(target="host")
+
+
 def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 

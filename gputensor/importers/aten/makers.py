@@ -112,3 +112,38 @@ def new_zeros(x, shape, *_layout, dtype=None, **_rest):
 @aten("new_ones")
 def new_ones(x, shape, *, dtype=None, **_rest):
     return _like(x, 1, shape, dtype)
+
+
+# ---- random numbers
+
+
+def _drawn(function, shape, dtype, device):
+    return function(size=tuple(shape), dtype=dtype_of(dtype or "float32"), device=device)
+
+
+@aten("rand", makes=True)
+def rand(shape, *, dtype=None, device=None, **_rest):
+    return _drawn(gt.random.uniform, shape, dtype, device)
+
+
+@aten("randn", makes=True)
+def randn(shape, *, dtype=None, device=None, **_rest):
+    return _drawn(gt.random.normal, shape, dtype, device)
+
+
+@aten("rand_like")
+def rand_like(x, *, dtype=None, **_rest):
+    return _drawn(gt.random.uniform, x.shape, dtype or x.dtype, x.device)
+
+
+@aten("randn_like")
+def randn_like(x, *, dtype=None, **_rest):
+    return _drawn(gt.random.normal, x.shape, dtype or x.dtype, x.device)
+
+
+@aten("randint", makes=True)
+def randint(*ends, dtype=None, device=None, **_rest):
+    """The ends are (high, shape) or (low, high, shape)."""
+    *ends, shape = ends
+    found = gt.random.integers(*ends, size=tuple(shape), device=device)
+    return found.astype(dtype_of(dtype or "int64"), copy=False)
