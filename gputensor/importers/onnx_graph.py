@@ -15,9 +15,10 @@ from gputensor.errors import Described, GpuTensorError, ModelError, TraceError, 
 from gputensor.importers.onnx_file import array_of, onnx
 from gputensor.importers.onnx_registry import EXPANDED, find
 from gputensor.importers.onnx_types import type_of
-from gputensor.importers.onnx_values import known, tensor
+from gputensor.importers.onnx_values import has_code, known, tensor
+from gputensor.programs.trace_device import active
 
-__all__ = ["Builder", "Context", "Graph", "Step", "run_graph"]
+__all__ = ["Builder", "Context", "Graph", "Step", "mark_sized", "run_graph"]
 
 MAX_DEPTH = 24
 MOST_NODES = 1 << 20  # with functions expanded
@@ -38,6 +39,7 @@ class Step:
     proto: Any = None
     builder: Any = None
     ends: tuple = ()
+    is_sized: bool = False  # see mark_sized
     expansions: dict = field(default_factory=dict)
 
 
@@ -247,6 +249,23 @@ def _mark_ends(steps, outputs):
         kept |= used
 
 
+def mark_sized(graph, needed):
+    """Mark the steps whose results have extents that result from those of inputs.
+
+    In a trace with free extents they make tensors: a constant has one size. `needed` names the
+    values that operators read at import, which stay arrays.
+    """
+    sized, needed = set(), set(needed)
+    for step in graph.steps:
+        if step.key[1] in ("If", "Loop"):
+            needed.update(step.inputs[:2])
+        if step.key in (("", "Shape"), ("", "Size")):
+            sized.update(step.outputs)
+        elif not sized.isdisjoint(reads(step)):
+            sized.update(step.outputs)
+            step.is_sized = needed.isdisjoint(step.outputs)
+
+
 def shown(step):
     return f"{step.key[1]} {step.label!r}"
 
@@ -268,12 +287,15 @@ class Context:
         The number of outputs that the node names.
     values : dict
         The current values, which graphs inside the node may capture.
+    makes_tensors : bool
+        Whether known inputs have a tensor as result, because its extents may be free.
     """
 
     device: Any
     version: int = 0
     n_outputs: int = 1
     values: Any = None
+    makes_tensors: bool = False
 
     def run(self, graph, inputs):
         """Run a graph inside the node; return the values of its outputs."""
@@ -348,7 +370,12 @@ def _traced(step, error):
 
 
 def _call(step, given, device, values):
-    row = step.row
+    row, makes_tensors = step.row, step.is_sized and active() is not None
+    if makes_tensors:
+        given = [
+            tensor(value, device) if i not in row.known and _is_array(value) else value
+            for i, value in enumerate(given)
+        ]
     if not row.folds:
         given = [
             known(value) if i in row.known or -1 in row.known else _tensor(value, device)
@@ -359,9 +386,14 @@ def _call(step, given, device, values):
     named = step.attributes
     if row.has_context:
         version = step.builder[1]
-        named = {**named, "context": Context(device, version, len(step.outputs), values)}
+        facts = Context(device, version, len(step.outputs), values, makes_tensors)
+        named = {**named, "context": facts}
     found = row.function(*given, **named)
     return (found,) if isinstance(found, list) else found
+
+
+def _is_array(value):
+    return isinstance(value, np.ndarray) and value.size > 1 and has_code(value.dtype)
 
 
 def _tensor(value, device):

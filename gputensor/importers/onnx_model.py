@@ -25,7 +25,7 @@ from gputensor.importers import (  # noqa: F401 - each fills its part of the tab
 )
 from gputensor.importers.onnx_dtype import narrow
 from gputensor.importers.onnx_file import onnx, read_model
-from gputensor.importers.onnx_graph import Builder, opsets_of, run_graph
+from gputensor.importers.onnx_graph import Builder, mark_sized, opsets_of, run_graph
 from gputensor.importers.onnx_values import numpy_dtype, tensor
 from gputensor.importers.public_functions import gt
 from gputensor.programs.trace_device import active
@@ -158,6 +158,8 @@ class Model:
         self._shapes = _by_parameter("input_shapes", input_shapes, names)
         self._dims = dims
         is_free = self._is_free()
+        if is_free:
+            mark_sized(graph, needed)
         self.weights = {
             name: array
             for name, array in graph.constants.items()

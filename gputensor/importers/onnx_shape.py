@@ -190,33 +190,37 @@ def _sliced(x, starts, ends, axes, steps):
 
 
 @operator("Expand", folds=True, known=(1,))
-def expand(x, shape):
+def expand(x, shape, *, context):
     extents = np.broadcast_shapes(x.shape, tuple(ints(shape)))
-    x = _like(x)
+    x = tensor(x, context.device) if context.makes_tensors else _like(x)
     return namespace(x).broadcast_to(x, extents)
 
 
 @operator("Tile", 6, folds=True, known=(1,))
-def tile(x, repeats):
-    x = _like(x)
+def tile(x, repeats, *, context):
+    x = tensor(x, context.device) if context.makes_tensors else _like(x)
     return namespace(x).tile(x, tuple(ints(repeats)))
 
 
 @operator("ConstantOfShape", known=(0,))
-def constant_of_shape(shape, *, value):
+def constant_of_shape(shape, *, value, context):
     value = np.zeros(1, np.float32) if value is None else np.asarray(value)
     extents = tuple(ints(shape))
     if any(extent < 0 for extent in extents) or math.prod(extents) > 1 << 40:
         rule = "extents of at least 0, and at most 2**40 elements"
         raise argument_error(ValueError, "shape", extents, rule)
-    return np.broadcast_to(value.reshape(()), extents)
+    found = np.broadcast_to(value.reshape(()), extents)
+    return tensor(found, context.device) if context.makes_tensors else found
 
 
 @operator("Range", folds=True, known=(0, 1, 2))
-def range_(start, limit, delta):
+def range_(start, limit, delta, *, context):
     count = max(math.ceil((number(limit) - number(start)) / number(delta)), 0)
     if count > 1 << 30:
         raise argument_error(ValueError, "Range", Described(f"{count} elements"), "at most 2**30")
+    if context.makes_tensors:
+        steps = gt.arange(count, dtype=start.dtype, device=context.device)
+        return steps * number(delta) + number(start)
     return (np.arange(count) * number(delta) + number(start)).astype(start.dtype)
 
 

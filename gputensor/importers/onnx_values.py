@@ -13,8 +13,8 @@ from gputensor.errors import Described, ModelError, argument_error
 from gputensor.importers.public_functions import gt
 
 __all__ = [
-    "MOST_FOLDED", "Missing", "describe", "ints", "is_known", "known", "namespace", "number",
-    "numpy_dtype", "operands", "tensor",
+    "MOST_FOLDED", "Missing", "describe", "has_code", "ints", "is_known", "known", "namespace",
+    "number", "numpy_dtype", "operands", "tensor",
 ]  # fmt: skip
 
 #: Known arrays of more elements are computed on the device like tensors.

@@ -81,6 +81,46 @@ def test_a_model_is_traced_for_all_sizes(perceptron, rng):
             np.testing.assert_allclose(y.numpy(), expected(x, w, b), rtol=1e-4, atol=1e-4)
 
 
+def test_positions_of_free_extents_are_traced_for_all_sizes(tmp_path, rng):
+    """As BERT's exports: a table of positions is cut to the length, rows are numbered, ..."""
+    table = rng.standard_normal((16, 4), np.float32)
+    nodes = [
+        node("Shape", "x", "shape"),
+        node("Slice", "shape zero one zero", "rows"),
+        node("Slice", "shape one two zero", "length"),
+        node("Squeeze", "rows zero", "n"),
+        node("Slice", "places zero length one", "at"),
+        node("Gather", "table at", "vectors", axis=0),
+        node("Range", "first n step", "numbers"),
+        node("Unsqueeze", "numbers last", "column"),
+        node("Expand", "unit shape", "units"),
+        node("CumSum", "units one", "counts"),
+        node("Add", "column counts", "sums"),
+        node("Cast", "sums", "floats", to=FLOAT),
+        node("Unsqueeze", "floats last", "deep"),
+        node("Unsqueeze", "x last", "values"),
+        node("Add", "values vectors", "moved"),
+        node("Add", "moved deep", "y"),
+    ]  # fmt: skip
+    known = {
+        "zero": [0], "one": [1], "two": [2], "last": [-1], "first": 0, "step": 1, "unit": [[1]],
+        "places": [np.arange(16)],
+    }  # fmt: skip
+    weights = [numpy_helper.from_array(np.array(one), name) for name, one in known.items()]
+    weights.append(numpy_helper.from_array(table, "table"))
+    path = written(tmp_path / "m.onnx", nodes, [info("x", ["n", "s"])],
+                   [info("y", ["n", "s", 4])], weights)  # fmt: skip
+    model = gt.load_onnx(path, dims={"s": gt.Dim("s", 1, 16)})
+    with model.compile(target="host") as program:
+        for shape in ((1, 1), (2, 16), (5, 3)):
+            x = rng.standard_normal(shape, np.float32)
+            sums = np.arange(shape[0])[:, None] + np.arange(1, shape[1] + 1)
+            wanted = (x + sums).astype(np.float64)[..., None] + table[: shape[1]]
+            for run in (model.run, program):
+                y = run(gt.asarray(x, device="host"))
+                np.testing.assert_allclose(y.numpy(), wanted, rtol=1e-5, atol=1e-5)
+
+
 def test_a_compiled_model_is_kept_with_its_weights(perceptron, tmp_path, rng):
     path, w, b = perceptron
     model = gt.load_onnx(path, dims={"n": 2})
