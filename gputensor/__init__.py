@@ -205,6 +205,7 @@ _MODULES = (
     "device",
     "fft",
     "graphs",
+    "lib",
     "linalg",
     "memory",
     "programs",

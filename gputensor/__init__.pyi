@@ -7,6 +7,7 @@ from gputensor import cuda as cuda
 from gputensor import device as device
 from gputensor import fft as fft
 from gputensor import graphs as graphs
+from gputensor import lib as lib
 from gputensor import linalg as linalg
 from gputensor import memory as memory
 from gputensor import programs as programs

@@ -140,6 +140,10 @@ XARRAY = """
     d.round(2) d.shift(x=1) d.roll(x=1) d.pad(x=1,constant_values=0) d.groupby('g').mean()
     d.groupby('g').sum() d.transpose('y','x') d.stack(z=('x','y')) xr.concat([d,d],'x')
     d.cumsum('x') d.diff('x') d.dot(d,dim='x') d.fillna(0.) d.argmax('x') d.coarsen(x=2).mean()
+    d.rolling(x=3).mean() d.rolling(x=2,min_periods=1).sum() d.rolling(x=3,center=True).max()
+    d.rolling(x=2).construct('w').mean('w') d.coarsen(x=4,boundary='trim').mean()
+    d.pad(x=2,mode='mean') d.pad(x=2,mode='maximum') d.pad(x=2,mode='linear_ramp',end_values=3)
+    d.idxmax('x')
     d.sortby('x') d.expand_dims('z') d.astype('float32') d.prod('x') xr.where(d>.5,d,0.)
 """
 

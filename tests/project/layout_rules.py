@@ -23,7 +23,7 @@ LAYERS = (
     ("programs",),
     ("importers",),
     ("memory", "device", "graphs", "sharing", "traces"),
-    ("cuda", "cublas"),
+    ("cuda", "cublas", "lib"),
     ("cli",),
     ("__init__", "__main__"),
 )

@@ -171,7 +171,7 @@ DIFFERENCES = {
         ("mgrid, ogrid, r_, c_", "the same", "on the current device; `r_` without directives"),
         (
             "lib.stride_tricks.sliding_window_view",
-            "sliding_window_view",
+            "the same",
             "a view that can be written to",
         ),
         (

@@ -198,12 +198,12 @@ def astype(x, dtype, /, *, copy=True, device=None):
 
     Floats become integers by dropping the fraction; the result for a value outside the integer
     type is undefined, as in C. With ``copy=False`` a tensor that already has the dtype is returned
-    itself.
+    itself. A scalar of NumPy counts as a tensor on the current device.
 
     >>> astype(asarray([1.7, -1.7], device="host"), "int32").numpy()
     array([ 1, -1], dtype=int32)
     """
-    cdef Tensor a = tensor_argument(x, "astype")
+    cdef Tensor a = asarray(x) if isinstance(x, np.generic) else tensor_argument(x, "astype")
     cdef int code = dtype_argument(dtype, a.dtype_code)
     cdef Tensor result = a
     if flag_argument(copy, "astype", "copy") or code != a.dtype_code:

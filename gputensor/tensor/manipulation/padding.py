@@ -3,15 +3,18 @@
 import numpy as np
 
 from gputensor.errors import Described, argument_error
+from gputensor.tensor import functions
 from gputensor.tensor.core import tensor_argument
-from gputensor.tensor.interop import copy
-from gputensor.tensor.manipulation import empty
+from gputensor.tensor.interop import asarray, astype, copy
+from gputensor.tensor.manipulation import broadcast_to, empty, joining
 
 __all__ = ["pad"]
 
 # Modes in which each element of the border is an element of the tensor.
 GATHERED = ("edge", "reflect", "symmetric", "wrap")
-MODES = ("constant", "empty", *GATHERED)
+# Modes whose border is computed from the elements along the axis.
+COMPUTED = ("linear_ramp", "maximum", "mean", "minimum")
+MODES = ("constant", "empty", *GATHERED, *COMPUTED)
 
 
 def _pairs(value, ndim, name):
@@ -36,7 +39,7 @@ def _widths(pad_width, ndim):
     return pairs
 
 
-def pad(x, /, pad_width, mode="constant", *, constant_values=0):
+def pad(x, /, pad_width, mode="constant", *, constant_values=0, end_values=0, stat_length=None):
     """Return `x` with a border.
 
     Parameters
@@ -44,10 +47,15 @@ def pad(x, /, pad_width, mode="constant", *, constant_values=0):
     pad_width : int, pair of int, sequence of pairs or dict from axis to pair
         The widths before and after along each axis, as in NumPy. (PyTorch's flat list has the last
         axis first.)
-    mode : {"constant", "edge", "reflect", "symmetric", "wrap", "empty"}
-        The values of the border; "empty" leaves them undefined.
-    constant_values : number, pair or sequence of pairs
-        The values of mode "constant", in the order of `pad_width`.
+    mode : str
+        The values of the border: "constant", "edge", "reflect", "symmetric", "wrap", "linear_ramp",
+        "maximum", "mean" or "minimum"; "empty" leaves them undefined.
+    constant_values, end_values : number, pair or sequence of pairs
+        The values of mode "constant", and those at which a "linear_ramp" ends, in the order of
+        `pad_width`.
+    stat_length : int, pair, sequence of pairs or None
+        How many elements from each end the modes "maximum", "mean" and "minimum" use; all of them
+        if None. In mode "mean", integers are rounded.
 
     >>> import gputensor as gt
     >>> pad(gt.asarray([1, 2], device="host"), (1, 2)).tolist()
@@ -61,6 +69,10 @@ def pad(x, /, pad_width, mode="constant", *, constant_values=0):
         raise argument_error(ValueError, "pad: mode", mode, f"one of {', '.join(MODES)}")
     if mode in GATHERED:
         return _gathered(x, widths, mode)
+    if mode == "linear_ramp":
+        return _computed(x, widths, mode, _pairs(end_values, ndim, "pad: end_values"))
+    if mode in COMPUTED:
+        return _computed(x, widths, mode, _lengths(stat_length, x.shape))
     values = _pairs(constant_values, ndim, "pad: constant_values")
     shape = [before + n + after for n, (before, after) in zip(x.shape, widths, strict=True)]
     result = empty(shape, dtype=x.dtype, device=x.device)
@@ -95,3 +107,65 @@ def _gathered(x, widths, mode):
     for axis in axes:
         x = x[(slice(None),) * axis + (key[axis].reshape(-1),)]
     return x
+
+
+def _lengths(stat_length, shape):
+    """Return how many elements from each end of each axis a statistic uses."""
+    if stat_length is None:
+        return [(n, n) for n in shape]
+    lengths = _pairs(stat_length, len(shape), "pad: stat_length")
+    for pair in lengths:
+        if any(type(one) is not int for one in pair):
+            raise argument_error(TypeError, "pad: stat_length", stat_length, "ints or None")
+        if min(pair) < 1:
+            raise argument_error(ValueError, "pad: stat_length", stat_length, "1 or more")
+    return [(min(n, one), min(n, other)) for n, (one, other) in zip(shape, lengths, strict=True)]
+
+
+def _computed(x, widths, mode, given):
+    """Return the padded tensor, axis by axis: later axes see the border of earlier ones."""
+    for axis, pair in enumerate(widths):
+        n = x.shape[axis]
+        if n == 0 and any(pair):
+            got = Described(f"axis {axis} with extent 0")
+            raise argument_error(ValueError, "pad: x", got, f"elements to fill mode {mode!r} from")
+        parts = [x]
+        for end, width in enumerate(pair):
+            if width == 0:
+                continue
+            if mode == "linear_ramp":
+                border = _ramp(x, axis, end, width, given[axis][end])
+            else:
+                length = given[axis][end]
+                near = slice(0, length) if end == 0 else slice(n - length, n)
+                border = _statistic(x[(slice(None),) * axis + (near,)], mode, axis)
+                shape = (*x.shape[:axis], width, *x.shape[axis + 1 :])
+                border = broadcast_to(border, shape)
+            parts.insert(end * len(parts), border)
+        if len(parts) > 1:
+            x = joining.concat(parts, axis=axis)
+    return copy(x) if not any(map(any, widths)) else x
+
+
+def _statistic(x, mode, axis):
+    """Return a statistic along an axis, in the dtype of `x`."""
+    if mode != "mean":
+        function = functions.max if mode == "maximum" else functions.min
+        return function(x, axis=axis, keepdims=True)
+    if x.dtype.kind not in "iub":
+        return functions.mean(x, axis=axis, keepdims=True)
+    mean = functions.sum(astype(x, "float64"), axis=axis, keepdims=True) / x.shape[axis]
+    return astype(mean if x.dtype.kind == "b" else functions.round(mean), x.dtype)
+
+
+def _ramp(x, axis, end, width, value):
+    """Return a border from `value`, its outermost element, towards the edge of `x`."""
+    n = x.shape[axis]
+    edge = x[(slice(None),) * axis + (slice(0, 1) if end == 0 else slice(n - 1, n),)]
+    is_whole = x.dtype.kind in "iu"
+    edge = astype(edge, "float64") if x.dtype.kind in "iub" else edge
+    steps = np.arange(width) if end == 0 else np.arange(width)[::-1]
+    steps = steps.reshape([-1 if i == axis else 1 for i in range(x.ndim)])
+    steps = asarray(steps, dtype=edge.dtype, device=x.device)
+    ramp = steps * ((edge - value) / width) + value
+    return astype(functions.floor(ramp) if is_whole else ramp, x.dtype)

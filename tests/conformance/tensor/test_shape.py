@@ -308,3 +308,51 @@ def test_counts_may_be_any_int_and_repetitions_one(place):
     check_same(gt.repeat(x, np.int64(2)), np.repeat(a, 2))
     check_same(gt.tile(x, 2), np.tile(a, 2))
     check_same(gt.roll(x.reshape(2, 2), [1, 1], axis=[0, 1]), np.roll(a.reshape(2, 2), 1, (0, 1)))
+
+
+@QUICK
+@given(
+    shape=st.lists(st.integers(1, 5), min_size=1, max_size=3).map(tuple),
+    mode=st.sampled_from(["linear_ramp", "maximum", "mean", "minimum"]),
+    dtype=st.sampled_from(["bool", "int8", "uint8", "int64", "float16", "float32", "float64"]),
+    seed=st.integers(0, 2**32),
+)
+def test_borders_computed_from_the_elements_equal_numpys(place, shape, mode, dtype, seed):
+    rng = np.random.default_rng(seed)
+    a, x = random_view(rng, random_array(rng, shape, dtype), place)
+    widths, more = rng.integers(0, 5, (a.ndim, 2)).tolist(), {}
+    if rng.random() < 0.7:
+        name = "end_values" if mode == "linear_ramp" else "stat_length"
+        more = {name: rng.integers(1, 9, (a.ndim, 2)).tolist()}
+    # Each axis adds a few roundings of values up to the largest element or end, at most 59.
+    bound = 64 * 59 * np.finfo(a.dtype).eps if a.dtype.kind == "f" else 0
+    result, expected = gt.pad(x, widths, mode, **more), np.pad(a, widths, mode, **more)
+    assert result.dtype == expected.dtype and result.shape == expected.shape
+    wide = np.float64 if a.dtype.kind == "f" else expected.dtype
+    np.testing.assert_allclose(
+        result.numpy().astype(wide), expected.astype(wide), rtol=0, atol=bound
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"mode": "mean", "stat_length": -1}, "stat_length: got -1; expected 1 or more"),
+        ({"mode": "maximum", "stat_length": 0}, "stat_length: got 0; expected 1 or more"),
+        ({"mode": "mean", "stat_length": 0.5}, "stat_length: got float; expected ints or None"),
+        ({"mode": "linear_ramp", "end_values": [1, 2, 3]}, "end_values"),
+    ],
+)
+def test_border_arguments_out_of_range_raise(place, more, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        gt.pad(gt.ones((2, 3), device=place), 1, **more)
+    with pytest.raises(ValueError, match="extent 0"):
+        gt.pad(gt.ones((0, 3), device=place), 1, mode="mean")
+
+
+def test_scalars_of_numpy_are_cast_as_tensors_on_the_current_device(place):
+    with gt.Device(place):
+        check_same(gt.astype(np.float64(2.5), "int32"), np.int32(2))
+        check_same(gt.astype(np.int8(-3), gt.float32), np.float32(-3))
+    with pytest.raises(TypeError, match="astype"):
+        gt.astype(2.5, "int32")

@@ -233,7 +233,8 @@ MISTAKES = {
     "gt.arange(0, 1e30)": "arange: stop: got 1e+30; expected at most 2**58 values",
     "gt.pad(x, -1)": "pad: pad_width: got -1; expected 0 or more",
     "gt.pad(x, 1, 'mirror')": (
-        "pad: mode: got 'mirror'; expected one of constant, empty, edge, reflect, symmetric, wrap"
+        "pad: mode: got 'mirror'; expected one of constant, empty, edge, reflect, symmetric, wrap, "
+        "linear_ramp, maximum, mean, minimum"
     ),
     "gt.take_along_axis(x, x, 0)": (
         "take_along_axis: indices: got float32; expected an integer dtype"
