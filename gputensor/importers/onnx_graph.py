@@ -39,7 +39,7 @@ class Step:
     proto: Any = None
     builder: Any = None
     ends: tuple = ()
-    is_sized: bool = False  # see mark_sized
+    sized: Any = None  # the inputs whose values result from extents; see mark_sized
     expansions: dict = field(default_factory=dict)
 
 
@@ -256,14 +256,18 @@ def mark_sized(graph, needed):
     values that operators read at import, which stay arrays.
     """
     sized, needed = set(), set(needed)
-    for step in graph.steps:
+    for step in reversed(graph.steps):
         if step.key[1] in ("If", "Loop"):
             needed.update(step.inputs[:2])
+        if not needed.isdisjoint(step.outputs) and step.key[1] not in ("Shape", "Size"):
+            needed.update(step.inputs)
+    for step in graph.steps:
         if step.key in (("", "Shape"), ("", "Size")):
             sized.update(step.outputs)
         elif not sized.isdisjoint(reads(step)):
+            if needed.isdisjoint(step.outputs):
+                step.sized = {i for i, name in enumerate(step.inputs) if name in sized}
             sized.update(step.outputs)
-            step.is_sized = needed.isdisjoint(step.outputs)
 
 
 def shown(step):
@@ -370,10 +374,11 @@ def _traced(step, error):
 
 
 def _call(step, given, device, values):
-    row, makes_tensors = step.row, step.is_sized and active() is not None
+    row, makes_tensors = step.row, step.sized is not None and active() is not None
     if makes_tensors:
+        kept = step.sized | row.known
         given = [
-            tensor(value, device) if i not in row.known and _is_array(value) else value
+            tensor(value, device) if i not in kept and _is_array(value) else value
             for i, value in enumerate(given)
         ]
     if not row.folds:

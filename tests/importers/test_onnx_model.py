@@ -100,11 +100,15 @@ def test_positions_of_free_extents_are_traced_for_all_sizes(tmp_path, rng):
         node("Unsqueeze", "floats last", "deep"),
         node("Unsqueeze", "x last", "values"),
         node("Add", "values vectors", "moved"),
-        node("Add", "moved deep", "y"),
+        node("Add", "moved deep", "raised"),
+        node("Shape", "vectors", "extents"),
+        node("Slice", "extents last far", "four"),
+        node("Cast", "four", "divisor", to=FLOAT),
+        node("Div", "raised divisor", "y"),
     ]  # fmt: skip
     known = {
         "zero": [0], "one": [1], "two": [2], "last": [-1], "first": 0, "step": 1, "unit": [[1]],
-        "places": [np.arange(16)],
+        "places": [np.arange(16)], "far": [99],
     }  # fmt: skip
     weights = [numpy_helper.from_array(np.array(one), name) for name, one in known.items()]
     weights.append(numpy_helper.from_array(table, "table"))
@@ -116,6 +120,7 @@ def test_positions_of_free_extents_are_traced_for_all_sizes(tmp_path, rng):
             x = rng.standard_normal(shape, np.float32)
             sums = np.arange(shape[0])[:, None] + np.arange(1, shape[1] + 1)
             wanted = (x + sums).astype(np.float64)[..., None] + table[: shape[1]]
+            wanted /= 4
             for run in (model.run, program):
                 y = run(gt.asarray(x, device="host"))
                 np.testing.assert_allclose(y.numpy(), wanted, rtol=1e-5, atol=1e-5)
