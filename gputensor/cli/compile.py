@@ -1,9 +1,11 @@
 """``gputensor compile``: makes a program file from a model or a Python function."""
 
 import importlib
+import logging
 import os
 import re
 import sys
+import warnings
 import zipfile
 from functools import partial
 
@@ -327,7 +329,7 @@ def is_used(dim, shapes):
 
 def from_torch(options, dims, shapes):
     """Return the program of a file that torch.export.save wrote."""
-    refuse(options, dims, shapes, ("dtype", "dim", "input_shape"))
+    refuse(options, dims, shapes, ("dtype", "input_shape"))
     try:
         torch = importlib.import_module("torch")
     except ImportError as error:
@@ -335,8 +337,44 @@ def from_torch(options, dims, shapes):
         raise argument_error(InputError, "MODEL", got, "torch to be installed") from None
     from gputensor.importers.torch_export import from_exported
 
-    model = from_exported(torch.export.load(options.model))
+    model = from_exported(load_exported(torch, options.model), dims=dims)
     return model.compile(name=options.function, calibrate=samples_of(options), **where(options))
+
+
+#: The modules that define operators of these libraries for torch.
+OPERATORS = {"torchvision": "torchvision", "transformers": "transformers.integrations.moe"}
+
+
+def load_exported(torch, path, is_second=False):
+    """Return the program in a file of torch.export.save; torch logs why it cannot read one."""
+    records, logger = [], logging.getLogger("torch.export")
+    handler, kept = logging.Handler(), (logger.handlers, logger.propagate)
+    handler.emit = records.append  # type: ignore[method-assign]
+    logger.handlers, logger.propagate = [handler], False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return torch.export.load(path)
+    except OSError as error:
+        got = Described(f"{error.strerror or error}")
+        raise argument_error(InputError, path, got, "a file of torch.export.save") from None
+    except Exception as error:
+        causes = [one.exc_info[1] for one in records if one.exc_info] or [error]
+    finally:
+        logger.handlers, logger.propagate = kept
+    lacking = re.search(r"failed to resolve torch\.ops\.((\w+)\.[\w.]+)", str(causes[-1]))
+    if lacking is None:
+        got = Described(re.split(r"\.\s|\n", str(causes[-1]))[0])
+        raise argument_error(InputError, path, got, "a file of torch.export.save")
+    try:
+        if is_second:
+            raise ImportError
+        importlib.import_module(OPERATORS.get(lacking[2], ""))
+    except (ImportError, ValueError):
+        got = Described(f"{lacking[1]}, an operator that torch does not know")
+        rule = f"{lacking[2]}, which defines it, to be installed"
+        raise argument_error(InputError, path, got, rule) from None
+    return load_exported(torch, path, True)
 
 
 def from_python(options, dims, shapes):

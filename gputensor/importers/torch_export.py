@@ -272,6 +272,7 @@ class Exported:
         self._outputs = self._user_outputs(program.graph_signature)
         self.name = "forward"
         self.run = self._run_function()
+        self._check_dims()
 
     def _sort_inputs(self, program):
         """Divide the placeholders into weights and inputs."""
@@ -297,6 +298,15 @@ class Exported:
             rule = "a module in evaluation mode that does not write to its buffers"
             raise argument_error(ModelError, "program", Described(wrong), rule)
         return found
+
+    def _check_dims(self):
+        placed = {node.name: node.meta.get("val") for node in self._program.graph.nodes}
+        shapes = [getattr(placed[name], "shape", ()) for name in self._inputs]
+        names = {_symbol(extent) for shape in shapes for extent in shape} - {None}
+        for name in self._dims:
+            if name not in names:
+                rule = f"one of {', '.join(sorted(names))}" if names else "no name: all are fixed"
+                raise argument_error(ValueError, "dims", name, rule)
 
     def _run_function(self):
         def run(*inputs, **named):
@@ -337,13 +347,11 @@ class Exported:
         ranges = {str(symbol): one for symbol, one in ranges.items()}
         extents = []
         for extent in value.shape:
-            if type(extent) is int or str(extent).isdigit():
+            dim = _symbol(extent)
+            if dim is None:
                 extents.append(int(str(extent)))
-                continue
-            symbol = str(extent)
-            dim = re.sub(r"\W", "_", symbol)
-            if dim not in self._dims:
-                held = ranges.get(symbol)
+            elif dim not in self._dims:
+                held = ranges.get(str(extent))
                 low = _bound(getattr(held, "lower", None), 1)
                 high = _bound(getattr(held, "upper", None), MOST_OF_A_DIM)
                 extents.append(gt.Dim(dim, max(low, 1), min(max(high, low), MOST_OF_A_DIM)))
@@ -360,6 +368,11 @@ class Exported:
         return gt.compile({name: entry}, weights=self.weights, **options)
 
 
+def _symbol(extent):
+    """Return the name of a free extent, or None for a fixed one."""
+    return None if str(extent).isdigit() else re.sub(r"\W", "_", str(extent))
+
+
 def _kind(spec):
     kind = spec.kind
     return getattr(kind, "name", str(kind)).rpartition(".")[2]
@@ -368,7 +381,7 @@ def _kind(spec):
 def _bound(value, default):
     try:
         return int(value)
-    except (TypeError, ValueError, OverflowError):
+    except (AttributeError, TypeError, ValueError, OverflowError):  # infinity
         return default
 
 

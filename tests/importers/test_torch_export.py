@@ -65,6 +65,8 @@ def test_a_program_is_traced_for_all_sizes(layers, rng):
             np.testing.assert_allclose(y.numpy(), reference(x), rtol=1e-4, atol=1e-5)
     fixed = gt.from_exported(built.program, dims={"s0": 3})
     assert fixed.specs[0].shape == (3, 2, 4)
+    with pytest.raises(ValueError, match="dims: got 's1'; expected one of s0"):
+        gt.from_exported(built.program, dims={"s1": 3})
 
 
 def ran(device, *inputs, calls):

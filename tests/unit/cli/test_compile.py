@@ -1,9 +1,11 @@
 """``gputensor compile``: each kind of model, and errors of options, in one line."""
 
 import json
+import logging
 import re
 import sys
 import types
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
@@ -13,6 +15,7 @@ from onnx import helper, numpy_helper
 import gputensor as gt
 from gputensor._kernels.launch import images
 from gputensor.cli.main import main
+from tests.importers.exported_programs import Builder, Symbol
 from tests.support.nvrtc_library import needs_nvrtc
 
 PYTHON = """
@@ -248,6 +251,45 @@ def test_kernels_for_gpus_that_are_not_there(folder, capsys, monkeypatch):
 def test_a_file_of_torch_needs_torch(folder, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     assert "expected torch to be installed" in refused(capsys, "m.pt2")
+
+
+def torch_that(load):
+    """A stand-in for torch whose `export.load` is a function."""
+    return SimpleNamespace(export=SimpleNamespace(load=load))
+
+
+def test_a_file_of_torch_is_compiled_for_a_range_of_sizes(folder, capsys, monkeypatch):
+    built, n = Builder(), Symbol("s0")
+    x = built.input("x", (n, 3))
+    program = built.output(built.call("aten.mul.Tensor", x, 2.0)).program
+    monkeypatch.setitem(sys.modules, "torch", torch_that(lambda path: program))
+    assert "forward(x: s0x3xf32)" in made(capsys, "m.pt2", "--dim=s0=2:8", "-o", "m.gtp")
+    with gt.load_program("m.gtp", device="host") as made_program:
+        assert made_program(gt.ones((8, 3), device="host")).tolist() == [[2.0] * 3] * 8
+    assert "dims: got 's1'; expected one of s0" in refused(capsys, "m.pt2", "--dim=s1=4")
+
+
+def test_why_torch_cannot_read_a_file_is_told_in_one_line(folder, capsys, monkeypatch):
+    def load(path):
+        logger = logging.getLogger("torch.export")
+        try:
+            raise RuntimeError(f"{reason}. And what else?\n  lines")
+        except RuntimeError:
+            logger.warning("Ran into an error", exc_info=True)
+        raise RuntimeError("Please check the warnings above")
+
+    monkeypatch.setitem(sys.modules, "torch", torch_that(load))
+    reason = "not a ZIP archive"
+    text = refused(capsys, "m.pt2")
+    assert "m.pt2: got not a ZIP archive; expected a file of torch.export.save" in text
+    assert "Ran into" not in text and not logging.getLogger("torch.export").handlers
+    reason = "We failed to resolve torch.ops.mine.twice.default to an operator"
+    assert "got mine.twice.default, an operator that torch does not know" in refused(
+        capsys, "m.pt2"
+    )
+    monkeypatch.setitem(sys.modules, "torchvision", SimpleNamespace())
+    reason = "We failed to resolve torch.ops.torchvision.nms.default to an operator"
+    assert "expected torchvision, which defines it, to be installed" in refused(capsys, "m.pt2")
 
 
 def test_phases_are_written_as_text(folder, capsys):
