@@ -387,3 +387,21 @@ def test_options_are_checked(perceptron):
         gt.load_onnx(path, dims={"n": "3"})
     with pytest.raises(ValueError, match="input_shapes: got 'y'; expected one of x"):
         gt.load_onnx(path, input_shapes={"y": (3,)})
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
+def test_parameters_of_one_element_have_the_dtype_of_the_model(dtype, tmp_path):
+    nodes = [
+        node("Conv", "x w one", "a"),
+        node("PRelu", "a one", "b"),
+        node("Mul", "b tiny", "c"),
+        node("Squeeze", "c last", "d"),
+        node("Gemm", "d v one", "y", transB=1),
+    ]
+    known = {"w": np.ones((1, 2, 1)), "one": [1.0], "tiny": 1e-3, "v": [[3.0]]}
+    weights = [numpy_helper.from_array(np.float32(one), name) for name, one in known.items()]
+    weights.append(numpy_helper.from_array(np.array([-1]), "last"))
+    path = written(tmp_path / "m.onnx", nodes, [info("x", [1, 2, 1])], [info("y", [1, 1])], weights)
+    y = gt.load_onnx(path, dtype=dtype).run(gt.full((1, 2, 1), 500, dtype, device="host"))
+    assert y.dtype.name == dtype and y.shape == (1, 1)
+    np.testing.assert_allclose(y.numpy().astype(float), [[1.001 * 3 + 1]], rtol=2**-6)
