@@ -295,8 +295,14 @@ def _placed(past, new, at):
 @microsoft("MatMulNBits")
 def matmul_n_bits(
     a, b, scales, points=None, order=None, bias=None, *, K, N, bits=4, block_size, accuracy_level=0,
-    weight_prepacked=0,
+    weight_prepacked=0, is_grouped=False,
 ):  # fmt: skip
+    if is_grouped:  # by group_weights: `points` are offsets
+        y = gt.quantized_linear(a, b, scales, bias)
+        if points is None:
+            return y
+        sums = gt.sum(gt.reshape(a, (*a.shape[:-1], points.shape[0], -1)), axis=-1)
+        return y + gt.matmul(sums, points)
     if bits not in (2, 4, 8) or order is not None or weight_prepacked:
         got = Described(f"{bits} bits, or with g_idx or weight_prepacked")
         raise argument_error(Missing, "MatMulNBits", got, "2, 4 or 8 bits with neither")

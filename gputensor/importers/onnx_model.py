@@ -24,6 +24,7 @@ from gputensor.importers import (  # noqa: F401 - each fills its part of the tab
     onnx_signal,
 )
 from gputensor.importers.onnx_dtype import narrow
+from gputensor.importers.onnx_few_bits import group_weights
 from gputensor.importers.onnx_file import onnx, read_model
 from gputensor.importers.onnx_graph import Builder, mark_sized, opsets_of, run_graph
 from gputensor.importers.onnx_values import numpy_dtype, tensor
@@ -144,6 +145,8 @@ class Model:
     """
 
     def __init__(self, proto, graph, dims, input_shapes, dtype):
+        if dtype.itemsize <= 4:
+            group_weights(graph)
         needed, self._dtype = _needed(graph), dtype
         if dtype != np.float32:
             narrow(graph, dtype, needed)

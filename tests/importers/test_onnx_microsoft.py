@@ -42,6 +42,22 @@ def ran(kind, *values, outputs=1, weights=(), **attributes):
     return [one.numpy() for one in eager]
 
 
+def model_of_node(kind, x, *values, dtype=None, **attributes):
+    """The model of one node, whose inputs after the first are initializers."""
+    names = ["x", *(f"x{i}" if one is not None else "" for i, one in enumerate(values))]
+    node = helper.make_node(kind, names, ["y"], domain=DOMAIN, **attributes)
+    stored = [
+        numpy_helper.from_array(one, name)
+        for name, one in zip(names[1:], values, strict=True)
+        if name
+    ]
+    inputs = [helper.make_tensor_value_info("x", 1, x.shape)]
+    outputs = [helper.make_tensor_value_info("y", 1, None)]
+    graph = helper.make_graph([node], "one", inputs, outputs, stored)
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid(DOMAIN, 1)]
+    return model_of(helper.make_model(graph, opset_imports=opsets, ir_version=10), dtype=dtype)
+
+
 def draw(rng, *shape):
     return rng.standard_normal(shape).astype(np.float32)
 
@@ -186,6 +202,45 @@ def test_products_with_weights_of_few_bits(bits, rng):
     wide = (codes.reshape(n, 2, 16) - points[..., None]) * scales[..., None].astype(np.float64)
     wanted = x.astype(np.float64) @ wide.reshape(n, 32)[:, :k].T
     np.testing.assert_allclose(y, wanted, rtol=1e-3, atol=1e-5 * np.abs(wide).max() * 24 * 4)
+
+
+@pytest.mark.parametrize("points", ["none", "centre", "codes", "floats"])
+@pytest.mark.parametrize("block", [32, 64, 128, 256, "all"])
+@pytest.mark.parametrize("bits", [4, 8])
+def test_weights_of_few_bits_stay_so(bits, block, points, rng):
+    n = int(rng.integers(1, 40))
+    k = 48 if block == "all" else block * int(rng.integers(2, 4))
+    block = 64 if block == "all" else block
+    blocks, centre = -(-k // block), 1 << bits - 1
+    codes = rng.integers(0, 1 << bits, (n, blocks * block))
+    scales = rng.choice(np.float32([0.5, 1]), (n, blocks))  # all sums are exact
+    zeros = rng.integers(0, 1 << bits, (n, blocks))
+    zeros = np.full((n, blocks), centre) if points in ("none", "centre") else zeros
+    x, bias = (rng.integers(-3, 4, shape).astype(np.float32) for shape in ((2, 3, k), n))
+
+    def packed(numbers):
+        numbers = numbers.astype(np.uint8)
+        if bits == 8:
+            return numbers
+        numbers = np.pad(numbers, [(0, 0), (0, numbers.shape[1] % 2)])
+        return numbers[:, 0::2] | numbers[:, 1::2] << 4
+
+    stored = {"none": None, "floats": zeros.astype(np.float32)}.get(points, packed(zeros))
+    inputs = x, packed(codes).reshape(n, blocks, -1), scales, stored, None, bias
+    how = {"K": k, "N": n, "bits": bits, "block_size": block}
+    model = model_of_node("MatMulNBits", *inputs, **how)
+    wide_model = model_of_node("MatMulNBits", *inputs, **how, dtype="float64")
+    wide = (codes.reshape(n, blocks, block) - zeros[..., None]) * scales[..., None].astype(float)
+    wide = wide.reshape(n, -1)[:, :k]
+    wanted = x.astype(np.float64) @ wide.T + bias
+    y = wide_model.run(gt.asarray(x, dtype="float64", device="host"))
+    np.testing.assert_array_equal(y.numpy(), wanted)
+    with model.compile(target="host") as program:
+        names = [call.name for call in program.data.functions["one"].calls]
+        assert "quantized_product" in names
+        assert ("product" in names) == (points in ("codes", "floats"))
+        for run in (model.run, program):
+            np.testing.assert_array_equal(run(gt.asarray(x, device="host")).numpy(), wanted)
 
 
 def test_sums_of_quantized_values(rng):
