@@ -50,7 +50,7 @@ ROOMS = {
         "public_functions", "onnx_values", "onnx_registry", "onnx_file", "onnx_types", "onnx_graph",
         "onnx_math", "onnx_reduction", "onnx_shape", "onnx_indexing", "onnx_neural",
         "onnx_quantized", "onnx_convolution", "onnx_recurrent", "onnx_resize", "onnx_signal",
-        "onnx_random", "onnx_control", "onnx_microsoft", "onnx_dtype",
+        "onnx_random", "onnx_control", "onnx_microsoft", "onnx_dtype", "onnx_few_bits",
         "onnx_model", "aten.table", "aten.elementwise", "aten.shapes", "aten.makers", "aten.places",
         "aten.reductions", "aten.layers", "aten.windows", "aten.recurrent", "aten.transforms",
         "aten", "torch_export", "__init__",
