@@ -4,9 +4,12 @@
 
 Needs torch and a GPU. Each program runs in a separate process on each of four allocators: this
 library through its C symbols (with thread caches and without), torch with expandable segments, and
-torch's default. The programs:
+torch's default, in turn and `--repetitions` times: times of one process differ from another's by a
+tenth on the same allocator. The programs:
 
-gpt     a GPT with 12 layers, trained with batches of varying length; autograd frees on its thread
+gpt     a GPT with 12 layers, trained with batches of varying length; autograd frees on its thread.
+        Steps are timed when their lengths come for the second time: for each new one, cuDNN builds
+        plans of attention for some 150 ms, which would hide everything else
 pair    two threads, each training a small convolutional network on its own stream
 serve   eight threads, each answering requests of varying length with an encoder, results kept
 
@@ -19,6 +22,7 @@ import ctypes
 import json
 import os
 import random
+import statistics
 import subprocess
 import sys
 import threading
@@ -40,7 +44,7 @@ def blocks_of(torch, layers, width, heads):
 
 
 def gpt(torch, steps):
-    """Train; return seconds of each step."""
+    """Train on the same shapes twice; return seconds of each step of the second time."""
     torch.manual_seed(0)
     draw = random.Random(0)
     width, words = 768, 32000
@@ -49,9 +53,9 @@ def gpt(torch, steps):
     head = torch.nn.Linear(width, words, bias=False).cuda()
     parameters = [*embed.parameters(), *body.parameters(), *head.parameters()]
     optimizer = torch.optim.AdamW(parameters, lr=1e-4)
+    shapes = [(draw.randint(1, 8), draw.randint(64, 1023)) for _ in range(steps)]
     seconds = []
-    for _ in range(steps):
-        batch, length = draw.randint(1, 8), draw.randint(64, 1023)
+    for batch, length in shapes + shapes:
         start = time.perf_counter()
         tokens = torch.randint(0, words, (batch, length), device="cuda")
         mask = torch.nn.Transformer.generate_square_subsequent_mask(length, device="cuda")
@@ -63,7 +67,7 @@ def gpt(torch, steps):
         optimizer.zero_grad(set_to_none=True)
         torch.cuda.synchronize()
         seconds.append(time.perf_counter() - start)
-    return seconds
+    return seconds[steps:]
 
 
 def network(torch):
@@ -202,6 +206,7 @@ def main():
     parser.add_argument("--programs", nargs="+", default=PROGRAMS, choices=PROGRAMS)
     parser.add_argument("--sides", nargs="+", default=SIDES, choices=SIDES)
     parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--record", type=Path)
     parser.add_argument("--one", action="store_true", help="run in this process, print JSON")
     options = parser.parse_args()
@@ -213,8 +218,13 @@ def main():
 
     report = Report("allocator_threads", "peak reserved of threaded programs, by allocator")
     for program in options.programs:
-        for side in options.sides:
-            report.add(program=program, allocator=side, **in_process(options, side, program))
+        found = {side: [] for side in options.sides}
+        for turn in range(options.repetitions):
+            for side in list(found)[:: -1 if turn % 2 else 1]:
+                found[side].append(in_process(options, side, program))
+        for side, rows in found.items():
+            medians = {key: statistics.median(row[key] for row in rows) for key in rows[0]}
+            report.add(program=program, allocator=side, **medians)
         if options.record:
             in_process(options, "ours", program, options.record / f"{program}_threads.npz")
     report.finish()
