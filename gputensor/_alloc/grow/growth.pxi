@@ -11,10 +11,11 @@ Page sizes: creating and mapping a page costs much the same whatever its size, a
 larger than the need holds memory without use. So a page is as large as the reserved bytes so
 far, from FIRST_PAGE up to `page_size`: a small program stays small, and a large one pays for few
 pages. A need of up to ONE_PAGE times `page_size` is one page, which costs less than several and is
-free as a whole when its block is. A small device, or a low limit, is still divided into many pages:
-a page that is partly in use can neither move nor serve others, so pages that are a large part of
-the device make requests fail although there is memory. For a view, for a capture, and on a device
-that has no whole page left, exactly the bytes that are needed are made.
+free as a whole when its block is; of a larger need, each page is a third of what is still missing.
+A small device, or a low limit, is still divided into many pages: a page that is partly in use can
+neither move nor serve others, so pages that are a large part of the device make requests fail
+although there is memory. For a view, for a capture, and on a device that has no whole page left,
+exactly the bytes that are needed are made.
 
 Plain segments grow in plain_growth.pxi.
 """
@@ -22,6 +23,8 @@ Plain segments grow in plain_growth.pxi.
 cdef enum:
     FIRST_PAGE = 8 << 20
     PAGES_ABOUT = 64            # in a device or a limit: pages larger than this share are rare
+    PARTS = 3                   # of a large need: a page is one of them ...
+    MOST = 8                    # ... up to MOST times `page_size`, and to a MOST-th of the share
 
 cdef enum:                      # how a need is divided into new pages
     BY_PAGES = 0                # whole pages: the excess of the last one is free memory
@@ -114,9 +117,8 @@ cdef size_t _page_nbytes(DeviceAllocator* a, BlockPool* pool, size_t need,
     cdef size_t usual = a.config.page_size
     cdef size_t one = <size_t>(ONE_PAGE * usual)
     cdef size_t step = _round_up(_reserved(a) + 1, a.granularity)
-    if usual > share:
-        usual = share
-    usual = _round_up(usual, a.granularity)
+    usual = max(usual, min(need // PARTS, min(MOST * usual, share // MOST)))
+    usual = _round_up(min(usual, share), a.granularity)
     share = _round_up(usual + usual // 5 - a.granularity // 2, a.granularity)      # to the nearest
     if one > share and room // PAGES_ABOUT < one:
         one = share
@@ -124,13 +126,8 @@ cdef size_t _page_nbytes(DeviceAllocator* a, BlockPool* pool, size_t need,
         return need if need <= one else usual
     if pool.kind == POOL_SMALL:
         return _round_up(SMALL_SEGMENT, a.granularity)
-    if step < FIRST_PAGE:
-        step = FIRST_PAGE
-    if step > usual:
-        step = usual
-    if need > one:
-        return share
-    return need if need > step else step
+    step = min(max(step, <size_t>FIRST_PAGE), usual)
+    return share if need > one else max(need, step)
 
 
 # Claims the place: its hole is cut to `nbytes` and MOVING, the lead is HELD.

@@ -7,7 +7,7 @@ import pytest
 from gputensor import memory
 from gputensor._alloc.replay import replay_trace
 from gputensor._alloc.replay.trace_file import read_trace
-from gputensor._driver.registry import close_host, open_host
+from gputensor._driver.registry import close_host, open_host, start_trace, take_trace
 from tests.support.alloc_probe import MIB, opened
 
 TRACES = Path(__file__).parents[3] / "benchmarks" / "traces"
@@ -42,3 +42,30 @@ def test_a_large_growth_is_one_page():
     with opened("page_size_mb:40", capacity=2**30, phantom=True) as probe:
         probe.malloc(96 * MIB)
         assert probe.made()["page_create"] > 4, "pages are smaller on a small device"
+
+
+def pages_of(nbytes, capacity):
+    """Return the sizes of the pages made for one request on an empty device."""
+    with opened("page_size_mb:40", capacity=capacity, phantom=True) as probe:
+        start_trace(probe.device)
+        probe.malloc(nbytes)
+        return [arguments[1] for name, _, arguments in take_trace(probe.device)
+                if name == "page_create"]  # fmt: skip
+
+
+@pytest.mark.parametrize("capacity", [2**30, 2**35, 2**37, 2**40])
+@pytest.mark.parametrize("mib", [100, 130, 400, 962, 1000])
+def test_pages_for_a_large_need_are_thirds_of_it(mib, capacity):
+    # At most eight usual pages, and 1/512 of the device: DESIGN.md, Growing.
+    usual = min(40 * MIB, capacity // 64)
+    most = max(usual, min(8 * 40 * MIB, capacity // 512))
+    left = mib * MIB
+    for page in pages_of(left, capacity):
+        assert min(left, max(usual, min(left // 3, most))) <= page
+        assert page <= max(96 * MIB, most * 6 // 5 + 2 * MIB)
+        left -= page
+    assert -48 * MIB < left <= 0
+
+
+def test_a_gigabyte_takes_few_pages_of_a_large_device():
+    assert len(pages_of(960 * MIB, 2**37)) < 10 < len(pages_of(960 * MIB, 2**34))
