@@ -163,6 +163,7 @@ class Model:
         is_free = self._is_free()
         if is_free:
             mark_sized(graph, needed)
+            onnx_recurrent.mark_loops(graph, [*proto.input, *proto.value_info])
         self.weights = {
             name: array
             for name, array in graph.constants.items()

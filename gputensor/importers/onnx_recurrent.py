@@ -1,4 +1,4 @@
-"""ONNX's recurrent layers, unrolled over time: RNN, GRU, LSTM."""
+"""ONNX's recurrent layers: RNN, GRU, LSTM."""
 
 from gputensor.errors import Described, argument_error
 from gputensor.importers.onnx_math import softplus
@@ -6,7 +6,22 @@ from gputensor.importers.onnx_registry import operator
 from gputensor.importers.onnx_values import Missing, ints
 from gputensor.importers.public_functions import gt
 
-__all__ = []
+__all__ = ["mark_loops"]
+
+#: Layers over more time steps become one loop, which runs as often as there are steps.
+MOST_UNROLLED = 64
+
+
+def mark_loops(graph, protos):
+    """Mark the layers whose number of steps may be free; `protos` describe values of the graph."""
+    known = {}
+    for one in protos:
+        for axis, dim in enumerate(one.type.tensor_type.shape.dim):
+            known[one.name, axis] = dim.WhichOneof("value") == "dim_value"
+    for step in graph.steps:
+        if step.key[0] == "" and step.key[1] in ("GRU", "LSTM", "RNN"):
+            axis = step.attributes.get("layout") or 0
+            step.attributes["is_loop"] = not known.get((step.inputs[0], axis), False)
 
 
 def _function(name, alpha, beta):
@@ -41,29 +56,38 @@ def _functions(names, alphas, betas, defaults, direction):
     return [_function(*one) for one in zip(names[part], alphas, betas, strict=True)]
 
 
-def _layer(x, states, lengths, step, is_backward):
-    """Run steps over time; return outputs (time, batch, size) and the last states.
+def _layer(x, states, lengths, step, how):
+    """Return outputs (time, batch, size) and the last states; `how` is (is_backward, is_loop).
 
     After its end, a sequence keeps its states and its outputs are zeros. Backwards, each sequence
     begins with its own last element.
     """
-    n_times, outputs = x.shape[0], {}
-    order = range(n_times)[::-1] if is_backward else range(n_times)
-    for time in order:
-        new = step(x[time], states)
+    is_backward, is_loop = how
+    n_times = x.shape[0]
+
+    def turn(states, row, time):
+        new = step(row, states)
         if lengths is None:
-            states, y = new, new[0]
-        else:
-            runs = gt.reshape(gt.greater(lengths, time), (-1, 1))
-            states = [gt.where(runs, a, b) for a, b in zip(new, states, strict=True)]
-            y = gt.where(runs, new[0], 0)
-        outputs[time] = y
-    return gt.stack([outputs[time] for time in range(n_times)], 0), states
+            return new, new[0]
+        runs = gt.reshape(gt.greater(lengths, time), (-1, 1))
+        states = [gt.where(runs, a, b) for a, b in zip(new, states, strict=True)]
+        return states, gt.where(runs, new[0], 0)
+
+    if is_loop or n_times > MOST_UNROLLED:
+        times = gt.arange(n_times, dtype="int32", device=x.device)
+        states, outputs = gt.scan(
+            lambda states, one: turn(states, *one), states, (x, times), reverse=is_backward
+        )
+        return outputs, states
+    outputs = [None] * n_times
+    for time in range(n_times)[::-1] if is_backward else range(n_times):
+        states, outputs[time] = turn(states, x[time], time)
+    return gt.stack(outputs, 0), states
 
 
 def _run(x, weights, firsts, lengths, make_step, options):
     """Run all directions; return outputs (time, directions, batch, size) and the last states."""
-    layout, direction, size = options
+    layout, direction, size, is_loop = options
     x = gt.moveaxis(x, 0, 1) if layout else x
     batch, dtype = x.shape[1], x.dtype
     if lengths is not None and all(length == x.shape[0] for length in _lengths(lengths)):
@@ -79,7 +103,7 @@ def _run(x, weights, firsts, lengths, make_step, options):
                 states.append(first[:, i] if layout else first[i])
         step = make_step(i, [None if w is None else w[i] for w in weights])
         is_backward = direction == "reverse" or i == 1
-        y, states = _layer(x, states, lengths, step, is_backward)
+        y, states = _layer(x, states, lengths, step, (is_backward, is_loop))
         rows.append(y)
         lasts.append(states)
     y = gt.stack(rows, 1)
@@ -109,7 +133,7 @@ def _bias(b, size, count):
 @operator("RNN")
 def rnn(
     x, w, r, b=None, lengths=None, first=None, *, activation_alpha, activation_beta, activations,
-    clip, direction, hidden_size, layout=0,
+    clip, direction, hidden_size, layout=0, is_loop=False,
 ):  # fmt: skip
     limit = _limited(clip)
 
@@ -119,13 +143,15 @@ def rnn(
         mine, others = _bias(b, hidden_size, 1)
         return lambda x, states: [f(limit(x @ w.T + states[0] @ r.T + mine + others))]
 
-    return _run(x, (w, r, b), [first], lengths, make_step, (layout, direction, hidden_size))
+    return _run(
+        x, (w, r, b), [first], lengths, make_step, (layout, direction, hidden_size, is_loop)
+    )
 
 
 @operator("GRU")
 def gru(
     x, w, r, b=None, lengths=None, first=None, *, activation_alpha, activation_beta, activations,
-    clip, direction, hidden_size, linear_before_reset, layout=0,
+    clip, direction, hidden_size, linear_before_reset, layout=0, is_loop=False,
 ):  # fmt: skip
     limit, n = _limited(clip), hidden_size
 
@@ -150,13 +176,13 @@ def gru(
 
         return step
 
-    return _run(x, (w, r, b), [first], lengths, make_step, (layout, direction, n))
+    return _run(x, (w, r, b), [first], lengths, make_step, (layout, direction, n, is_loop))
 
 
 @operator("LSTM")
 def lstm(
     x, w, r, b=None, lengths=None, *others, activation_alpha, activation_beta, activations,
-    clip, direction, hidden_size, input_forget, layout=0,
+    clip, direction, hidden_size, input_forget, layout=0, is_loop=False,
 ):  # fmt: skip
     limit, n = _limited(clip), hidden_size
     first, cell, peepholes = (*others, None, None, None)[:3]
@@ -183,5 +209,5 @@ def lstm(
 
         return step
 
-    weights, options = (w, r, b, peepholes), (layout, direction, n)
+    weights, options = (w, r, b, peepholes), (layout, direction, n, is_loop)
     return _run(x, weights, [first, cell], lengths, make_step, options)
