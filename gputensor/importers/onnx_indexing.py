@@ -8,7 +8,7 @@ from gputensor.importers.onnx_registry import operator
 from gputensor.importers.onnx_values import is_known, namespace, number, tensor
 from gputensor.importers.public_functions import gt
 
-__all__ = []
+__all__ = ["best_boxes"]
 
 
 def _on(x, indices):
@@ -169,12 +169,7 @@ def non_max_suppression(
     for batch in range(scores.shape[0]):
         corners = _corners(boxes[batch], center_point_box)
         for kind in range(scores.shape[1]):
-            chosen = []
-            for i in np.argsort(-scores[batch, kind], kind="stable"):
-                if len(chosen) >= most or scores[batch, kind, i] <= least:
-                    break
-                if all(_overlap(corners[i], corners[j]) <= most_overlap for j in chosen):
-                    chosen.append(int(i))
+            chosen = best_boxes(corners, scores[batch, kind], most_overlap, least)[:most]
             found += [[batch, kind, i] for i in chosen]
     return np.array(found, np.int64).reshape(-1, 3)
 
@@ -187,8 +182,21 @@ def _corners(boxes, is_centred):
     return np.concatenate([low, high], -1)
 
 
-def _overlap(a, b):
-    sides = np.maximum(np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2]), 0)
-    common = sides.prod()
-    total = (a[2:] - a[:2]).prod() + (b[2:] - b[:2]).prod() - common
-    return common / total if total > 0 else 0.0
+def best_boxes(corners, scores, most_overlap, least=-np.inf):
+    """Return the indices of boxes, the best first, none of which overlaps a better one too much.
+
+    `corners` are (low, low, high, high) for each box; the overlap is the common area by that of
+    both.
+    """
+    order = np.argsort(-scores, kind="stable")
+    order = order[scores[order] > least]
+    low, high = corners[:, :2].astype(np.float64), corners[:, 2:].astype(np.float64)
+    areas, chosen = (high - low).prod(-1), []
+    while order.size:
+        best, order = int(order[0]), order[1:]
+        chosen.append(best)
+        sides = np.minimum(high[order], high[best]) - np.maximum(low[order], low[best])
+        common = np.maximum(sides, 0).prod(-1)
+        total = areas[order] + areas[best] - common
+        order = order[common <= most_overlap * total]
+    return chosen

@@ -331,3 +331,36 @@ def centres(image, row, columns):
     low = int(row)
     line = image[:, low] * (1 - row + low) + image[:, min(low + 1, 7)] * (row - low)
     return np.stack([[np.interp(at, np.arange(8), one) for at in columns] for one in line])
+
+
+def kept(boxes, scores, most_overlap):
+    """The boxes that no better one overlaps by more, pair by pair."""
+    found = []
+    for i in np.argsort(-scores, kind="stable"):
+        for j in found:
+            low, high = (
+                np.maximum(boxes[i, :2], boxes[j, :2]),
+                np.minimum(boxes[i, 2:], boxes[j, 2:]),
+            )
+            common = max(high[0] - low[0], 0) * max(high[1] - low[1], 0)
+            areas = [np.prod(boxes[k, 2:] - boxes[k, :2]) for k in (i, j)]
+            if common > most_overlap * (sum(areas) - common):
+                break
+        else:
+            found.append(i)
+    return found
+
+
+def test_boxes_that_overlap_better_ones_are_left_out(rng):
+    built = Builder()
+    nodes = built.input("boxes", (40, 4)), built.input("scores", (40,))
+    model = gt.from_exported(built.output(
+        built.call("torchvision.nms.default", *nodes, 0.25)).program)  # fmt: skip
+    low = rng.integers(0, 10, (40, 2))  # whole numbers, of which all areas are exact
+    boxes = np.concatenate([low, low + rng.integers(0, 9, (40, 2))], 1).astype(np.float32)
+    scores = rng.permutation(40).astype(np.float32)
+    given = [gt.asarray(one, device="host") for one in (boxes, scores)]
+    assert model.run(*given).tolist() == kept(boxes.astype(np.float64), scores, 0.25)
+    assert model.run(*(one[:0] for one in given)).shape == (0,)
+    with pytest.raises(gt.TraceError):
+        model.compile(target="host")

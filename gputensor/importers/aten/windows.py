@@ -8,6 +8,7 @@ import numpy as np
 from gputensor.errors import Described, ModelError, argument_error
 from gputensor.importers.aten.table import aten
 from gputensor.importers.onnx_convolution import Windows, col2im, max_pool_with_places
+from gputensor.importers.onnx_indexing import best_boxes
 from gputensor.importers.onnx_resize import resampled
 from gputensor.importers.public_functions import gt
 
@@ -282,3 +283,10 @@ def _bilinear(x, batch, rows, columns, lowest):
         picked = image[batch, y.astype("int64"), z.astype("int64")] * gt.expand_dims(weight, -1)
         total = picked if total is None else total + picked
     return gt.where(gt.expand_dims(inside, -1), total, 0)
+
+
+@aten("torchvision.nms")
+def nms(boxes, scores, most_overlap):
+    """The number of boxes that remain depends on values, so a program refuses this."""
+    found = best_boxes(boxes.numpy(), scores.numpy(), most_overlap)
+    return gt.asarray(np.array(found, np.int64), device=boxes.device)
