@@ -11,7 +11,7 @@ from gputensor.importers.onnx_registry import EXPANDED, operator
 from gputensor.importers.onnx_values import Missing, ints
 from gputensor.importers.public_functions import gt
 
-__all__ = ["Windows", "col2im", "max_pool_with_places"]
+__all__ = ["Windows", "col2im", "deformed", "max_pool_with_places"]
 
 EXPANDED.add(("", "CausalConvWithState"))
 
@@ -319,3 +319,71 @@ def col2im(x, image_shape, block_shape, *, dilations, pads, strides):
         y[tuple(key)] += parts[:, :, k]
     ends = [slice(a, a + n) for a, n in zip(windows.before, extents, strict=True)]
     return y[tuple([slice(None)] * 2 + ends)]
+
+
+# ---- deformed windows
+
+
+@operator("DeformConv", 19)
+def deform_conv(
+    x, weight, offset, bias=None, mask=None, *, dilations, group, kernel_shape, offset_group, pads,
+    strides,
+):  # fmt: skip
+    if weight.ndim != 4:
+        got = Described(f"{weight.ndim - 2} spatial axes")
+        raise argument_error(Missing, "DeformConv", got, "two")
+    how = strides or (1, 1), (pads or (0, 0))[:2], dilations or (1, 1), group
+    y = deformed(x, weight, offset, mask, how, offset_group)
+    return y if bias is None else y + gt.reshape(bias, (-1, 1, 1))
+
+
+def deformed(x, weight, offset, mask, how, offset_group):
+    """Return a convolution whose terms are linear samples at shifted places of an image.
+
+    `offset` (batch, offset_group * taps * 2, rows, columns) has the shifts, down and to the right,
+    and `mask` the factors of the samples. `how` has strides, padding, dilations and groups. Outside
+    the image there are zeros.
+    """
+    strides, pads, dilations, groups = how
+    batch, channels, height, width = x.shape
+    taps, ends = math.prod(weight.shape[2:]), offset.shape[2:]
+    shifts = gt.reshape(offset, (batch, offset_group, taps, 2, *ends))
+    kind = "float64" if x.dtype == np.float64 else "float32"
+    shifts = shifts.astype(kind, copy=False)
+    places = []
+    for axis, (extent, at) in enumerate(zip(ends, np.indices(weight.shape[2:]), strict=True)):
+        steps = gt.arange(extent, dtype=kind, device=x.device) * strides[axis] - pads[axis]
+        shape = [1, 1, 1]
+        shape[1 + axis] = -1
+        firsts = (at.reshape(-1, 1, 1) * dilations[axis]).astype(kind)
+        starts = gt.asarray(firsts, device=x.device) + gt.reshape(steps, shape)
+        places.append(shifts[:, :, :, axis] + starts)
+    image = gt.reshape(x, (batch * offset_group, channels // offset_group, height * width))
+    image = gt.reshape(gt.moveaxis(image, 1, 2), (-1, channels // offset_group))
+    firsts = gt.arange(batch * offset_group, dtype="int64", device=x.device) * (height * width)
+    firsts = gt.reshape(firsts, (batch, offset_group, 1, 1, 1))
+    found = _samples(image, firsts, places, (height, width))
+    if mask is not None:
+        found = found * gt.reshape(mask, (batch, offset_group, taps, *ends, 1))
+    rows = gt.moveaxis(found.astype(x.dtype, copy=False), -1, 2)
+    rows = gt.reshape(rows, (batch, groups, channels // groups * taps, -1))
+    y = gt.matmul(gt.reshape(weight, (groups, weight.shape[0] // groups, -1)), rows)
+    return gt.reshape(y, (batch, weight.shape[0], *ends))
+
+
+def _samples(image, firsts, places, extents):
+    """Return linear samples of an image (rows of channels), with an axis of channels added."""
+    corners = [gt.floor(at) for at in places]
+    total = None
+    for moves in itertools.product((0, 1), repeat=2):
+        index, factor = None, None
+        for corner, move, at, extent in zip(corners, moves, places, extents, strict=True):
+            near = corner + move
+            inside = gt.logical_and(near >= 0, near <= extent - 1)
+            share = gt.where(inside, 1 - gt.abs(at - near), 0)
+            whole = gt.clip(near, 0, extent - 1).astype("int64")
+            index = whole if index is None else index * extent + whole
+            factor = share if factor is None else factor * share
+        part = gt.take(image, firsts + index, 0) * gt.expand_dims(factor, -1)
+        total = part if total is None else total + part
+    return total

@@ -364,3 +364,41 @@ def test_boxes_that_overlap_better_ones_are_left_out(rng):
     assert model.run(*(one[:0] for one in given)).shape == (0,)
     with pytest.raises(gt.TraceError):
         model.compile(target="host")
+
+
+def sample(image, y, x):
+    """A linear sample of a matrix with zeros around it."""
+    total, (height, width) = 0.0, image.shape
+    for i in (int(np.floor(y)), int(np.floor(y)) + 1):
+        for j in (int(np.floor(x)), int(np.floor(x)) + 1):
+            if 0 <= i < height and 0 <= j < width:
+                total += image[i, j] * (1 - abs(y - i)) * (1 - abs(x - j))
+    return total
+
+
+@pytest.mark.parametrize("has_mask", [True, False])
+def test_a_convolution_with_shifted_terms(has_mask, rng):
+    x, w = (
+        rng.standard_normal((2, 4, 5, 4), np.float32),
+        rng.standard_normal((6, 2, 2, 3), np.float32),
+    )
+    offsets = rng.uniform(-2, 2, (2, 2 * 6 * 2, 3, 3)).astype(np.float32)
+    mask = rng.random((2, 2 * 6, 3, 3), np.float32)
+    bias = rng.standard_normal(6, np.float32)
+
+    def calls(b, *nodes):
+        how = 2, 1, 1, 2, 1, 2, 2, 2, has_mask  # strides, padding, dilations, groups
+        return b.call("torchvision.deform_conv2d.default", *nodes, *how)
+
+    (found,) = ran(x, w, offsets, mask, bias, calls=calls)
+    wanted = np.zeros((2, 6, 3, 3))
+    shifts = offsets.reshape(2, 2, 2, 3, 2, 3, 3).astype(np.float64)
+    factors = mask.reshape(2, 2, 2, 3, 3, 3) if has_mask else np.ones((2, 2, 2, 3, 3, 3))
+    for n, out, row, column, c, i, j in np.ndindex(2, 6, 3, 3, 2, 2, 3):
+        channel = out // 3 * 2 + c
+        group = channel // 2
+        down, right = shifts[n, group, i, j, :, row, column]
+        at = row * 2 - 1 + i + down, column - 2 + j * 2 + right
+        term = sample(x[n, channel], *at) * factors[n, group, i, j, row, column]
+        wanted[n, out, row, column] += term * w[out, c, i, j]
+    np.testing.assert_allclose(found, wanted + bias[:, None, None], rtol=1e-4, atol=1e-4)

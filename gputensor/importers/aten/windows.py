@@ -7,7 +7,7 @@ import numpy as np
 
 from gputensor.errors import Described, ModelError, argument_error
 from gputensor.importers.aten.table import aten
-from gputensor.importers.onnx_convolution import Windows, col2im, max_pool_with_places
+from gputensor.importers.onnx_convolution import Windows, col2im, deformed, max_pool_with_places
 from gputensor.importers.onnx_indexing import best_boxes
 from gputensor.importers.onnx_resize import resampled
 from gputensor.importers.public_functions import gt
@@ -290,3 +290,11 @@ def nms(boxes, scores, most_overlap):
     """The number of boxes that remain depends on values, so a program refuses this."""
     found = best_boxes(boxes.numpy(), scores.numpy(), most_overlap)
     return gt.asarray(np.array(found, np.int64), device=boxes.device)
+
+
+@aten("torchvision.deform_conv2d")
+def deform_conv2d(x, weight, offset, mask, bias, *others):
+    *numbers, groups, offset_groups, has_mask = others
+    how = *(numbers[i : i + 2] for i in (0, 2, 4)), groups
+    y = deformed(x, weight, offset, mask if has_mask else None, how, offset_groups)
+    return y + gt.reshape(bias, (-1, 1, 1))
