@@ -158,7 +158,7 @@ def quantized_tile():
 def quantized_wgmma():
     for form, name, is_float, group, (tokens, tiles, stages) in itertools.product(
         (products.INT8, products.INT4), HALVES, BITS, (0, 32, 64, 128),
-        ((32, 2, 10), (64, 1, 10), (64, 2, 8), (128, 2, 6), (256, 1, 5)),
+        ((32, 2, 10), (64, 1, 10), (64, 2, 8), (128, 1, 8), (128, 2, 6), (256, 1, 5)),
     ):  # fmt: skip
         yield quantized.wgmma(
             form, name, "float32" if is_float else name, tokens, tiles=tiles, stages=stages,

@@ -211,9 +211,10 @@ def tiles(rng, kinds=((False, INT4), (False, INT8), (True, INT4), (True, INT8)))
         if not group:
             n -= int(rng.integers(0, 8))
         rows, splits = int(rng.choice([128, 256])), int(rng.integers(1, 3)) if k > 768 else 0
+        tokens = int(rng.choice([128, 256])) if has_wgmma and rows == 128 and m > 64 else 0
         internals.quantized_tile_configure(
-            has_wgmma=has_wgmma, rows=rows, splits=splits, most_rows=150
-        )
+            has_wgmma=has_wgmma, rows=rows, tokens=tokens, splits=splits, most_rows=150
+        )  # fmt: skip
         x = rng.standard_normal((m, k + 8)).astype(DTYPES[name])
         bias = rng.standard_normal(n).astype(DTYPES[name])
         w, scales, exact_w, _ = random_weights(rng, form, n, k, name, group)
@@ -229,7 +230,7 @@ def tiles(rng, kinds=((False, INT4), (False, INT8), (True, INT4), (True, INT8)))
         limit = (2.0**-17 + (1.01 * UNIT[name] if group else 0)) * terms
         limit += 1.01 * UNIT[name] * np.abs(exact)
         error = np.abs(got - exact)
-        used = (has_wgmma, form, name, group, (m, n, k), rows, splits)
+        used = (has_wgmma, form, name, group, (m, n, k), rows, tokens, splits)
         assert np.all(error <= limit), (used, float(np.nanmax(error / limit)))
 
 

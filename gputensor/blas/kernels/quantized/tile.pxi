@@ -21,25 +21,27 @@ cdef enum:
     MOST_TILE_ROWS = 2048           # more have not been measured
     MOST_TILE_ROWS_OF_MMA = 128     # likewise, where there is no wgmma
 
-# Nanoseconds of an H200, fitted to 170 measured times from 17 to 2048 rows; most differ from the
-# model by less than a tenth. On other devices they are only compared.
-cdef double TILE_LAUNCHES = 4000
-cdef double TILE_WAVE = 1500            # each but the first
-cdef double TILE_JOIN = 2000
-cdef double TILE_JOIN_BYTE = 1 / 3000.
-cdef double TILE_ORDER_BYTE = 1 / 1700.
+# Nanoseconds of an H200: with mma fitted to 100 measured times, with wgmma to 28; most differ from
+# the model by less than a twentieth. On other devices they are only compared.
+cdef double TILE_LAUNCH_MMA = 4000
+cdef double TILE_LAUNCH_WGMMA = 2850
+cdef double TILE_WAVE = 3500            # each but the first
+cdef double TILE_JOIN = 1300
+cdef double TILE_JOIN_BYTE = 1 / 3600.
+cdef double TILE_ORDER_BYTE = 1 / 3700.
 # For a column of 64 k: in all, for a row of weights, and for a row times a token.
 cdef double TILE_COLUMN_MMA = 70
-cdef double TILE_COLUMN_WGMMA = 200
+cdef double TILE_COLUMN_WGMMA = 124
 cdef double TILE_ROW_INT4 = 0.9
 cdef double TILE_ROW_INT8 = 1.75
 cdef double TILE_ROW_PLAIN = 3.5        # not measured: twice the bytes of int8
+cdef double TILE_ROW_WGMMA = -0.8       # with wgmma, added to these
 cdef double TILE_TOKEN_MMA = 0.03
-cdef double TILE_TOKEN_WGMMA = 0.0125
-# The other way: to dequantize a weight (estimated from the instructions of dequantize.cuh; with
-# three times as many they took 2.35e-3), then a byte and a multiply-add of the product.
-cdef double TILE_PLAIN = 5000
-cdef double TILE_PLAIN_WEIGHT = 0.9e-3
+cdef double TILE_TOKEN_WGMMA = 0.0168
+cdef int TILE_LEAST_WGMMA = 96          # fewer tokens take as long
+# The other way: to dequantize a weight, then a byte and a multiply-add of the product.
+cdef double TILE_PLAIN = 2500
+cdef double TILE_PLAIN_WEIGHT = 1.1e-3
 cdef double TILE_PLAIN_BYTE = 1 / 3500.
 cdef double TILE_PLAIN_TERM = 1 / 395000.
 
@@ -132,15 +134,19 @@ cdef double tile_cost(const SkinnyProduct* product, const TileShape* shape,
     cdef double time = TILE_COLUMN_WGMMA if shape.has_wgmma else TILE_COLUMN_MMA
     time += shape.rows * (TILE_ROW_INT4 if product.form == FORM_INT4 else
                           TILE_ROW_INT8 if product.form == FORM_INT8 else TILE_ROW_PLAIN)
-    time += (<double>(shape.rows * shape.tokens)
-             * (TILE_TOKEN_WGMMA if shape.has_wgmma else TILE_TOKEN_MMA))
     if shape.has_wgmma:
+        time += shape.rows * TILE_ROW_WGMMA
+        time += shape.rows * max(shape.tokens, TILE_LEAST_WGMMA) * TILE_TOKEN_WGMMA
         blocks += blocks % 2        # whole clusters
+    else:
+        time += shape.rows * shape.tokens * TILE_TOKEN_MMA
     blocks *= tile_count(product.m, shape.tokens) * shape.splits
     waves = tile_count(blocks, multiprocessors)
-    time = TILE_LAUNCHES + waves * columns * time + (waves - 1) * TILE_WAVE
+    time = waves * columns * time + (waves - 1) * TILE_WAVE
     if shape.has_wgmma:
-        time += 4.0 * product.m * product.k * TILE_ORDER_BYTE
+        time += TILE_LAUNCH_WGMMA + 4.0 * product.m * product.k * TILE_ORDER_BYTE
+    else:
+        time += TILE_LAUNCH_MMA
     if shape.splits > 1:
         time += TILE_JOIN + shape.splits * 8.0 * product.m * product.n * TILE_JOIN_BYTE
     return time
@@ -194,9 +200,11 @@ cdef bint tile_choose(const SkinnyProduct* product, bint is_asked,
         shape.has_wgmma, shape.k_warps = True, 1
         for place in range(2):
             shape.rows = TILE_FEW[place][0]
+            if place and product.fused.pairs:
+                break
+            tile_try(product, &shape, best, &least)
             if place and shape.tokens == 128:
                 shape.tokens = 256
-            if not (place and product.fused.pairs):
                 tile_try(product, &shape, best, &least)
     elif product.m > MOST_TILE_ROWS_OF_MMA and not is_asked:
         return False
@@ -273,7 +281,7 @@ cdef int tile_run(const QuantizedTask* task, uint64_t stream) except -1 nogil:
     p.has_pairs = (product.y_pitch % 2 == 0 and product.y % <uint64_t>(2 * itemsize) == 0)
     p.ordered, p.ordered_rows = task.ordered, p.token_tiles * shape.tokens
     if shape.has_wgmma:
-        threads = p.ordered_rows * (tile_count(p.k, 4 * TILE_COLUMN) * 4)
+        threads = p.ordered_rows * tile_count(p.k, TILE_COLUMN) * 8
         launch_init(&launch, product.device, stream, <uint32_t>tile_count(threads, 256), 256, &p,
                     sizeof(p))
         launch_kernel(kernel_of(&tile_orders, product.form, tile_order_program, &variant), &launch)

@@ -4,12 +4,14 @@
 // memory as 16-bit floats: a lane copies them as they are stored, makes floats of 32 k at a time and
 // multiplies them, while the 32 k before are still multiplied. Two warpgroups have 64 * TILES
 // features each. One more thread keeps a ring of x, which order.cuh has brought into the order of the
-// instruction. The two blocks of a cluster have the same rows of x, and each loads half of them for
-// both.
+// instruction. order.cuh has waited for all work before this product, so the first weights are copied
+// while it still runs. The two blocks of a cluster have the same rows of x, and each loads half of
+// them for both.
 //
 // Defined before this text: FORM, X_KIND, Y_KIND, GROUP, PAIRED (TILES is 2 then) and FORMULA as in
-// tile.cuh; TOKENS; TILES, blocks of 64 features of a warpgroup; STAGES of weights; X_STAGES; MULTIPLY, the instruction that multiplies 16
-// k from registers a and descriptor b and adds them to the sums d.
+// tile.cuh; TOKENS; TILES, blocks of 64 features of a warpgroup; STAGES of weights; X_STAGES;
+// MULTIPLY, the instruction that multiplies 16 k from registers a and descriptor b and adds them to
+// the sums d.
 #pragma once
 
 #define SPLITS 2                // blocks of a cluster
@@ -22,6 +24,7 @@
 #include "gputensor/blas/kernels/quantized/sources.cuh"
 
 #define BLOCK_ROWS (128 * TILES)
+#define READS (SCALES == 2 && FORM == 1 ? 1 : SCALES)       // of scales of a feature, by a lane
 #define STAGE_NBYTES (8 * WARP_NBYTES)
 #define X_NBYTES (TOKENS * 128)                             // of a column
 #define WEIGHTS_AT (X_STAGES * X_NBYTES)
@@ -61,12 +64,13 @@ __device__ __forceinline__ void copy_column(const Parameters& p, Place& at, uint
 #if GROUP
 #pragma unroll
         for (int s = 0; s < SCALES; ++s) {
-            const bool is_valid = first + s * 32 < p.k;
-            const int64 group = (first + s * 32) / GROUP;
+            const bool is_valid = SCALES == 1 || first + s * 32 < p.k;
+            const uint32 group = SCALES == 1 ? (uint32)at.ahead / (GROUP / 64) : at.ahead * 2 + s;
+            const uint64 from = (uint64)group * (uint32)(p.n / 2);
 #pragma unroll
             for (int tile = 0; tile < TILES; ++tile)
                 copy_4(at.to + lane * 4 + TILES * COPIES * 512 + (s * TILES + tile) * 128,
-                       is_valid ? p.scales + (group * (p.n / 2) + at.scales[tile]) * 4 : p.scales,
+                       is_valid ? p.scales + (from + at.scales[tile]) * 4 : p.scales,
                        is_valid);
         }
 #endif
@@ -79,20 +83,38 @@ __device__ __forceinline__ void copy_column(const Parameters& p, Place& at, uint
     if (at.to == begin + STAGES * STAGE_NBYTES) at.to = begin;
 }
 
+// Reads a column's weights, and the scales of features 2 g and 2 g + 1 as pairs.
+__device__ __forceinline__ void read_column(uint32 at, Words words[TILES][COPIES],
+                                            uint32 (*scales)[TILES][2]) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int tile = 0; tile < TILES; ++tile) {
+#pragma unroll
+        for (int i = 0; i < COPIES; ++i)
+            words[tile][i] = shared_16(at + lane * 16 + (tile * COPIES + i) * 512);
+#pragma unroll
+        for (int s = 0; s < READS; ++s) {
+            const int group = SCALES == 1 ? 0 : FORM == 2 ? s : lane % 4 / 2;
+            const uint32 pair = shared_4(at + lane * 4 + TILES * COPIES * 512
+                                         + (group * TILES + tile) * 128);
+            scales[s][tile][0] = __byte_perm(pair, 0, 0x1010);
+            scales[s][tile][1] = __byte_perm(pair, 0, 0x3232);
+        }
+    }
+}
+
 // The weights of 32 k (int8: the half of 64 k) as the left operands of two instructions.
-__device__ __forceinline__ void make_half(uint32 at, const Words words[TILES][COPIES], int half,
+__device__ __forceinline__ void make_half(const Words words[TILES][COPIES],
+                                          const uint32 (*scales)[TILES][2], int half,
                                           uint32 made[TILES][2][4]) {
 #pragma unroll
     for (int tile = 0; tile < TILES; ++tile) {
         uint32 a[4], b[4];                  // feature 2 g, feature 2 g + 1
         expand_half(words[tile], half, a, b);
 #if GROUP
-        const int lane = threadIdx.x % 32;
-        const int group = SCALES == 1 ? 0 : FORM == 2 ? half : lane % 4 / 2;
-        const uint32 pair = shared_4(at + lane * 4 + TILES * COPIES * 512
-                                     + (group * TILES + tile) * 128);
-        scale_pairs(a, __byte_perm(pair, 0, 0x1010));
-        scale_pairs(b, __byte_perm(pair, 0, 0x3232));
+        const int group = READS == 2 ? half : 0;
+        scale_pairs(a, scales[group][tile][0]);
+        scale_pairs(b, scales[group][tile][1]);
 #endif
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
@@ -110,7 +132,8 @@ __device__ __forceinline__ void multiply_half(float sums[TILES][TOKENS / 8][4],
 #pragma unroll
     for (int i = 0; i < 2; ++i)
 #pragma unroll
-        for (int tile = 0; tile < TILES; ++tile) multiply_16(sums[tile][0], made[tile][i], x + 2 * i);
+        for (int tile = 0; tile < TILES; ++tile)
+            multiply_16(sums[tile][0], made[tile][i], x + 2 * i);
     wgmma_commit();
 }
 
@@ -145,25 +168,23 @@ __device__ __forceinline__ void multiply_block(const Parameters& p, const Part& 
     find_weights(p, row, PAIRED ? (int)p.n / 2 : 64, at.ahead, at.w, at.scales);
 #pragma unroll 1
     for (int s = 0; s < STAGES - 1; ++s) copy_column(p, at, begin);
+    start_early();
     float sums[TILES][TOKENS / 8][4] = {};
-    uint32 made[2][TILES][2][4];
     uint32 weights = begin, stage = 0, phase = 0, last = 0;
+    uint32 made[2][TILES][2][4];
 #pragma unroll 1
     for (int step = 0; step < part.count; ++step) {
         copies_wait<STAGES - 2>();
         Words words[TILES][COPIES];
-#pragma unroll
-        for (int tile = 0; tile < TILES; ++tile)
-#pragma unroll
-            for (int i = 0; i < COPIES; ++i)
-                words[tile][i] = shared_16(weights + lane * 16 + (tile * COPIES + i) * 512);
+        uint32 scales[READS + 1][TILES][2];
+        read_column(weights, words, scales);
         const uint64 x = descriptor(shared + stage * X_NBYTES);
-        make_half(weights, words, 0, made[0]);
+        make_half(words, scales, 0, made[0]);
         barrier_wait(full + 8 * stage, phase);
         multiply_half(sums, made[0], x);
         wgmma_wait<1>();
         if (step) release(empty + 8 * last);
-        make_half(weights, words, 1, made[1]);
+        make_half(words, scales, 1, made[1]);
         multiply_half(sums, made[1], x + 4);
         copy_column(p, at, begin);
         wgmma_wait<1>();
@@ -184,11 +205,10 @@ __device__ __forceinline__ void multiply_block(const Parameters& p, const Part& 
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(SPLITS, 1, 1)
 kernel(const Parameters p) {
-    start_early();
     extern __shared__ __align__(1024) char memory[];
-    const uint32 shared = shared_address(memory), rank = blockIdx.x % 2;
+    const uint32 shared = shared_address(memory), rank = blockIdx.x % SPLITS;
     const int pairs = (p.row_tiles + 1) / 2, columns = (int)((p.k + 63) / 64);
-    int place = blockIdx.x / 2;
+    int place = blockIdx.x / SPLITS;
     Part part;
     part.token = place % p.token_tiles * TOKENS;
     place /= p.token_tiles;
@@ -207,6 +227,7 @@ kernel(const Parameters p) {
     cluster_sync();
     if (threadIdx.x >= 256) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+        start_early();
         if (threadIdx.x == 256) load_x(p, part, shared, rank);
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
