@@ -307,7 +307,7 @@ kernel(const Parameters p) {
 #endif
 #if MAP
     if (row >= p.rows * p.period) return;
-    const int64 whole = row / p.period;
+    const int64 whole = KEPT_AXES ? row / p.period : 0;
     const Column begin = (row - whole * p.period) * (UNITS * LANES * VECTOR);
     row = whole;
 #else

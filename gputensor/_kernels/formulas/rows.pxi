@@ -304,7 +304,7 @@ cdef void choose_across(RowVariant* variant, const RowParameters* parameters,
 # parts in which every thread has a few loads in flight.
 cdef void choose_map(RowFormula formula, const Operand* operands, RowVariant* variant,
                      RowParameters* parameters) noexcept nogil:
-    cdef int64_t pieces, lanes, units = MAP_UNITS
+    cdef int64_t pieces, lanes, units
     cdef int k, axes = merge_axes(variant.count, operands, 0, operands[0].ndim, formula.loads,
                                   parameters.axes)
     variant.column_axes, variant.kept_axes, variant.cluster = 1, max(0, axes - 1), 1
@@ -317,6 +317,8 @@ cdef void choose_map(RowFormula formula, const Operand* operands, RowVariant* va
     choose_modes(variant, formula.loads, parameters)
     pieces = ceil_divide(parameters.columns, variant.vector)
     lanes = min(power_above(pieces), BLOCK_THREADS)
+    # With wide loads of single runs, one for each thread keeps the memory busiest.
+    units = 1 if variant.vector > 1 and variant.kept_axes == 0 else MAP_UNITS
     while units > 1 and (ceil_divide(pieces, lanes) < units or (
             parameters.rows * ceil_divide(pieces, lanes * units) * lanes < BUSY)):
         units //= 2
