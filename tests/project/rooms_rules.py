@@ -13,7 +13,7 @@ from tests.project import layout_rules as rules
 ROOMS = {
     "_driver": (
         "environment", "table", "phantom", "settings", "visible_devices", "layers", "cuda", "host",
-        "registry", "nvml", "__init__",
+        "registry", "tensor_maps", "nvml", "__init__",
     ),
     "_arrays": (
         "element_types", "__init__", "dtypes", "promotion", "overlap", "safetensors_file",

@@ -1,5 +1,6 @@
 # The CUDA filler of the driver table: libcuda, found at run time and called without the GIL.
 
+from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport calloc
 
 import os

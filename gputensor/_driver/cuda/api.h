@@ -127,7 +127,13 @@
     X(cuStreamUpdateCaptureDependencies, cuStreamUpdateCaptureDependencies,                     \
       (void*, void**, size_t, unsigned))                                                        \
     X(cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph,                                 \
-      (void*, void*, const void**, const void*, size_t, int))
+      (void*, void*, const void**, const void*, size_t, int))                                   \
+    X(cuTensorMapEncodeTiled, cuTensorMapEncodeTiled,                                           \
+      (void*, int, unsigned, uint64_t, const uint64_t*, const uint64_t*, const unsigned*,       \
+       const unsigned*, int, int, int, int))                                                    \
+    X(cuTensorMapEncodeIm2col, cuTensorMapEncodeIm2col,                                         \
+      (void*, int, unsigned, uint64_t, const uint64_t*, const uint64_t*, const int*,            \
+       const int*, unsigned, unsigned, const unsigned*, int, int, int, int))
 
 namespace gputensor {
 

@@ -32,6 +32,13 @@ cdef extern from "gputensor/_driver/cuda/device.h" namespace "gputensor" nogil:
         int cuDevicePrimaryCtxRetain(void** context, int device)
         int cuCtxGetCurrent(void** context)
         int cuCtxSetCurrent(void* context)
+        int (*cuTensorMapEncodeTiled)(
+            void*, int, unsigned int, uint64_t, const uint64_t*, const uint64_t*, const uint32_t*,
+            const uint32_t*, int, int, int, int) noexcept nogil
+        int (*cuTensorMapEncodeIm2col)(
+            void*, int, unsigned int, uint64_t, const uint64_t*, const uint64_t*, const int*,
+            const int*, unsigned int, unsigned int, const uint32_t*, int, int, int,
+            int) noexcept nogil
     const int ABI_VERSION "gputensor::CudaApi::ABI_VERSION"
 
     cdef cppclass CudaDevice:
@@ -182,6 +189,10 @@ cdef void cuda_after_fork() noexcept nogil:
     global is_forked, is_initialised
     is_forked = is_forked or is_initialised
     is_initialised = False
+
+
+cdef MapEncoders map_encoders() noexcept nogil:
+    return MapEncoders(api.cuTensorMapEncodeTiled, api.cuTensorMapEncodeIm2col)
 
 
 def cuda_device_count():

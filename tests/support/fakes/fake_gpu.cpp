@@ -74,3 +74,61 @@ EXPORT int cuLaunchKernelEx(const LaunchConfig* c, void* function, void** parame
                             void** extra) {
     LAUNCH_EARLY(cuLaunchKernel)
 }
+
+#include "tests/support/fakes/tensor_map.h"
+
+// The requirements of the driver's manual that our maps could violate. FAKE_CUDA_MAPS=0 makes a
+// driver that refuses all maps.
+static int describe(void* out, int type, unsigned axes, uint64_t address, const uint64_t* extents,
+                    const uint64_t* strides, const unsigned* steps, int swizzle,
+                    CpuTensorMap* made) {
+    *made = CpuTensorMap{};
+    if (!setting("FAKE_CUDA_MAPS", 1) || reinterpret_cast<uint64_t>(out) % 64 || (type != 6 && type != 9) || axes < 2 || axes > 4 ||
+        address % 16 || !address || swizzle != 3)
+        return INVALID_VALUE;
+    made->address = address;
+    made->axes = uint8_t(axes);
+    for (unsigned i = 0; i < axes; ++i) {
+        if (!extents[i] || extents[i] >> 32 || !steps[i] || steps[i] > 8) return INVALID_VALUE;
+        made->extents[i] = uint32_t(extents[i]);
+        made->steps[i] = uint8_t(steps[i]);
+        if (i && (strides[i - 1] % 16 || strides[i - 1] >> 40)) return INVALID_VALUE;
+        if (i) made->strides[i - 1] = strides[i - 1];
+    }
+    return 0;
+}
+EXPORT int cuTensorMapEncodeTiled(void* out, int type, unsigned axes, uint64_t address,
+                                  const uint64_t* extents, const uint64_t* strides,
+                                  const unsigned* box, const unsigned* steps, int interleave,
+                                  int swizzle, int, int fill) {
+    CpuTensorMap made;
+    int status = describe(out, type, axes, address, extents, strides, steps, swizzle, &made);
+    if (status || interleave || fill || box[0] > 64) return INVALID_VALUE;
+    for (unsigned i = 0; i < axes; ++i) {
+        if (!box[i] || box[i] > 256) return INVALID_VALUE;
+        made.box[i] = uint16_t(box[i]);
+    }
+    memcpy(out, &made, sizeof(made));
+    return 0;
+}
+EXPORT int cuTensorMapEncodeIm2col(void* out, int type, unsigned axes, uint64_t address,
+                                   const uint64_t* extents, const uint64_t* strides,
+                                   const int* lower, const int* upper, unsigned channels,
+                                   unsigned pixels, const unsigned* steps, int interleave,
+                                   int swizzle, int, int fill) {
+    CpuTensorMap made;
+    int status = describe(out, type, axes, address, extents, strides, steps, swizzle, &made);
+    if (status || interleave || fill || axes != 4 || channels != 64 || !pixels || pixels > 1024)
+        return INVALID_VALUE;
+    for (int i = 0; i < 2; ++i) {
+        if (lower[i] < -128 || lower[i] > 127 || upper[i] < -128 || upper[i] > 127)
+            return INVALID_VALUE;
+        made.lower[i] = int16_t(lower[i]);
+        made.upper[i] = int16_t(upper[i]);
+    }
+    made.box[0] = uint16_t(channels);
+    made.box[1] = uint16_t(pixels);
+    made.is_pixels = 1;
+    memcpy(out, &made, sizeof(made));
+    return 0;
+}
