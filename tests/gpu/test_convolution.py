@@ -5,7 +5,13 @@ import pytest
 
 import gputensor as gt
 from gputensor._driver.registry import cuda_device_count
-from tests.support.convolution.window_checks import few_program, shifted_program, tile_program
+from tests.support.convolution.window_checks import (
+    few_program,
+    mapped_program,
+    replayed_program,
+    shifted_program,
+    tile_program,
+)
 
 pytestmark = pytest.mark.skipif(cuda_device_count() == 0, reason="needs an NVIDIA GPU")
 
@@ -18,6 +24,9 @@ SHAPES = (
     (8, 3, 64, 224, 7, 2, 1),
     (4, 3, 32, 224, 3, 2, 1),
     (8, 256, 512, 56, 1, 2, 1),
+    (32, 512, 512, 14, 3, 2, 1),
+    (32, 1024, 2048, 14, 1, 2, 1),
+    (3, 72, 200, 31, 3, 2, 1),
     (8, 128, 256, 28, 3, 1, 4),
     (8, 144, 144, 56, 3, 1, 144),
     (8, 96, 96, 113, 3, 2, 96),
@@ -49,6 +58,11 @@ def test_networks(shape, dtype, is_last, rng):
     assert not gt.any(wrong).item(), gt.sum(wrong.astype(gt.int64)).item()
 
 
+@pytest.mark.parametrize("kernel, stride", [(1, 2), (3, 1), (3, 2)])
+def test_graphs_are_replayed_on_other_tensors(rng, kernel, stride):
+    replayed_program(rng, 8, (28, 28, 64), 128, kernel, stride)
+
+
 def test_random_tiles(rng):
     for _ in range(60):
         tile_program(rng, "cuda")
@@ -58,3 +72,5 @@ def test_random_tiles(rng):
         few_program(rng, "cuda")
     for _ in range(8):
         shifted_program(rng, "cuda")
+    for _ in range(20):
+        mapped_program(rng, "cuda")

@@ -5,7 +5,13 @@ import pytest
 from gputensor._kernels.launch import nvrtc
 from gputensor.blas.kernels import convolution_programs
 from tests.support.convolution import shifted_on_cpu
-from tests.support.convolution.window_checks import few_program, shifted_program, tile_program
+from tests.support.convolution.window_checks import (
+    few_program,
+    mapped_program,
+    replayed_program,
+    shifted_program,
+    tile_program,
+)
 
 # With 200 multiprocessors the few tiles of a small convolution are split along their terms.
 pytestmark = pytest.mark.orders("deferred")
@@ -23,7 +29,7 @@ def kernels_on_the_cpu(monkeypatch):
 
         return program
 
-    for name in ("tile", "few", "shifted"):
+    for name in ("tile", "few", "shifted", "mapped"):
         source = getattr(convolution_programs, name)
         monkeypatch.setattr(convolution_programs, name, counted(source))
     monkeypatch.setattr(nvrtc, "compile_source", shifted_on_cpu.compile_source)
@@ -62,7 +68,26 @@ def test_parts_of_the_terms(rng):
         tile_program(rng, "cuda")
 
 
-# Few tiles for the multiprocessors: in most cases clusters cut the terms.
-@pytest.mark.process(FAKE_CUDA_SHARED="233472", FAKE_CUDA_MULTIPROCESSORS="4")
+# Few tiles for the multiprocessors: in most cases clusters cut the terms. The driver refuses tensor
+# maps, which convolutions without groups and addend would use.
+@pytest.mark.process(FAKE_CUDA_SHARED="233472", FAKE_CUDA_MULTIPROCESSORS="4", FAKE_CUDA_MAPS="0")
 def test_shifted_patches(rng):
     shifted_program(rng, "cuda")
+
+
+@pytest.mark.process(FAKE_CUDA_SHARED="233472", FAKE_CUDA_MULTIPROCESSORS="4")
+def test_tensor_maps(rng):
+    for _ in range(3):
+        mapped_program(rng, "cuda")
+
+
+# One multiprocessor: a block computes several tiles, and its rings go round.
+@pytest.mark.process(FAKE_CUDA_SHARED="233472", FAKE_CUDA_MULTIPROCESSORS="1")
+def test_tensor_maps_of_several_tiles(rng):
+    mapped_program(rng, "cuda")
+
+
+# The maps of a captured kernel are parameters whose first words are addresses.
+@pytest.mark.process(FAKE_CUDA_SHARED="233472", FAKE_CUDA_MULTIPROCESSORS="4")
+def test_graphs_are_replayed_on_other_tensors(rng):
+    replayed_program(rng, 2, (8, 8, 64), 64, 3, 2)

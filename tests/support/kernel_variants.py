@@ -302,6 +302,16 @@ def convolution_shifted():
         )  # fmt: skip
 
 
+def convolution_mapped():
+    tiles = ((64, 32), (64, 256), (128, 112), (128, 128), (128, 208), (128, 256))
+    for code, activation, (outputs, columns), splits, blocks in itertools.product(
+        (9, 10), range(7), tiles, (1, 2), (1, 2)
+    ):
+        if blocks == 1 or (columns <= 128 and splits == 1):
+            form = {"stages": 2, "splits": splits, "blocks": blocks}
+            yield convolutions.mapped(code, activation, (outputs, columns), **form)
+
+
 def orders():
     real = [row.code for row in DTYPES if row.kind in ("bool", "int", "uint", "float")]
     for code, tile, is_order in itertools.product(real, (64, 128, 512, 2048), (0, 1)):
@@ -397,6 +407,7 @@ KERNELS = {
     "convolution": (convolution_tiles, 2),
     "convolution few": (convolution_few, 3),
     "convolution shifted": (convolution_shifted, 3),
+    "convolution mapped": (convolution_mapped, 3),
     "convolution join": (each(convolutions.join, (9, 10), range(7)), 1),
     "attention on Hopper": (
         lambda: itertools.starmap(
@@ -462,6 +473,7 @@ TWINS = {
     "test_convolution_tiles.py::test_parts_of_the_terms": ("convolution", "convolution join"),
     "test_convolution_tiles.py::test_rows_of_few_channels": ("convolution few",),
     "test_convolution_tiles.py::test_shifted_patches": ("convolution shifted",),
+    "test_convolution_tiles.py::test_tensor_maps": ("convolution mapped",),
     "test_skinny.py::test_plain": ("skinny",),
     "test_skinny.py::test_quantized": ("skinny_mma",),
     "test_skinny.py::test_layers": ("dequantize",),

@@ -22,7 +22,7 @@ cdef struct Convolution:
 # Queues the work on any device.
 cdef int convolve(int device, uint64_t stream, const Convolution* given) except -1
 
-# ---- parameters of kernels, and the plan of shifted patches, which tests read
+# ---- parameters of kernels, and the plans of shifted patches and of maps, which tests read
 
 cdef extern from "gputensor/blas/kernels/convolution/convolution.h" namespace "gputensor" nogil:
     cdef struct ConvolutionOperand:
@@ -88,6 +88,18 @@ cdef extern from "gputensor/blas/kernels/convolution/shifted.h" namespace "gpute
         uint32_t tiles
         ShiftedTap[64] tap
 
+cdef extern from "gputensor/blas/kernels/convolution/mapped.h" namespace "gputensor" nogil:
+    cdef struct DeviceMap "gputensor::TensorMap":
+        uint64_t[16] words
+
+    cdef struct MappedParameters:
+        DeviceMap x
+        DeviceMap weight
+        DeviceMap out
+        ConvolutionParameters common
+        int32_t steps
+        uint32_t tiles
+
 cdef struct ShiftedForm:
     int dtype
     int activation
@@ -99,9 +111,21 @@ cdef struct ShiftedForm:
     int is_vectored
     int sharing
 
+cdef struct MappedForm:
+    int dtype
+    int activation
+    int outputs                 # of a block: 64 or 128
+    int columns                 # positions of a warpgroup
+    int stages
+    int splits
+    int blocks                  # of a multiprocessor
+
 # Converts operands to parameters; raises ValueError where there are too many results or terms.
 cdef int convolution_parameters(ConvolutionParameters* p, const Convolution* given) except -1
 # Completes a form whose dtype, activation and is_vectored are set, and fills all parameters that
 # follow from it and `common`. Returns False where no form fits. Needs the GIL.
 cdef bint shifted_plan(ShiftedForm* form, ShiftedParameters* s, int64_t images,
                        int multiprocessors) noexcept
+# Completes a form as above, and fills all parameters that follow from it and `common` but the maps.
+cdef bint mapped_plan(MappedForm* form, MappedParameters* m, int multiprocessors,
+                      int64_t shared_nbytes) noexcept nogil

@@ -3,8 +3,11 @@
 from libc.stdint cimport int16_t, int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memset
 
-from gputensor._arrays cimport DT_FLOAT32, Operand, dtype_is_half, dtype_itemsize
-from gputensor._driver.registry cimport DEVICE_HOST, device_facts, device_kind
+from gputensor._arrays cimport (
+    DT_BFLOAT16, DT_FLOAT32, Operand, dtype_is_half, dtype_itemsize,
+)
+from gputensor._driver.registry cimport DEVICE_HOST, DeviceFacts, device_facts, device_kind
+from gputensor._driver.tensor_maps cimport MappedTensor, has_tensor_maps, map_pixels, map_tiles
 from gputensor._kernels.faces cimport (
     OP_COPY, POOL_WEIGHTED, WindowFold, elementwise, fill, read_axes, window_launch,
 )
@@ -30,6 +33,7 @@ from gputensor.blas.kernels import convolution_programs
 include "pointwise.pxi"
 include "plain.pxi"
 include "shifted.pxi"
+include "mapped.pxi"
 include "few.pxi"
 include "tile.pxi"
 include "convolve.pxi"

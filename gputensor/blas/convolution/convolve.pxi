@@ -49,7 +49,8 @@ cdef int convolve(int device, uint64_t stream, const Convolution* given) except 
         return by_channel(device, stream, given)
     if pointwise_fits(given):
         return pointwise(device, stream, given)
-    if is_single(given, True) and not is_single(given, False):
+    if (is_single(given, True) and not is_single(given, False)
+            and not mapped_fits(given, device)):
         return without_stride(device, stream, given)
     if tile_fits(given, device_facts(device).capability):
         return tile_convolution(device, stream, given)

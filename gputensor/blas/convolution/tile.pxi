@@ -277,6 +277,8 @@ cdef int tile_convolution(int device, uint64_t stream, const Convolution* given)
             channels_last_copy(&temporaries, now.weight, channels, &weight)
             now.weight = &weight
         convolution_parameters(&p, &now)
+        if mapped_fits(&now, device) and mapped_convolution(device, stream, &p, &now):
+            return 0
         if shifted_fits(&now, device) and reach_of(&p, given.x.shape[0]) >> 3 < 1 << 30:
             shifted.common = p
             shifted_form.dtype, shifted_form.activation = form.dtype, form.activation

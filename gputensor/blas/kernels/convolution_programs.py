@@ -10,6 +10,8 @@ __all__ = [
     "few",
     "few_shared_nbytes",
     "join",
+    "mapped",
+    "mapped_shared_nbytes",
     "plain",
     "shifted",
     "tile",
@@ -199,8 +201,54 @@ def shifted(dtype, activation, tile, *, stages, places, splits, is_vectored):
     >>> ("COLUMNS", 208) in program.defines
     True
     """
-    kind = PTX[DTYPES[dtype].name]
     outputs, columns = tile
+    sizes = {"BM": outputs, "COLUMNS": columns, "STAGES": stages, "PLACES": places}
+    sizes |= {"SPLIT": splits, "VECTORED": int(is_vectored)}
+    defines = _types(dtype, activation) | sizes | _wgmma(dtype, columns)
+    return program_of("convolution/shifted.cuh", defines, minimum=90, architecture="sm_90a")
+
+
+def mapped(dtype, activation, tile, *, stages, splits, blocks):
+    """Return the program of convolution by tensor maps on the tensor cores of Hopper.
+
+    Parameters
+    ----------
+    dtype : int
+        Code of a 16-bit float.
+    activation : int
+    tile : (int, int)
+        Outputs of a block, 64 or 128, and positions of a warpgroup, a multiple of 16 up to 256.
+    stages : int
+        Steps that shared memory holds.
+    splits : {1, 2, 4, 8}
+        Blocks of a cluster, among which the terms are cut; a divisor of positions / 8.
+    blocks : {1, 2}
+        Blocks that a multiprocessor runs at once.
+
+    >>> program = mapped(9, 0, (128, 208), stages=5, splits=1, blocks=1)
+    >>> ("COLUMNS", 208) in program.defines
+    True
+    """
+    outputs, columns = tile
+    sizes = {"BM": outputs, "COLUMNS": columns, "STAGES": stages, "SPLIT": splits}
+    defines = _types(dtype, activation) | sizes | {"BLOCKS": blocks} | _wgmma(dtype, columns)
+    return program_of("convolution/mapped.cuh", defines, minimum=90, architecture="sm_90a")
+
+
+def mapped_shared_nbytes(tile, stages):
+    """Return the shared memory of a block of `mapped`.
+
+    >>> mapped_shared_nbytes((128, 256), 4)
+    213056
+    """
+    outputs, columns = tile
+    rows = outputs + columns * (2 if outputs == 64 else 1)
+    return stages * (rows * 128 + 16) + 4 * 32 * 128
+
+
+def _wgmma(dtype, columns):
+    """Return definitions of the instruction that multiplies 64 outputs and `columns` positions."""
+    kind = PTX[DTYPES[dtype].name]
     count = columns // 2
     registers = ", ".join(f"%{i}" for i in range(count))
     sums = ", ".join(f'"+f"(d[{i}])' for i in range(count))
@@ -210,7 +258,4 @@ def shifted(dtype, activation, tile, *, stages, places, splits, is_vectored):
         f'{{{registers}}}, %{count}, %{count + 1}, p, 1, 1, 0, 0;\\n}}"'
         f' : {sums} : "l"(a), "l"(b), "r"(adds))'
     )
-    sizes = {"BM": outputs, "COLUMNS": columns, "STAGES": stages, "PLACES": places}
-    sizes |= {"SPLIT": splits, "VECTORED": int(is_vectored), "PACK": f'"{kind}x2"'}
-    defines = _types(dtype, activation) | sizes | {"MULTIPLY": multiply}
-    return program_of("convolution/shifted.cuh", defines, minimum=90, architecture="sm_90a")
+    return {"PACK": f'"{kind}x2"', "MULTIPLY": multiply}

@@ -400,3 +400,61 @@ def shifted_program(rng, device):
     what = dtype, x.shape, weight.shape, how
     close(what, got, ACTIVATIONS["relu"](want), dtype, magnitude + 8)
     check_again(got, gt.conv2d(*tensors, **how))
+
+
+def mapped_program(rng, device):
+    """Check one random convolution for tensor maps, with channels as neighbours.
+
+    Channels and outputs that are no multiple of a step, taps beyond any edge, images that a tile
+    divides, and unequal strides of the axes.
+    """
+    dtype = str(rng.choice(["float16", "bfloat16"]))
+    spatial = int(rng.choice([1, 2, 2, 2]))
+    kernel = tuple(int(n) for n in rng.integers(1, 4, spatial))
+    stride = tuple(int(n) for n in rng.choice([1, 2, 3], spatial))
+    dilation = tuple(int(n) for n in rng.integers(1, 3, spatial))
+    pads = [tuple(int(n) for n in rng.integers(0, 3, 2)) for _ in kernel]
+    inner, each = int(rng.choice([32, 40, 64, 72])), int(rng.choice([32, 40, 64, 136]))
+    reach = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
+    extents = [int(rng.integers(r, r + (10 if spatial == 2 else 60))) for r in reach]
+    x = rng.standard_normal((int(rng.integers(1, 4)), inner, *extents)).astype(DTYPES[dtype])
+    weight = rng.standard_normal((each, inner, *kernel)).astype(DTYPES[dtype])
+    exact, given = (x.astype(float), weight.astype(float)), (stride, pads, dilation, 1)
+    want, magnitude = convolved(*exact, *given), convolved(*map(np.abs, exact), *given)
+    how = {"stride": stride, "padding": tuple(pads), "dilation": dilation, "activation": "relu"}
+    if rng.integers(2):
+        bias = rng.standard_normal(each).astype(DTYPES[dtype])
+        how["bias"] = gt.asarray(bias, device=device)
+        want = want + bias.astype(float).reshape(-1, *(1,) * spatial)
+    tensors = [
+        gt.moveaxis(gt.asarray(np.moveaxis(one, 1, -1).copy(), device=device), -1, 1)
+        for one in (x, weight)
+    ]
+    convolution = getattr(gt, f"conv{spatial}d")
+    got = convolution(*tensors, **how)
+    what = dtype, x.shape, weight.shape, stride, pads, dilation
+    close(what, got, ACTIVATIONS["relu"](want), dtype, magnitude + 8)
+    check_again(got, convolution(*tensors, **how))
+
+
+def replayed_program(rng, images, image, outputs, kernel, stride):
+    """Check a captured convolution, channels last, that is replayed on other tensors."""
+
+    def given(*shape):
+        made = gt.asarray(rng.standard_normal(shape, dtype=np.float32), device="cuda")
+        return made.astype(gt.bfloat16)
+
+    def convolution(x, w):
+        x, w = (gt.moveaxis(one, -1, 1) for one in (x, w))
+        return gt.conv2d(x, w, stride=stride, padding=kernel // 2)
+
+    of_x, of_w = (images, *image), (outputs, kernel, kernel, image[-1])
+    x, w = given(*of_x), given(*of_w)
+    convolution(x, w)
+    captured = gt.graphs.CUDAGraph()
+    gt.synchronize()
+    with gt.graphs.graph(captured):
+        y = convolution(x, w)
+    for other, second in [(given(*of_x), w), (x, given(*of_w)), (x, w)]:
+        captured.replay(inputs={x: other, w: second})
+        assert gt.all(y == convolution(other, second)).item()

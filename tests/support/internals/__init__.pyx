@@ -27,7 +27,8 @@ from gputensor.blas.backends cimport (
     tiny_tile, unaligned_kernel, unaligned_launch_split, unaligned_split, work_init,
 )
 from gputensor.blas.convolution cimport (
-    Convolution, ShiftedForm, ShiftedParameters, convolution_parameters, shifted_plan,
+    Convolution, MappedForm, MappedParameters, ShiftedForm, ShiftedParameters,
+    convolution_parameters, mapped_plan, shifted_plan,
 )
 from gputensor.blas.kernels cimport PAD_A, PAD_B, PAD_D, pad_choose
 from gputensor.blas.libraries cimport *

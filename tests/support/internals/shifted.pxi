@@ -1,4 +1,4 @@
-"""The plan of a convolution by shifted patches."""
+"""The plans of a convolution by shifted patches and by tensor maps."""
 
 
 def shifted(x, weight, out, stride, padding, dilation, groups, multiprocessors):
@@ -39,4 +39,30 @@ def shifted(x, weight, out, stride, padding, dilation, groups, multiprocessors):
         "column_tiles": s.common.column_tiles, "each": s.common.steps,
         "taps": [(s.tap[i].shift, s.tap[i].number, s.tap[i].is_first, s.tap[i].y, s.tap[i].x)
                  for i in range(s.taps)],
+    }
+
+
+def mapped(images, channels, outputs, extents, kernel, multiprocessors, shared_nbytes):
+    """Return the plan of a convolution by tensor maps, or None if no form fits.
+
+    Parameters
+    ----------
+    images, channels, outputs : int
+    extents, kernel : (int, int)
+        Results of an image, and taps.
+    multiprocessors, shared_nbytes : int
+    """
+    cdef MappedParameters m
+    cdef MappedForm form
+    memset(&m, 0, sizeof(m))
+    memset(&form, 0, sizeof(form))
+    m.common.channels, m.common.outputs = channels, outputs
+    m.common.pixels = images * extents[0] * extents[1]
+    m.common.axes[1].kernel, m.common.axes[2].kernel = kernel
+    if not mapped_plan(&form, &m, multiprocessors, shared_nbytes):
+        return None
+    return {
+        "outputs": form.outputs, "columns": form.columns, "stages": form.stages,
+        "splits": form.splits, "blocks": form.blocks, "steps": m.steps, "tiles": m.tiles,
+        "column_tiles": m.common.column_tiles, "each": m.common.steps,
     }
