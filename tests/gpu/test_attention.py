@@ -23,7 +23,7 @@ def test_many_queries(size, dtype, case, rng):
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("case", range(4))
 def test_few_queries_whose_keys_are_cut_among_blocks(size, dtype, case, rng):
-    """The keys of a step are shared by warps; the parts are joined by a second launch."""
+    """Warps and blocks share the keys of a row; the parts are joined by a second launch."""
     batch, kept, shared = int(rng.integers(1, 4)), int(rng.integers(1, 9)), int(rng.integers(1, 9))
     queries = int(rng.integers(1, 40 if case == 3 else 3))
     for keys in (int(rng.integers(512, 4097)), int(rng.integers(4097, 5000))):

@@ -15,6 +15,7 @@ from gputensor._kernels.draw_facts import draw_facts
 from gputensor._kernels.formula import formula as rows_formula
 from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
 from gputensor.blas.backends import few_terms_program, tiny_program
+from gputensor.blas.kernels import attention_programs as attentions
 from gputensor.blas.kernels import convolution_programs as convolutions
 from gputensor.blas.kernels import programs as products
 from gputensor.blas.kernels import quantized_programs as quantized
@@ -194,9 +195,14 @@ def attention():
         HALVES, ((64, 8, 64), (128, 8, 64), (80, 2, 64), (256, 4, 32)),
         (None, "bool", "float32"), BITS,
     ):  # fmt: skip
-        yield products.attention(name, head, warps, columns, mask, is_split)
-    for name, head, mask in itertools.product(HALVES, (16, 64, 128), (None, "bool", "float32")):
-        yield products.attention(name, head, 1, 64, mask, True, 4)
+        yield attentions.attention(name, head, warps, columns, mask, is_split)
+
+
+def attention_few():
+    for name, head, eights, mask, stages in itertools.product(
+        HALVES, (16, 64, 128), (1, 2), (None, "bool", "float32"), (2, 3)
+    ):
+        yield attentions.attention_few(name, head, eights, mask, 4, stages)
 
 
 #: Head size, warpgroups, keys of a step.
@@ -401,6 +407,7 @@ KERNELS = {
     "scans": (scans, 5),
     "rows": (rows, 4),
     "attention": (attention, 2),
+    "attention of few rows": (attention_few, 2),
     "maps": (maps, 2),
     "windows": (windows, 3),
     "convolution plain": (each(convolutions.plain, (9, 10, 11, 12), range(7), (1, 4), BITS), 2),
@@ -411,12 +418,12 @@ KERNELS = {
     "convolution join": (each(convolutions.join, (9, 10), range(7)), 1),
     "attention on Hopper": (
         lambda: itertools.starmap(
-            products.attention_wgmma,
+            attentions.attention_wgmma,
             ((name, *form) for name in HALVES for form in ATTENTION_WGMMA),
         ),
         5,
     ),
-    "attention join": (each(products.join, HALVES, (64, 128, 256), (16, 64, 128)), 1),
+    "attention join": (each(attentions.join, HALVES, (64, 128, 256), (16, 64, 128)), 1),
     "arange": (each(elements.arange, range(len(DTYPES))), 1),
     "conditions": (each(elements.condition), 1),
     "epilogues": (epilogues, 2),
@@ -482,6 +489,7 @@ TWINS = {
         "quantized_tile", "quantized_wgmma", "quantized_order", "quantized_join",
     ),
     "tensor_cores/test_attention.py::test_mma": ("attention",),
+    "tensor_cores/test_attention.py::test_few_rows_of_many_heads": ("attention of few rows",),
     "tensor_cores/test_attention.py::test_wgmma": ("attention on Hopper",),
     "tensor_cores/test_attention.py::test_cut_keys": ("attention join",),
     "tensor_cores/test_products.py::test_unaligned": ("unaligned",),

@@ -7,7 +7,7 @@ from gputensor._arrays cimport (
     DT_BOOL, DT_FLOAT32, DT_INT32, DT_INT64, KIND_FLOAT, Operand,
     dtype_is_half, dtype_kind,
 )
-from gputensor._driver.registry cimport DEVICE_HOST, device_facts, device_kind
+from gputensor._driver.registry cimport DEVICE_HOST, DeviceFacts, device_facts, device_kind
 from gputensor._kernels.faces cimport OP_COPY, elementwise
 from gputensor._kernels.formulas cimport RowFormula, run_formula
 from gputensor._kernels.launch cimport (
@@ -25,7 +25,7 @@ from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.calls import bind
 from gputensor.blas.attention.weights import weight_trees
 from gputensor.blas.host import attention as attention_host
-from gputensor.blas.kernels import programs
+from gputensor.blas.kernels import attention_programs as programs
 
 include "fused.pxi"
 include "plain.pxi"

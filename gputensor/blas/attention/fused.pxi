@@ -1,16 +1,19 @@
 """Attention in one kernel (attention.cuh), where tensor cores take the element type.
 
 Few rows and many keys, as in decoding, leave most of a GPU idle. In that case the keys are cut
-among blocks, and a second launch joins the parts in a fixed order.
+among blocks, by a kernel of its own for up to 16 rows (attention_few.cuh), and a second launch
+joins the parts in a fixed order.
 """
 
 cdef enum:
     MOST_SPLITS = 64
     BLOCKS = 264                # two for each multiprocessor of an H200
     LEAST_KEYS = 128            # of a split
-    KEY_WARPS = 4               # that share the keys of a step
-    WAVES = 4 * 3 * 132         # blocks with such warps: four times all that an H200 runs at once
-    WAVES_KEYS = 1024
+    FEW_ROWS = 16               # of attention_few.cuh
+    FEW_HEAD = 128
+    FEW_WARPS = 4
+    FEW_KEYS = 16 * FEW_WARPS   # of a block's step, and the fewest of a split
+    FEW_LEAST = 256             # keys from which few rows have their own kernel
     HOPPER = 90
     HOPPER_SHARED = 160 << 10   # of a block with heads of 128
 
@@ -65,10 +68,12 @@ cdef struct Form:               # a variant of the two kernels
     int mask                    # 0 none, 1 of bool, 2 of mask_type
     int mask_type
     int is_split
-    int key_warps               # that share the keys of a step; only with is_split
+    int eights                  # of attention_few.cuh: eights of rows, and steps under way
+    int stages
 
 cdef KernelTable fused_kernels
 cdef KernelTable hopper_kernels
+cdef KernelTable few_kernels
 cdef KernelTable join_kernels
 
 
@@ -124,11 +129,28 @@ cdef void choose_form(Form* form, const Attention* given, int64_t rows) noexcept
     form.warps = 4 if form.head > 128 or rows <= 64 else 8
     if rows <= 16:
         form.warps = 1 if form.head <= 64 else 2
-    form.mask = form.mask_type = 0
-    form.key_warps = 1
+    form.mask = form.mask_type = form.is_split = 0
     if given.mask != NULL:
         form.mask = 1 if given.mask.dtype == DT_BOOL else 2
         form.mask_type = given.mask.dtype if form.mask == 2 else 0
+
+
+cdef int64_t few_nbytes(const Form* form) noexcept nogil:
+    """Shared memory of a block of attention_few.cuh."""
+    return FEW_KEYS * form.stages * 2 * (2 * form.head + 16)
+
+
+cdef int few_splits(Form* form, const DeviceFacts* facts, int64_t units,
+                    int64_t keys) noexcept nogil:
+    """Choose the stages, and return among how many blocks the keys of each unit are cut."""
+    cdef int64_t blocks, splits, steps
+    form.stages = 3 if facts.shared_nbytes > 128 << 10 else 2
+    blocks = facts.shared_nbytes // (few_nbytes(form) + 1024)
+    splits = (2 if blocks > 1 else 1) * facts.multiprocessors // units
+    splits = max(1, min(splits, min(MOST_SPLITS, keys // FEW_KEYS)))
+    # As many as have equally many steps.
+    steps = (keys + FEW_KEYS - 1) // FEW_KEYS
+    return <int>((steps + (steps + splits - 1) // splits - 1) // ((steps + splits - 1) // splits))
 
 
 cdef void fill_parameters(AttentionParameters* p, const Attention* given) noexcept nogil:
@@ -209,27 +231,50 @@ cdef int fused_launch(int device, uint64_t stream, const Attention* given) excep
     if groups:
         form.warps, form.columns = 4 * groups, 64 if groups == 1 else 128
         return hopper_launch(device, stream, &p, &form, batch)
+    if rows <= FEW_ROWS and form.head <= FEW_HEAD and p.keys >= FEW_LEAST:
+        return few_launch(device, stream, &p, &form, batch)
     p.tiles = <int>((rows + 16 * form.warps - 1) // (16 * form.warps))
     units = batch * p.kept * p.tiles
     p.splits = splits_of(units, p.keys)
-    # Many heads of few rows fill the device without splits, but only one warp of a block has rows
-    # then. With four that share the keys, 512 heads of 8,192 and 1,024 keys take 518 and 81 us
-    # (647 and 93); with 512 keys nothing is gained.
-    if units > BLOCKS and rows <= 16 and form.columns == 64 and p.keys >= WAVES_KEYS:
-        p.splits = <int>max(1, WAVES // units)
-    if p.splits > 1 and rows <= 16 and form.columns == 64:
-        form.warps, form.key_warps = 1, KEY_WARPS
     temporaries_init(&temporaries, device, stream)
     try:
         if p.splits > 1 and not take_memory_if_any(
                 &temporaries, units * p.splits * 16 * form.warps * (form.head + 2) * 4,
                 &partial):
-            p.splits = form.key_warps = 1
+            p.splits = 1
         p.partial = partial
         form.is_split = p.splits > 1
         launch_tiles(device, stream, &p, &form, units)
         if form.is_split:
-            launch_join(device, stream, &p, &form, batch)
+            launch_join(device, stream, &p, &form, batch, 16 * form.warps)
+    finally:
+        temporaries_release(&temporaries)
+    return 0
+
+
+cdef int few_launch(int device, uint64_t stream, AttentionParameters* p, Form* form,
+                    int64_t batch) except -1:
+    """Attention of few rows, by attention_few.cuh."""
+    cdef Launch launch
+    cdef Temporaries temporaries
+    cdef int64_t units = batch * p.kept
+    cdef uint64_t key, partial = 0
+    form.eights = 1 if p.queries * p.shared <= 8 else 2
+    p.tiles, p.splits = 1, few_splits(form, device_facts(device), units, p.keys)
+    key = ((<uint64_t>form.head << 2 | form.eights) << 4 | form.stages) << 2 | form.mask
+    key = (key << 5 | form.mask_type) << 5 | form.dtype
+    temporaries_init(&temporaries, device, stream)
+    try:
+        if p.splits > 1 and not take_memory_if_any(
+                &temporaries, units * p.splits * 8 * form.eights * (form.head + 2) * 4, &partial):
+            p.splits = 1
+        p.partial = partial
+        launch_init(&launch, device, stream, <uint32_t>(units * p.splits), 32 * FEW_WARPS, p,
+                    sizeof(p[0]))
+        launch.shared_nbytes = launch.most_shared_nbytes = <uint32_t>few_nbytes(form)
+        launch_kernel(kernel_of(&few_kernels, key, few_program, form), &launch)
+        if p.splits > 1:
+            launch_join(device, stream, p, form, batch, 8 * form.eights)
     finally:
         temporaries_release(&temporaries)
     return 0
@@ -239,23 +284,29 @@ cdef object tiles_program(const void* variant):
     cdef const Form* form = <const Form*>variant
     return programs.attention(
         DTYPES[form.dtype].name, form.head, form.warps, form.columns,
-        None if form.mask == 0 else DTYPES[form.mask_type].name, bool(form.is_split),
-        form.key_warps)
+        None if form.mask == 0 else DTYPES[form.mask_type].name, bool(form.is_split))
+
+
+cdef object few_program(const void* variant):
+    cdef const Form* form = <const Form*>variant
+    return programs.attention_few(
+        DTYPES[form.dtype].name, form.head, form.eights,
+        None if form.mask == 0 else DTYPES[form.mask_type].name, FEW_WARPS, form.stages)
 
 
 cdef object join_program(const void* variant):
     cdef const Form* form = <const Form*>variant
-    return programs.join(DTYPES[form.dtype].name, form.head, 16 * form.warps)
+    return programs.join(DTYPES[form.dtype].name, form.head, form.columns)
 
 
 cdef int launch_tiles(int device, uint64_t stream, const AttentionParameters* p,
                       const Form* form, int64_t units) except -1:
     cdef Launch launch
     cdef uint64_t key = form.head << 8 | form.columns
-    key = ((key << 5 | form.warps) << 3 | form.key_warps) << 2 | form.mask
+    key = (key << 5 | form.warps) << 2 | form.mask
     key = ((key << 5 | form.mask_type) << 5 | form.dtype) << 1 | form.is_split
     launch_init(&launch, device, stream, <uint32_t>(units * p.splits),
-                32 * form.warps * form.key_warps, p, sizeof(p[0]))
+                32 * form.warps, p, sizeof(p[0]))
     launch.shared_nbytes = form.columns * (form.head + 8) * 8
     if form.is_split:
         launch.shared_nbytes += 32 * form.warps * (form.head + 8)
@@ -263,15 +314,17 @@ cdef int launch_tiles(int device, uint64_t stream, const AttentionParameters* p,
     return launch_kernel(kernel_of(&fused_kernels, key, tiles_program, form), &launch)
 
 
-cdef int launch_join(int device, uint64_t stream, const AttentionParameters* p, const Form* form,
-                     int64_t batch) except -1:
+cdef int launch_join(int device, uint64_t stream, const AttentionParameters* p, Form* form,
+                     int64_t batch, int rows) except -1:
+    """Join the parts of tiles of `rows` rows."""
     cdef JoinParameters join
     cdef Launch launch
-    cdef uint64_t key = (form.head << 8 | form.warps) << 8 | form.dtype
+    cdef uint64_t key = (<uint64_t>form.head << 8 | rows) << 5 | form.dtype
     memset(&join, 0, sizeof(join))
     join.partial, join.out = p.partial, p.out
     join.queries, join.kept, join.shared = p.queries, p.kept, p.shared
-    join.splits, join.size, join.rows = p.splits, p.size, p.tiles * 16 * form.warps
-    launch_init(&launch, device, stream, <uint32_t>(batch * p.kept * join.rows), form.head // 2,
-                &join, sizeof(join))
+    join.splits, join.size, join.rows = p.splits, p.size, p.tiles * rows
+    form.columns = rows
+    launch_init(&launch, device, stream, <uint32_t>(batch * p.kept * p.queries * p.shared),
+                (form.head // 2 * (512 // max(form.head, 32)) + 31) // 32 * 32, &join, sizeof(join))
     return launch_kernel(kernel_of(&join_kernels, key, join_program, form), &launch)

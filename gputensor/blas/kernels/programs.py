@@ -14,8 +14,6 @@ __all__ = [
     "KINDS",
     "PLAIN",
     "PTX",
-    "attention",
-    "attention_wgmma",
     "dequantize",
     "epilogue",
     "grouped",
@@ -23,7 +21,6 @@ __all__ = [
     "grouped_shared_nbytes",
     "grouped_wgmma",
     "integer",
-    "join",
     "listed",
     "packed",
     "packed_shared_nbytes",
@@ -420,78 +417,3 @@ def skinny_mma(
         "STEADY": int(steady),
     }
     return program_of("skinny/skinny_mma.cuh", defines, minimum=_skinny_minimum(splits))
-
-
-def attention(name, head, warps, columns, mask, split, key_warps=1):
-    """Return the program of attention with heads of up to `head` elements, a multiple of 16.
-
-    `mask` is the name of the mask's dtype, or None. With `split`, several `key_warps` may share the
-    keys of a step.
-
-    >>> ("HEAD", 128) in attention("float16", 128, 8, 64, None, False).defines
-    True
-    """
-    kind = PTX[name]
-    defines = {"ELEMENT": _FLOATS[name], "INSTRUCTION": f'"m16n8k16.row.col.f32.{kind}.{kind}.f32"'}
-    defines |= {"PACK": f'"{kind}x2"', "HEAD": head, "WARPS": warps, "BN": columns}
-    defines |= {"KEY_WARPS": key_warps, "SPLIT": int(split)}
-    defines |= {"MASK": 0 if mask is None else 1 if mask == "bool" else 2}
-    if defines["MASK"] == 2:
-        defines["MASK_TYPE"] = next(row.cuda for row in DTYPES if row.name == mask)
-    return program_of("attention/attention.cuh", defines, minimum=80)
-
-
-#: Registers of a thread of `attention_wgmma` that multiplies and that copies, by warpgroups of a
-#: block and blocks of a multiprocessor.
-_ATTENTION_REGISTERS = {(1, 2): (232, 24), (1, 3): (136, 24), (2, 1): (240, 24), (3, 1): (160, 32)}
-
-
-def attention_wgmma(name, head, groups, columns):
-    """Return the program of attention for the tensor cores of Hopper.
-
-    Parameters
-    ----------
-    name : {"float16", "bfloat16"}
-    head : {64, 128}
-        The head size.
-    groups : {1, 2, 3}
-        Warpgroups that multiply, of 64 rows each.
-    columns : int
-        Keys of a step, a multiple of 16; 64 for one warpgroup, which has few registers.
-
-    >>> ("GROUPS", 2) in attention_wgmma("float16", 128, 2, 128).defines
-    True
-    """
-    kind = PTX[name]
-    start = f"wgmma.mma_async.sync.aligned.m64n{{}}k16.f32.{kind}.{kind} {{{{{{}}}}}}, "
-
-    def instruction(n, operands, tail):
-        count = n // 2
-        sums = ", ".join(f'"+f"(d[{i}])' for i in range(count))
-        head = start.format(n, ", ".join(f"%{i}" for i in range(count)))
-        return head + operands.format(*range(count, count + 5)) + tail, sums
-
-    text, sums = instruction(columns, "%{0}, %{1}, p, ", "1, 1, 0, 0;")
-    scores = (
-        f'asm volatile("{{\\n.reg .pred p;\\nsetp.ne.b32 p, %{columns // 2 + 2}, 0;\\n{text}\\n}}"'
-        f' : {sums} : "l"(a), "l"(b), "r"(adds))'
-    )
-    text, sums = instruction(head, "{{%{0}, %{1}, %{2}, %{3}}}, %{4}, ", "1, 1, 1, 1;")
-    held = ", ".join(f'"r"(a[{i}])' for i in range(4))
-    blocks = 1 if groups > 1 else {64: 3, 128: 2}[head]
-    multiplying, copying = _ATTENTION_REGISTERS[groups, blocks]
-    defines = {"ELEMENT": _FLOATS[name], "PACK": f'"{kind}x2"', "HEAD": head, "GROUPS": groups}
-    defines |= {"BLOCKS": blocks, "BN": columns, "SCORES": scores}
-    defines |= {"HELD": multiplying, "COPYING": copying}
-    defines["SUMS"] = f'asm volatile("{text}" : {sums} : {held}, "l"(b))'
-    return program_of("attention/attention_wgmma.cuh", defines, **_WGMMA)
-
-
-def join(name, head, rows):
-    """Return the program that joins the parts of attention whose keys were cut among blocks.
-
-    >>> join("bfloat16", 64, 16).minimum
-    80
-    """
-    defines = {"ELEMENT": _FLOATS[name], "PACK": f'"{PTX[name]}x2"', "HEAD": head, "BM": rows}
-    return program_of("attention/join.cuh", defines, minimum=80)

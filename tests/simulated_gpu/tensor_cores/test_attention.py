@@ -3,7 +3,7 @@
 import pytest
 
 from gputensor._kernels.launch import nvrtc
-from gputensor.blas.kernels import programs
+from gputensor.blas.kernels import attention_programs as programs
 from tests.support.kernel_variants import ATTENTION_WGMMA
 from tests.support.products import tensor_cores_on_cpu
 from tests.support.products.attention_checks import check, options
@@ -25,7 +25,7 @@ def made(monkeypatch):
         source = getattr(programs, name)
         return lambda *given: used.append((name, *given)) or source(*given)
 
-    for name in ("attention", "attention_wgmma", "join"):
+    for name in ("attention", "attention_few", "attention_wgmma", "join"):
         monkeypatch.setattr(programs, name, counted(name))
     monkeypatch.setattr(nvrtc, "compile_source", tensor_cores_on_cpu.compile_source)
     yield used
@@ -66,13 +66,39 @@ def test_mma(rng, made, sizes):
     assert [form[0] for form in made] == ["attention"] and not made[0][6]
 
 
-@pytest.mark.parametrize("sizes", [(40, 64), (128, 200)])
-def test_cut_keys(rng, made, sizes):
-    """Blocks share the keys of a row, and warps those of a step; the join keeps their order."""
-    size = int(rng.choice(sizes))
-    queries, keys, shared = int(rng.integers(1, 40)), int(rng.integers(256, 900)), 2
-    queries = queries if rng.integers(2) else int(rng.integers(1, 9))
+@pytest.mark.parametrize("size", [64, 136, 256])
+def test_cut_keys(rng, made, size):
+    """Blocks share the keys of a row; the join keeps their order."""
+    keys, shared = int(rng.integers(256, 900)), 2
+    queries = int(rng.integers(9, 40) if size == 64 else rng.integers(1, 40))
     how = options(rng, queries, keys, masks=MASKS)
     check(rng, str(rng.choice(HALVES)), (1, 2, shared, queries, keys, size), how)
-    assert [form[0] for form in made] == ["attention", "join"]
-    assert made[0][6] is True and made[0][7] == (4 if 2 * queries <= 16 and size <= 128 else 1)
+    assert [form[0] for form in made] == ["attention", "join"] and made[0][6] is True
+
+
+def few_rows(rng, made, sizes, splits):
+    """Check rows that share keys, which are cut among `splits` blocks at most."""
+    batch, kept, shared, size = sizes
+    queries = int(rng.integers(1, 16 // shared + 1))
+    # Some warps and blocks have no keys, and some have more steps than places.
+    keys = int(rng.integers(256, 700 if batch * kept > 1 else 1900))
+    how = options(rng, queries, keys, masks=MASKS)
+    check(rng, str(rng.choice(HALVES)), (batch, kept, shared, queries, keys, size), how)
+    head, eights = (size + 15) // 16 * 16, 1 if queries * shared <= 8 else 2
+    assert made[0][:1] + made[0][2:4] == ("attention_few", head, eights)
+    assert len(made) == 1 + (splits > 1)
+
+
+@pytest.mark.process(FAKE_CUDA_SHARED="233472", FAKE_CUDA_MULTIPROCESSORS="8")
+@pytest.mark.parametrize("sizes", [(8, 16), (40, 64), (72, 128)])
+def test_few_rows_whose_keys_are_cut(rng, made, sizes):
+    """Warps and blocks share the keys of up to 16 rows; the join keeps their order."""
+    few_rows(rng, made, (1, 1, int(rng.integers(1, 9)), int(rng.choice(sizes))), 16)
+
+
+@pytest.mark.process(FAKE_CUDA_SHARED="100000", FAKE_CUDA_MULTIPROCESSORS="1")
+@pytest.mark.parametrize("sizes", [(24, 64), (128,)])
+def test_few_rows_of_many_heads(rng, made, sizes):
+    """A block has all keys of its rows; little shared memory has two steps under way."""
+    few_rows(rng, made, (1, 2, int(rng.integers(1, 17)), int(rng.choice(sizes))), 1)
+    assert made[0][6] == 2

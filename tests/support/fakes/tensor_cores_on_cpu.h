@@ -247,6 +247,17 @@ static void cpu_matrices(unsigned* x, unsigned at, bool is_turned) {
         }
     __syncwarp();
 }
+// Transposes a matrix of 8 rows, of which each lane has two neighbours of one row.
+static unsigned cpu_turned(unsigned x) {
+    CpuWarp& warp = cpu_warp();
+    const int lane = threadIdx.x % 32, row = lane / 4, column = lane % 4 * 2;
+    warp.lanes[lane] = x;
+    __syncwarp();
+    const unsigned first = warp.lanes[column * 4 + row / 2] >> row % 2 * 16 & 0xffff;
+    const unsigned second = warp.lanes[(column + 1) * 4 + row / 2] >> row % 2 * 16 & 0xffff;
+    __syncwarp();
+    return second << 16 | first;
+}
 // Rounds a float32 to the nearest TF32: ties to even, or away from 0.
 static unsigned cpu_tf32(unsigned x, bool is_away) {
     if ((x & 0x7f800000u) == 0x7f800000u) return x & 0x7fffffu ? 0x7fffffffu : x;
@@ -344,7 +355,7 @@ static void cpu_multiply_lower(float* d, unsigned a, unsigned b, int columns, bo
 // ---- clusters; an address of another block has its number above bit 24
 
 static void cpu_meet() { cpu_whole.wait(CPU_BLOCKS * blockDim.x); }
-static char* cpu_there(unsigned at) {
-    cpu_at(at & 0xffffff, 16, 16);
+static char* cpu_there(unsigned at, unsigned nbytes) {
+    cpu_at(at & 0xffffff, nbytes, nbytes);
     return cpu_cluster[at >> 24].shared + (at & 0xffffff);
 }

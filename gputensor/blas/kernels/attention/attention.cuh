@@ -21,19 +21,13 @@
 typedef AttentionParameters Parameters;
 typedef ELEMENT element;
 
-const int BM = 16 * WARPS, THREADS = 32 * WARPS * KEY_WARPS;
-const int KEYS = BN / KEY_WARPS;                // of a warp in a step
+const int BM = 16 * WARPS, THREADS = 32 * WARPS;
 const int PITCH = HEAD + 8;                     // an odd multiple of 16 bytes: no bank conflicts
 const int CHUNKS = HEAD / 8;                    // of 16 bytes, in a row
 const int TILE = BN * PITCH;
 // Offset of queries: behind the tiles, or without SPLIT in the place of the second tiles.
 const int ALONE = SPLIT ? 8 * TILE : 4 * TILE;
 static_assert(SPLIT || BM <= 2 * BN, "queries fit in the place of a tile of keys and values");
-
-DEVICE void matrices_turned(uint32* x, uint32 at) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(at));
-}
 
 // `count` rows of a matrix from row `first` on to shared memory; rows from `end` on are 0.
 DEVICE void fetch(uint32 to, const char* from, int64 row_bytes, int count, int first, int end,
@@ -54,8 +48,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) kernel(const Par
     start_together();
     extern __shared__ __align__(16) char memory[];
     const uint32 shared = shared_address(memory);
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % WARPS;
-    const int key_warp = threadIdx.x / 32 / WARPS;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int split = SPLIT ? blockIdx.x % p.splits : 0;
     const uint32 place = SPLIT ? blockIdx.x / p.splits : blockIdx.x;
     // The last tiles come first, because with a causal mask they have the most keys.
@@ -154,15 +147,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) kernel(const Par
         copies_wait<1>();
         __syncthreads();
 
-        float s[KEYS / 8][4];
+        float s[BN / 8][4];
 #pragma unroll
-        for (int n = 0; n < KEYS / 8; ++n) s[n][0] = s[n][1] = s[n][2] = s[n][3] = 0;
+        for (int n = 0; n < BN / 8; ++n) s[n][0] = s[n][1] = s[n][2] = s[n][3] = 0;
 #pragma unroll
         for (int c = 0; c < HEAD / 16; ++c)
 #pragma unroll
-            for (int n = 0; n < KEYS / 16; ++n) {
+            for (int n = 0; n < BN / 16; ++n) {
                 uint32 b[4];
-                matrices(b, k_tile + ((key_warp * KEYS + n * 16 + lane / 16 * 8 + lane % 8) * PITCH
+                matrices(b, k_tile + ((n * 16 + lane / 16 * 8 + lane % 8) * PITCH
                                       + c * 16 + lane / 8 % 2 * 8) * 2);
                 multiply(s[2 * n], q[c], b[0], b[1]);
                 multiply(s[2 * n + 1], q[c], b[2], b[3]);
@@ -173,18 +166,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) kernel(const Par
         if (is_scaled) {
             const float scale = (p.cap != 0 ? p.cap : p.scale) * log2e;
 #pragma unroll
-            for (int n = 0; n < KEYS / 8; ++n)
+            for (int n = 0; n < BN / 8; ++n)
 #pragma unroll
                 for (int i = 0; i < 4; ++i)
                     s[n][i] = scale * (p.cap != 0 ? tanhf(s[n][i] * (p.scale / p.cap)) : s[n][i]);
         }
         if (!is_whole) {
 #pragma unroll
-            for (int n = 0; n < KEYS / 8; ++n)
+            for (int n = 0; n < BN / 8; ++n)
 #pragma unroll
                 for (int i = 0; i < 4; ++i) {
                     const int r = i / 2;
-                    const int column = from + key_warp * KEYS + n * 8 + lane % 4 * 2 + i % 2;
+                    const int column = from + n * 8 + lane % 4 * 2 + i % 2;
                     bool is_seen = column < keys;
                     if (p.is_causal) is_seen = is_seen && column <= last[r];
                     if (p.window) is_seen = is_seen && column > last[r] - p.window;
@@ -205,7 +198,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) kernel(const Par
         }
         float most[2] = {largest[0], largest[1]};
 #pragma unroll
-        for (int n = 0; n < KEYS / 8; ++n)
+        for (int n = 0; n < BN / 8; ++n)
 #pragma unroll
             for (int i = 0; i < 4; ++i) most[i / 2] = fmaxf(most[i / 2], s[n][i]);
 #pragma unroll
@@ -221,7 +214,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) kernel(const Par
                 sums[n][2 * r + 1] *= factor;
             }
 #pragma unroll
-            for (int n = 0; n < KEYS / 8; ++n)
+            for (int n = 0; n < BN / 8; ++n)
 #pragma unroll
                 for (int i = 0; i < 2; ++i) {
                     const float x = power_of_two(s[n][2 * r + i] * unit - shift);
@@ -230,14 +223,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) kernel(const Par
                 }
         }
 #pragma unroll
-        for (int c = 0; c < KEYS / 16; ++c) {
+        for (int c = 0; c < BN / 16; ++c) {
             const uint32 a[4] = {pack(s[2 * c][0], s[2 * c][1]), pack(s[2 * c][2], s[2 * c][3]),
                                  pack(s[2 * c + 1][0], s[2 * c + 1][1]),
                                  pack(s[2 * c + 1][2], s[2 * c + 1][3])};
 #pragma unroll
             for (int n = 0; n < HEAD / 16; ++n) {
                 uint32 b[4];
-                matrices_turned(b, v_tile + ((key_warp * KEYS + c * 16 + lane % 16) * PITCH
+                matrices_turned(b, v_tile + ((c * 16 + lane % 16) * PITCH
                                              + n * 16 + lane / 16 * 8) * 2);
                 multiply(sums[2 * n], a, b[0], b[1]);
                 multiply(sums[2 * n + 1], a, b[2], b[3]);
@@ -250,10 +243,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) kernel(const Par
     for (int r = 0; r < 2; ++r) {
         total[r] = of_quad(total[r], true);
         if (row[r] >= rows) continue;
-#if KEY_WARPS > 1
-        float* partial = reinterpret_cast<float*>(memory)
-                       + ((key_warp * WARPS + warp) * 16 + lane / 4 + 8 * r) * (HEAD + 2);
-#elif SPLIT
+#if SPLIT
         const int64 at = ((int64)place * p.splits + split) * BM + warp * 16 + lane / 4 + 8 * r;
         float* partial = p.partial + at * (HEAD + 2);
 #endif
@@ -278,30 +268,4 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) kernel(const Par
                     pack(sums[n][2 * r] * factor, sums[n][2 * r + 1] * factor);
 #endif
     }
-#if KEY_WARPS > 1
-    // Joins the parts of the warps in their order.
-    __syncthreads();
-    const float* parts = reinterpret_cast<const float*>(memory);
-    const int count = rows - tile * BM < BM ? rows - tile * BM : BM;
-    float* first = p.partial + ((int64)place * p.splits + split) * BM * (HEAD + 2);
-    for (int i = threadIdx.x; i < count * HEAD; i += THREADS) {
-        const int own = i / HEAD, column = i % HEAD;
-        const float* part = parts + own * (HEAD + 2);
-        float most = -infinity, sum = 0, whole = 0;
-#pragma unroll
-        for (int w = 0; w < KEY_WARPS; ++w) most = fmaxf(most, part[w * BM * (HEAD + 2) + HEAD]);
-        const float shift = most == -infinity ? 0.0f : most;
-#pragma unroll
-        for (int w = 0; w < KEY_WARPS; ++w) {
-            const float factor = power_of_two(part[w * BM * (HEAD + 2) + HEAD] - shift);
-            sum += part[w * BM * (HEAD + 2) + column] * factor;
-            whole += part[w * BM * (HEAD + 2) + HEAD + 1] * factor;
-        }
-        first[own * (HEAD + 2) + column] = sum;
-        if (column == 0) {
-            first[own * (HEAD + 2) + HEAD] = most;
-            first[own * (HEAD + 2) + HEAD + 1] = whole;
-        }
-    }
-#endif
 }

@@ -1,41 +1,90 @@
-// Joins, in their order, the parts of attention whose keys were cut among blocks.
+// Joins the parts of attention whose keys were cut among blocks, in a fixed order.
 //
-// A block of HEAD / 2 threads has one row, and a thread has two neighbouring columns. Defined
-// before this text: ELEMENT, PACK, HEAD and BM, as in attention.cuh.
+// A block has one row. PARTS groups of HEAD / 2 threads have every PARTS-th part each, and a thread
+// has two neighbouring columns; all loads come before the first use. Defined before this text: PACK
+// and HEAD, as in attention.cuh; BM, the rows of a tile; PARTS.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/_kernels/cuda/types.cuh"
 #include "gputensor/blas/kernels/attention/attention.h"
+#include "gputensor/blas/kernels/attention/softmax.cuh"
 
 typedef JoinParameters Parameters;
 
-extern "C" __global__ void __launch_bounds__(HEAD / 2) kernel(const Parameters p) {
+const int MOST = 64;                            // parts, as many as the host makes
+const int PAIRS = HEAD / 2, EACH = (MOST + PARTS - 1) / PARTS;
+const int THREADS = (PAIRS * PARTS + 31) / 32 * 32;
+const int64 STEP = (int64)BM * (HEAD + 2);      // from one part of a row to the next
+struct alignas(8) Pair { float x, y; };
+
+DEVICE float of_warp(float x, bool is_sum) {
+#pragma unroll
+    for (int bits = 1; bits < 32; bits *= 2) {
+        const float y = __shfl_xor_sync(0xffffffffu, x, bits);
+        x = is_sum ? x + y : fmaxf(x, y);
+    }
+    return x;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p) {
     start_together();
-    const int tiles = p.rows / BM, all = p.queries * p.shared;
-    const int64 unit = blockIdx.x / p.rows;             // batch and kept head
-    const int row = blockIdx.x % p.rows, column = 2 * threadIdx.x;
-    if (row >= all) return;
+    __shared__ float factors[MOST];
+    __shared__ Pair sums[PARTS][PAIRS];
+    const float infinity = __int_as_float(0x7f800000);
+    const int all = p.queries * p.shared, tiles = p.rows / BM;
+    const int64 unit = blockIdx.x / all;                // batch and kept head
+    const int row = blockIdx.x % all, part = threadIdx.x / PAIRS, pair = threadIdx.x % PAIRS;
     const int64 place = unit * tiles + (tiles - 1 - row / BM);
     const float* first = p.partial + (place * p.splits * BM + row % BM) * (HEAD + 2);
-    const int64 step = (int64)BM * (HEAD + 2);
-    float largest = -__int_as_float(0x7f800000), total = 0, sums[2] = {0, 0};
-#pragma unroll 8
-    for (int i = 0; i < p.splits; ++i) largest = fmaxf(largest, first[i * step + HEAD]);
-    const float shift = largest == -__int_as_float(0x7f800000) ? 0.0f : largest;
-#pragma unroll 8
-    for (int i = 0; i < p.splits; ++i) {
-        const float factor = exp2f(first[i * step + HEAD] - shift);
-        total += first[i * step + HEAD + 1] * factor;
-        sums[0] += first[i * step + column] * factor;
-        sums[1] += first[i * step + column + 1] * factor;
+    Pair own[EACH];
+#pragma unroll
+    for (int i = 0; i < EACH; ++i) {
+        own[i].x = own[i].y = 0;
+        if (part < PARTS && part + i * PARTS < p.splits)
+            own[i] = reinterpret_cast<const Pair*>(first + (part + i * PARTS) * STEP)[pair];
+    }
+    // Every warp has the maxima and totals of all parts, two in a lane.
+    const int lane = threadIdx.x % 32;
+    Pair stats[2];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+        stats[i].x = -infinity;
+        stats[i].y = 0;
+        if (lane + 32 * i < p.splits)
+            stats[i] = *reinterpret_cast<const Pair*>(first + (lane + 32 * i) * STEP + HEAD);
+    }
+    const float largest = of_warp(fmaxf(stats[0].x, stats[1].x), false);
+    const float shift = largest == -infinity ? 0.0f : largest;
+    stats[0].x = power_of_two(stats[0].x - shift);
+    stats[1].x = power_of_two(stats[1].x - shift);
+    const float total = of_warp(stats[0].x * stats[0].y + stats[1].x * stats[1].y, true);
+    if (threadIdx.x < 32) {
+        factors[lane] = stats[0].x;
+        factors[lane + 32] = stats[1].x;
+    }
+    __syncthreads();
+    Pair sum = {0, 0};
+#pragma unroll
+    for (int i = 0; i < EACH; ++i)
+        if (part + i * PARTS < p.splits) {
+            sum.x += own[i].x * factors[part + i * PARTS];
+            sum.y += own[i].y * factors[part + i * PARTS];
+        }
+    if (part < PARTS) sums[part][pair] = sum;
+    __syncthreads();
+    if (part > 0) return;
+#pragma unroll
+    for (int i = 1; i < PARTS; ++i) {
+        sum.x += sums[i][pair].x;
+        sum.y += sums[i][pair].y;
     }
     const float factor = total == 0 ? 0.0f : 1 / total;
     uint32 y;
     asm volatile("cvt.rn." PACK ".f32 %0, %1, %2;"
-                 : "=r"(y) : "f"(sums[1] * factor), "f"(sums[0] * factor));
+                 : "=r"(y) : "f"(sum.y * factor), "f"(sum.x * factor));
     const int64 batch = unit / p.kept, head = unit % p.kept * p.shared + row / p.queries;
     char* out = p.out.ptr + 2 * (batch * p.out.batch + head * p.out.head
                                  + row % p.queries * p.out.row);
-    if (column < p.size) reinterpret_cast<uint32*>(out)[threadIdx.x] = y;
+    if (2 * pair < p.size) reinterpret_cast<uint32*>(out)[pair] = y;
 }

@@ -1,4 +1,4 @@
-// Functions of both attention kernels for the scores of a row, which four lanes share.
+// Functions of the attention kernels, mostly for the scores of a row, which four lanes share.
 #pragma once
 
 #include "gputensor/_kernels/cuda/types.cuh"
@@ -17,4 +17,9 @@ DEVICE float of_quad(float x, bool is_sum) {
         x = is_sum ? x + y : fmaxf(x, y);
     }
     return x;
+}
+// As `matrices` (fragments.cuh), but each of the four is transposed.
+DEVICE void matrices_turned(uint32* x, uint32 at) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(at));
 }
