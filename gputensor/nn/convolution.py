@@ -9,7 +9,7 @@ import math
 from gputensor._arrays.dtypes import isdtype
 from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.calls import CONVOLUTION_ACTIVATIONS
-from gputensor.errors import argument_error
+from gputensor.errors import Described, argument_error
 from gputensor.nn import activated, activations, current_precision, on_device_of
 from gputensor.nn.extents import Image, Plans, Window, each_axis
 from gputensor.tensor.core import Tensor, tensor_argument
@@ -35,17 +35,19 @@ class _Finish:
             raise argument_error(ValueError, f"{name}: shape of bias", bias.shape, f"({outputs},)")
 
 
+def _dtype_name(x):
+    return next(row.name for row in DTYPES if row.numpy == x.dtype)
+
+
 def _checked(name, image, weight, groups, is_turned):
     """Return the weight as a tensor, after comparing its dtype and channels with those of x."""
     weight, x = tensor_argument(weight, name), image.x
     if weight.ndim != x.ndim:
         raise argument_error(ValueError, f"{name}: shape of weight", weight.shape, f"{x.ndim} axes")
     if not isdtype(x.dtype, "real floating") or weight.dtype != x.dtype:
-        names = tuple(
-            next(row.name for row in DTYPES if row.numpy == one.dtype) for one in (x, weight)
-        )
+        got = Described(f"{_dtype_name(x)} and {_dtype_name(weight)}")
         raise argument_error(
-            TypeError, f"{name}: dtypes of x and weight", names, "one floating-point dtype"
+            TypeError, f"{name}: dtypes of x and weight", got, "one floating-point dtype"
         )
     if not isinstance(groups, int) or groups < 1 or weight.shape[0] % groups:
         rule = f"a divisor of the {weight.shape[0]} {'channels' if is_turned else 'outputs'}"
@@ -63,8 +65,8 @@ def _check_beside(name, image, finish, out):
     """Check that bias and addend have the dtype of x, and the addend the shape of the result."""
     for argument, one in (("bias", finish.bias), ("addend", finish.addend)):
         if one is not None and one.dtype != image.x.dtype:
-            raise argument_error(TypeError, f"{name}: dtype of {argument}", one.dtype,
-                                 image.x.dtype)  # fmt: skip
+            got, rule = Described(_dtype_name(one)), _dtype_name(image.x)
+            raise argument_error(TypeError, f"{name}: dtype of {argument}", got, rule)
     if finish.addend is not None:
         shape = image.given_back(out).shape
         if finish.addend.shape != shape:

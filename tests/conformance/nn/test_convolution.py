@@ -125,8 +125,12 @@ def test_arguments_that_do_not_fit(call, text):
 
 def test_dtypes_that_do_not_fit():
     x, w = gt.ones((1, 4, 5), device="host"), gt.ones((6, 4, 3), dtype=gt.float16, device="host")
-    with pytest.raises(TypeError, match="conv1d: dtypes of x and weight: got"):
+    with pytest.raises(
+        TypeError, match="dtypes of x and weight: got float32 and float16; expected"
+    ):
         gt.conv1d(x, w)
+    with pytest.raises(TypeError, match="dtype of bias: got float16; expected float32"):
+        gt.conv1d(x, w.astype("float32"), gt.ones(6, dtype=gt.float16, device="host"))
     with pytest.raises(TypeError, match="avg_pool1d: dtype of x: got"):
         gt.avg_pool1d(gt.astype(x, gt.int32), 2)
 
