@@ -32,19 +32,12 @@ FORMS = (((UNIT,) * 3, 0, 2), ((STRIDED, SCALAR, STRIDED), 2, 1), ((UNIT, STRIDE
 def operations():
     for row, element, (modes, rank, unroll) in itertools.product(ELEMENTWISE, DTYPES, FORMS):
         if element.kind in row.kinds:
-            inputs = [element.code] * row.arity
+            code, inputs = element.code, [element.code] * row.arity
             if row.name == "where":
                 inputs[0] = 0
+            read = list(zip(inputs, modes, strict=False))
             vector = 1 if STRIDED in modes else max(1, 16 // element.itemsize)
-            yield elements.elementwise(
-                row.code,
-                element.code,
-                element.code,
-                list(zip(inputs, modes, strict=False)),
-                vector,
-                rank,
-                unroll,
-            )
+            yield elements.elementwise(row.code, code, code, read, vector, rank, unroll)
 
 
 def casts():
@@ -68,10 +61,9 @@ def reductions():
 
 
 def indices():
-    for form, size, dtype, rank in itertools.product(
-        range(5), (1, 2, 4, 8, 16), range(1, 9), (1, 3)
-    ):
-        yield elements.index(form, size, dtype, rank)
+    sizes, dtypes = (1, 2, 4, 8, 16), range(1, 9)
+    for form in itertools.product(range(5), sizes, dtypes, (1, 3)):
+        yield elements.index(*form)
 
 
 def transpositions():
@@ -91,10 +83,8 @@ def epilogues():
 
 def grouped_wgmma():
     shapes = ((1, 64), (1, 128), (2, 64), (2, 128), (2, 256), (3, 256))
-    for source, target, (quartets, columns), along in itertools.product(
-        HALVES, FLOATS, shapes, BITS
-    ):
-        yield products.grouped_wgmma(source, target, quartets, columns, along)
+    for source, target, shape, along in itertools.product(HALVES, FLOATS, shapes, BITS):
+        yield products.grouped_wgmma(source, target, *shape, along)
 
 
 def unaligned():
