@@ -23,22 +23,22 @@ cdef enum:
 
 # Nanoseconds of an H200: with mma fitted to 100 measured times, with wgmma to 28; most differ from
 # the model by less than a twentieth. On other devices they are only compared.
-cdef double TILE_LAUNCH_MMA = 4000
-cdef double TILE_LAUNCH_WGMMA = 2850
+cdef double TILE_LAUNCH_MMA = 3500
+cdef double TILE_LAUNCH_WGMMA = 3150
 cdef double TILE_WAVE = 3500            # each but the first
 cdef double TILE_JOIN = 1300
 cdef double TILE_JOIN_BYTE = 1 / 3600.
 cdef double TILE_ORDER_BYTE = 1 / 3700.
 # For a column of 64 k: in all, for a row of weights, and for a row times a token.
-cdef double TILE_COLUMN_MMA = 70
+cdef double TILE_COLUMN_MMA = 74
 cdef double TILE_COLUMN_WGMMA = 124
-cdef double TILE_ROW_INT4 = 0.9
-cdef double TILE_ROW_INT8 = 1.75
-cdef double TILE_ROW_PLAIN = 3.5        # not measured: twice the bytes of int8
-cdef double TILE_ROW_WGMMA = -0.8       # with wgmma, added to these
-cdef double TILE_TOKEN_MMA = 0.03
+cdef double TILE_ROW_INT4 = 0.95
+cdef double TILE_ROW_INT8 = 1.85
+cdef double TILE_ROW_PLAIN = 3.7        # not measured: twice the bytes of int8
+cdef double TILE_ROW_WGMMA = -0.85      # with wgmma, added to these
+cdef double TILE_TOKEN_MMA = 0.0316
 cdef double TILE_TOKEN_WGMMA = 0.0168
-cdef int TILE_LEAST_WGMMA = 96          # fewer tokens take as long
+cdef int TILE_LEAST_WGMMA = 64          # fewer than 128 tokens count as this and half of them
 # The other way: to dequantize a weight, then a byte and a multiply-add of the product.
 cdef double TILE_PLAIN = 2500
 cdef double TILE_PLAIN_WEIGHT = 1.1e-3
@@ -136,7 +136,8 @@ cdef double tile_cost(const SkinnyProduct* product, const TileShape* shape,
                           TILE_ROW_INT8 if product.form == FORM_INT8 else TILE_ROW_PLAIN)
     if shape.has_wgmma:
         time += shape.rows * TILE_ROW_WGMMA
-        time += shape.rows * max(shape.tokens, TILE_LEAST_WGMMA) * TILE_TOKEN_WGMMA
+        time += (shape.rows * max(shape.tokens, TILE_LEAST_WGMMA + shape.tokens // 2)
+                 * TILE_TOKEN_WGMMA)
         blocks += blocks % 2        # whole clusters
     else:
         time += shape.rows * shape.tokens * TILE_TOKEN_MMA
