@@ -17,9 +17,9 @@ cdef struct MappedTensor:
     int64_t[4] strides
     uint32_t[4] box
 
-# Whether a driver is loaded that has them.
+# Whether a driver is loaded that has them. The other functions need it to be True, and return False
+# where the tensor is beyond the limits of maps.
 cdef bint has_tensor_maps() noexcept nogil
-# These two return False where the driver has no such maps or the tensor is beyond their limits.
 cdef bint map_tiles(uint64_t* words, const MappedTensor* tensor) noexcept nogil
 # Axes are channels, the width and the height of images, and images. Copies take 64 channels of
 # `pixels` pixels, which are `steps` apart: `counts` along width and height, of which the first is

@@ -1,11 +1,12 @@
 """Tensor maps: how the copying unit of a GPU finds boxes of a tensor in memory.
 
 The driver encodes them, on the host. Nothing but the address in the first word is known of their
-form; whoever moves the tensors of a captured graph relies on it, so it is checked here.
+form, and that no other word depends on it. Whoever moves the tensors of a captured graph relies on
+both, so they are checked here.
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy, memset
 
 from gputensor._driver.cuda cimport MapEncoders, map_encoders
 
@@ -16,13 +17,46 @@ cdef enum:
     MAP_PROMOTION_128 = 2       # of reads in the L2 cache
     MAP_MOST_STEP = 8
     MAP_NBYTES = 128
+    MAP_WORDS = 16
     MAP_ROOM = 24               # words in which there is room for an aligned map
     MAP_ALIGNMENT = 64
 
 
+cdef int movable = -1           # whether maps can be moved; -1: not known yet
+
+
 cdef bint has_tensor_maps() noexcept nogil:
+    global movable
     cdef MapEncoders encoders = map_encoders()
-    return encoders.tiled != NULL and encoders.im2col != NULL
+    if encoders.tiled == NULL or encoders.im2col == NULL:
+        return False
+    if movable < 0:
+        movable = are_movable()
+    return movable
+
+
+cdef bint are_movable() noexcept nogil:
+    """Whether the maps of a tensor at two addresses differ in their first word only.
+
+    A driver may refuse addresses without memory; that says nothing about the maps of others.
+    """
+    cdef uint64_t[2][MAP_WORDS] tiles, pixels
+    cdef MappedTensor tensor
+    cdef int64_t[2] first, counts, steps
+    cdef int place, axis
+    memset(&tensor, 0, sizeof(tensor))
+    tensor.axes = 4
+    for axis in range(4):
+        tensor.extents[axis], tensor.strides[axis], tensor.box[axis] = 64, 64 << 6 * axis, 8
+    for axis in range(2):
+        first[axis], counts[axis], steps[axis] = 0, 32, 2
+    for place in range(2):
+        tensor.ptr = 0x7f1234567890 if place else 0x12000000
+        if (not map_tiles(tiles[place], &tensor)
+                or not map_pixels(pixels[place], &tensor, first, counts, steps, 64)):
+            return True
+    return (memcmp(&tiles[0][1], &tiles[1][1], MAP_NBYTES - 8) == 0
+            and memcmp(&pixels[0][1], &pixels[1][1], MAP_NBYTES - 8) == 0)
 
 
 cdef bint is_mappable(const MappedTensor* tensor) noexcept nogil:
@@ -47,7 +81,7 @@ cdef bint map_tiles(uint64_t* words, const MappedTensor* tensor) noexcept nogil:
     cdef uint64_t[4] extents, strides
     cdef uint32_t[4] steps
     cdef int axis, status
-    if not has_tensor_maps() or not is_mappable(tensor):
+    if not is_mappable(tensor):
         return False
     for axis in range(tensor.axes):
         extents[axis], steps[axis] = <uint64_t>tensor.extents[axis], 1
@@ -70,8 +104,7 @@ cdef bint map_pixels(uint64_t* words, const MappedTensor* tensor, const int64_t*
     cdef int[2] lower, upper
     cdef int64_t last
     cdef int axis, status
-    if (not has_tensor_maps() or not is_mappable(tensor) or tensor.axes != 4
-            or not 0 < pixels <= 256):
+    if not is_mappable(tensor) or tensor.axes != 4 or not 0 < pixels <= 256:
         return False
     for axis in range(4):
         extents[axis], apart[axis] = <uint64_t>tensor.extents[axis], 1

@@ -91,3 +91,10 @@ def test_tensor_maps_of_several_tiles(rng):
 @pytest.mark.process(FAKE_CUDA_SHARED="233472", FAKE_CUDA_MULTIPROCESSORS="4")
 def test_graphs_are_replayed_on_other_tensors(rng):
     replayed_program(rng, 2, (8, 8, 64), 64, 3, 2)
+
+
+# A driver whose maps have their address in another word too: kernels without maps are chosen.
+@pytest.mark.process(FAKE_CUDA_SHARED="233472", FAKE_CUDA_MULTIPROCESSORS="4", FAKE_CUDA_MAPS="2")
+def test_maps_that_cannot_be_moved_are_not_used(rng, monkeypatch):
+    monkeypatch.setattr(convolution_programs, "mapped", None)
+    replayed_program(rng, 2, (8, 8, 64), 64, 3, 2)

@@ -78,7 +78,7 @@ EXPORT int cuLaunchKernelEx(const LaunchConfig* c, void* function, void** parame
 #include "tests/support/fakes/tensor_map.h"
 
 // The requirements of the driver's manual that our maps could violate. FAKE_CUDA_MAPS=0 makes a
-// driver that refuses all maps.
+// driver that refuses all maps, and FAKE_CUDA_MAPS=2 one whose maps have the address twice.
 static int describe(void* out, int type, unsigned axes, uint64_t address, const uint64_t* extents,
                     const uint64_t* strides, const unsigned* steps, int swizzle,
                     CpuTensorMap* made) {
@@ -87,6 +87,7 @@ static int describe(void* out, int type, unsigned axes, uint64_t address, const 
         address % 16 || !address || swizzle != 3)
         return INVALID_VALUE;
     made->address = address;
+    if (setting("FAKE_CUDA_MAPS", 1) == 2) made->copy = address;
     made->axes = uint8_t(axes);
     for (unsigned i = 0; i < axes; ++i) {
         if (!extents[i] || extents[i] >> 32 || !steps[i] || steps[i] > 8) return INVALID_VALUE;

@@ -11,6 +11,7 @@ struct CpuTensorMap {
     uint16_t box[4];            // or channels and pixels
     int16_t lower[2], upper[2];
     uint8_t axes, steps[4], is_pixels;
+    uint64_t copy;              // of the address, in a driver whose maps cannot be moved
 
     // The element at these places, or null where they are outside.
     char* at(const int64_t* place) const {
