@@ -122,6 +122,7 @@ cdef int64_t layout_size(const Layout* layout) noexcept nogil
 cdef bint layout_is_small(const Layout* layout) noexcept nogil
 # Cuts the longest axis in two; `layout` keeps the first half, `rest` gets the second.
 cdef void layout_cut(Layout* layout, Layout* rest) noexcept nogil
+cdef void layout_split(Layout* layout, Layout* rest, int axis, int64_t length) noexcept nogil
 # Fills `axes` for all axes of a small layout.
 cdef void layout_axes(const Layout* layout, Axis* axes) noexcept nogil
 

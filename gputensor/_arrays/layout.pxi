@@ -102,7 +102,7 @@ cdef bint layout_is_small(const Layout* layout) noexcept nogil:
 
 
 cdef void layout_cut(Layout* layout, Layout* rest) noexcept nogil:
-    cdef int axis, k, longest = 0
+    cdef int axis, longest = 0
     cdef int64_t half
     for axis in range(1, layout.ndim):
         if layout.shape[axis] >= layout.shape[longest]:
@@ -111,11 +111,16 @@ cdef void layout_cut(Layout* layout, Layout* rest) noexcept nogil:
     half = layout.shape[longest] // 2
     if half > 64:
         half = half // 64 * 64
+    layout_split(layout, rest, longest, half)
+
+
+cdef void layout_split(Layout* layout, Layout* rest, int axis, int64_t length) noexcept nogil:
+    cdef int k
     rest[0] = layout[0]
-    layout.shape[longest] = half
-    rest.shape[longest] -= half
+    layout.shape[axis] = length
+    rest.shape[axis] -= length
     for k in range(OPERANDS):
-        rest.ptrs[k] += <uint64_t>(half * layout.strides[k][longest] * layout.itemsizes[k])
+        rest.ptrs[k] += <uint64_t>(length * layout.strides[k][axis] * layout.itemsizes[k])
 
 
 cdef void layout_axes(const Layout* layout, Axis* axes) noexcept nogil:

@@ -14,6 +14,7 @@ __all__ = [
     "GATHER",
     "SCALAR",
     "SCATTER",
+    "SPACED",
     "STRIDED",
     "UNIT",
     "accumulator_nbytes",
@@ -24,14 +25,13 @@ __all__ = [
     "elementwise",
     "index",
     "reduction",
-    "tile_of",
     "transpose",
     "window",
 ]
 
 _FOLDER = "gputensor/_kernels/cuda/"
-UNIT, STRIDED, SCALAR = range(3)
-_MODES = ("UNIT", "STRIDED", "SCALAR")
+UNIT, STRIDED, SCALAR, SPACED = range(4)
+_MODES = ("UNIT", "STRIDED", "SCALAR", "SPACED")
 GATHER, SCATTER, FOLD = range(3)
 _FORMS = ("GATHER", "SCATTER", "FOLD", "FOLDED_GATHER", "FOLDED_SCATTER")
 # kind -> the values below and above every other, as accumulators
@@ -61,10 +61,11 @@ def elementwise(op, compute, out, inputs, vector, rank, unroll):
     ----------
     op, compute, out : int
         Codes of the operation, of the compute dtype and of the output's dtype.
-    inputs : sequence of (int, int)
-        Code of the dtype and reading mode (`UNIT`, `STRIDED`, `SCALAR`) of each input.
+    inputs : sequence of tuple of int
+        Code of the dtype and reading mode (`UNIT`, `STRIDED`, `SCALAR`, `SPACED`) of each input;
+        with `SPACED` also the step, the shift and the elements of a load.
     vector : int
-        Elements of a unit; 1 if any operand's innermost stride is neither 0 nor 1.
+        Elements of a unit; 1 if any operand's innermost stride is none that a mode can vectorize.
     rank, unroll : int
         Number of axes (0: contiguous), units of a thread.
 
@@ -81,37 +82,42 @@ def elementwise(op, compute, out, inputs, vector, rank, unroll):
         result = "float" if element.itemsize == 8 else "double"
     defines = [("VECTOR", vector), ("RANK", rank), ("UNROLL", unroll), ("BLOCK", 256)]
     defines += [("OUTPUT", DTYPES[out].cuda), ("ARITHMETIC", element.compute)]
-    for i, (dtype, mode) in enumerate(inputs):
+    for i, (dtype, mode, *spacing) in enumerate(inputs):
         is_condition = row.rule == "where" and i == 0
         defines.append((f"MODE{i}", _MODES[mode]))
         defines.append((f"INPUT{i}", DTYPES[dtype].cuda))
         defines.append((f"STORED{i}", "bool" if is_condition else element.cuda))
         defines.append((f"ARITHMETIC{i}", "bool" if is_condition else element.compute))
+        defines += zip((f"STEP{i}", f"SHIFT{i}", f"PIECE{i}"), spacing, strict=False)
     defines += [(f"MODE{i}", "ABSENT") for i in range(len(inputs), 3)]
     defines += [("EXPRESSION", row.cuda[element.kind]), ("RESULT", result)]
     defines.append(("RESULT_IS_BOOLEAN", int(row.gives_bool)))
     return Program(_FOLDER + "elementwise.cuh", tuple(defines))
 
 
-def transpose(out, dtype, batch):
+def transpose(out, dtype, batch, edge=0):
     """Return the program of the transposition with `batch` further axes.
 
-    >>> ("TILE", 64) in transpose(9, 9, 1).defines
+    Parameters
+    ----------
+    out, dtype : int
+        Codes of the dtypes of the output and the input.
+    edge : int
+        Bytes of a row of the tile, 128 or 256, in chunks of 16 aligned bytes; 0: single elements.
+
+    Examples
+    --------
+    >>> ("ROWS", 64) in transpose(9, 9, 1).defines
     True
+    >>> [row for row in transpose(7, 7, 1, 256).defines if row[0] in ("ROWS", "COLUMNS")]
+    [('ROWS', 64), ('COLUMNS', 64)]
     """
     element = DTYPES[out]
-    defines = [("TILE", tile_of(element.itemsize)), ("PAD", max(1, 4 // element.itemsize))]
-    defines += [("BATCH", batch), ("OUTPUT", element.cuda), ("INPUT", DTYPES[dtype].cuda)]
+    columns = edge // element.itemsize if edge else 32 if element.itemsize >= 4 else 64
+    defines = [("IN_CHUNKS", int(edge > 0)), ("ROWS", min(128, columns)), ("COLUMNS", columns)]
+    defines += [("PAD", max(1, 4 // element.itemsize)), ("BATCH", batch)]
+    defines += [("OUTPUT", element.cuda), ("INPUT", DTYPES[dtype].cuda)]
     return Program(_FOLDER + "transpose.cuh", tuple(defines))
-
-
-def tile_of(itemsize):
-    """Return the edge of a transposition's tile for elements of `itemsize` bytes.
-
-    >>> tile_of(4), tile_of(2)
-    (32, 64)
-    """
-    return 32 if itemsize >= 4 else 64
 
 
 def index(form, itemsize, index, rank):

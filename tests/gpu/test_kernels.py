@@ -97,6 +97,30 @@ def test_random_layouts_and_ranks_agree_with_numpy(rng):
         checks.check_layouts(DEVICE, 11, rng, shape, kinds, offset=offset)
 
 
+@pytest.mark.parametrize("step", [-4, -3, -2, -1, 2, 3, 4, 5])
+@pytest.mark.parametrize("code", [0, 1, 5, 9, 10, 11])
+def test_elements_a_few_apart_agree_with_numpy(code, step, rng):
+    for other in (None, 1, 2, -3):
+        rows, columns = (
+            int(rng.integers(1, 40)),
+            int(rng.choice([1, 2, 4, 8])) * int(rng.integers(1, 99)),
+        )
+        steps = (step,) if other is None else (step, other)
+        checks.check_spaced(DEVICE, code, rng, (rows, columns), steps)
+    checks.check_spaced(DEVICE, code, rng, ((1 << 20) + int(rng.integers(9999)),), (step,))
+
+
+@pytest.mark.parametrize("edge", [128, 256])
+@pytest.mark.parametrize("code", [1, 5, 6, 9, 10, 7, 11])
+def test_transpositions_in_chunks_move_every_bit(code, edge, rng):
+    for _ in range(3):
+        checks.check_turned(DEVICE, code, rng, edge)
+    if edge == 256:  # enough tiles for a whole GPU
+        lanes = 16 // DTYPES[code].itemsize
+        rows, columns = (int(count) * lanes for count in rng.integers(800, 900, 2))
+        checks.check_copy(DEVICE, code, rng, (rows, columns), (1, 0))
+
+
 @pytest.mark.parametrize("offset", [2, 4, 6, 8, 10, 14])
 def test_misaligned_pointers_agree_with_numpy(offset, rng):
     for shape in [(1,), (7,), (8,), (1000,), (1025,)]:

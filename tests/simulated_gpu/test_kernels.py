@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import gputensor as gt
+from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels import programs
 from gputensor._kernels.launch import loaded_programs
 from gputensor.errors import DeviceError
@@ -39,6 +40,22 @@ def test_layouts(rng):
         checks.check_layouts(DEVICE, 11, rng, (70,), ("contiguous",) * 2, offset=offset)
     checks.check_copy(DEVICE, 9, rng, (70, 130), (1, 0))
     checks.check_copy(DEVICE, 11, rng, (3, 40, 5, 33), (3, 0, 2, 1))
+
+
+def test_steps(rng):
+    """Elements a few apart, also backwards, in vectors and with single elements at the end."""
+    for code, steps in [(9, (2,)), (10, (2, 1)), (1, (3,)), (9, (-1, 4)), (5, (-2,))]:
+        rows, columns = int(rng.integers(1, 5)), 8 * int(rng.integers(1, 9))
+        checks.check_spaced(DEVICE, code, rng, (rows, columns), steps)
+    checks.check_spaced(DEVICE, 9, rng, ((1 << 20) + int(rng.integers(1, 99)),), (2,))
+
+
+@pytest.mark.process(FAKE_CUDA_MULTIPROCESSORS="1")
+def test_transpositions_in_chunks(rng):
+    for code, edge in [(1, 128), (9, 128), (11, 128), (int(rng.choice([1, 9, 11])), 256)]:
+        checks.check_turned(DEVICE, code, rng, edge)
+        used = {("IN_CHUNKS", 1), ("COLUMNS", edge // DTYPES[code].itemsize)}
+        assert any(used <= set(program.defines) for program in loaded_programs(DEVICE))
 
 
 def test_reductions(rng):

@@ -122,6 +122,35 @@ def check_layouts(device, code, rng, shape, kinds, offset=0, stream=0):
     _check_untouched(out, target, before, stream, what)
 
 
+def spaced_view(rng, code, shape, step):
+    """Return a fresh array whose neighbours along the last axis are `step` elements apart.
+
+    It begins up to 20 elements into its memory, and its rows may have gaps.
+    """
+    start = int(rng.integers(20))
+    length = shape[-1] * abs(step) + int(rng.choice([0, 8, int(rng.integers(20))]))
+    base = sample(rng, "add", 0, code, (start + int(np.prod(shape[:-1])) * length,))
+    rows = base[start:].reshape(*shape[:-1], length)[..., : shape[-1] * abs(step)]
+    return rows[..., ::step]
+
+
+def check_spaced(device, code, rng, shape, steps, stream=0):
+    """Copy, or add, inputs of the given steps to contiguous memory."""
+    views = [spaced_view(rng, code, shape, step) for step in steps]
+    inputs = [upload(view, device, stream) for view in views]
+    name = "copy" if len(steps) == 1 else "add"
+    out = empty_like_shape(code, shape, device, stream)
+    device_array.elementwise(OPS[name].code, code, out, inputs, stream)
+    what = f"{name} {DTYPES[code].name} {shape} {steps}"
+    if name == "copy":
+        assert out.numpy(stream).tobytes() == np.ascontiguousarray(views[0]).tobytes(), what
+        return
+    expected = reference(name, [widen(view) for view in views])
+    with np.errstate(all="ignore"):
+        scale = np.abs(expected) + sum(np.abs(widen(view)) for view in views)
+    assert_close(out.numpy(stream), expected, code, what, scale)
+
+
 def _check_untouched(out, target, before, stream, what):
     """Check that bytes of the output's memory outside its elements keep their values."""
     base = target
@@ -169,6 +198,17 @@ def check_copy(device, code, rng, shape, order, stream=0):
     out = empty_like_shape(code, view.shape, device, stream)
     device_array.elementwise(OPS["copy"].code, code, out, [upload(view, device, stream)], stream)
     assert out.numpy(stream).tobytes() == np.ascontiguousarray(view).tobytes(), (shape, order)
+
+
+def check_turned(device, code, rng, edge, stream=0):
+    """Transpose matrices of whole chunks of 16 bytes, by tiles with `edge` bytes in a row.
+
+    With 256 the matrices have as many tiles as a device of one multiprocessor needs.
+    """
+    least, batch = (64, 1) if edge == 256 else (4, int(rng.integers(1, 4)))
+    lanes = 16 // DTYPES[code].itemsize
+    rows, columns = (int(count) * lanes for count in least + rng.integers(1, 8, 2))
+    check_copy(device, code, rng, (batch, rows, columns), (0, 2, 1), stream)
 
 
 def reduction_compute(name, code):

@@ -5,6 +5,8 @@
 //
 //     UNIT     neighbouring elements are neighbours in memory: one load of VECTOR elements
 //     STRIDED  one element a unit (VECTOR is 1, or the innermost stride is 0: one for the unit)
+//     SPACED   neighbouring elements are STEPi apart, 2 to 4 or backwards: the unit is read with
+//              all between, by loads of PIECEi; its lowest is SHIFTi elements into the first load
 //     SCALAR   the value travels in the parameters, already of the arithmetic type
 //     ABSENT   the operation has fewer operands
 //
@@ -14,10 +16,10 @@
 // offsets fit 32 bits (the launcher cuts larger arrays).
 //
 // Defined before this text: VECTOR, RANK, UNROLL, BLOCK; OUTPUT, the stored type of the result; for
-// each operand i: MODEi, INPUTi (its stored type), STOREDi (the type to which it is converted) and
-// ARITHMETICi (the arithmetic type of STOREDi); ARITHMETIC, the type of the operation; EXPRESSION
-// of the values a, b and c, and RESULT, the type of its value (RESULT_IS_BOOLEAN: narrowed
-// directly).
+// each operand i: MODEi (if SPACED, also STEPi, SHIFTi and PIECEi), INPUTi (its stored type), STOREDi
+// (the type to which it is converted) and ARITHMETICi (the arithmetic type of STOREDi); ARITHMETIC,
+// the type of the operation; EXPRESSION of the values a, b and c, and RESULT, the type of its value
+// (RESULT_IS_BOOLEAN: narrowed directly).
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -39,6 +41,7 @@ typedef ARITHMETIC C;
 
 #define TYPES_UNIT(i, name) typedef INPUT##i T##i; typedef ARITHMETIC##i C##i;
 #define TYPES_STRIDED TYPES_UNIT
+#define TYPES_SPACED TYPES_UNIT
 #define TYPES_SCALAR TYPES_UNIT
 #define TYPES_ABSENT(i, name)
 FOR_INPUTS(TYPES)
@@ -46,13 +49,16 @@ FOR_INPUTS(TYPES)
 // The parameters of compute: stored elements, or scalars.
 #define TAKE_UNIT(i, name) T##i stored_##name
 #define TAKE_STRIDED TAKE_UNIT
+#define TAKE_SPACED TAKE_UNIT
 #define TAKE_SCALAR(i, name) C##i name
 #define AND_TAKE_UNIT(i, name) , T##i stored_##name
 #define AND_TAKE_STRIDED AND_TAKE_UNIT
+#define AND_TAKE_SPACED AND_TAKE_UNIT
 #define AND_TAKE_SCALAR(i, name) , C##i name
 #define AND_TAKE_ABSENT(i, name)
 #define VALUE_UNIT(i, name) const C##i name = wide(convert<STORED##i>(stored_##name));
 #define VALUE_STRIDED VALUE_UNIT
+#define VALUE_SPACED VALUE_UNIT
 #define VALUE_SCALAR(i, name)
 #define VALUE_ABSENT(i, name)
 
@@ -68,14 +74,18 @@ __device__ __forceinline__ TO compute(DO(TAKE, MODE0, 0, a) FOR_LATER_INPUTS(AND
 // A thread's part of an operand: the elements of its units, or the scalar.
 #define DECLARE_UNIT(i, name) Vector<T##i, VECTOR> x##i[UNROLL];
 #define DECLARE_STRIDED(i, name) Vector<T##i, 1> x##i[UNROLL];
+#define DECLARE_SPACED(i, name) \
+    Spaced<T##i, VECTOR, STEP##i, SHIFT##i, PIECE##i> x##i[UNROLL];
 #define DECLARE_SCALAR(i, name) const C##i s##i = *reinterpret_cast<const C##i*>(&p.scalars[i]);
 #define DECLARE_ABSENT(i, name)
 #define OFFSET_UNIT(i, name) int32 offset##i = 0;
 #define OFFSET_STRIDED OFFSET_UNIT
+#define OFFSET_SPACED OFFSET_UNIT
 #define OFFSET_SCALAR(i, name)
 #define OFFSET_ABSENT(i, name)
 #define STEP_UNIT(i, name) offset##i += index * p.axes[d].strides[i];
 #define STEP_STRIDED STEP_UNIT
+#define STEP_SPACED STEP_UNIT
 #define STEP_SCALAR(i, name)
 #define STEP_ABSENT(i, name)
 #if RANK
@@ -87,13 +97,17 @@ __device__ __forceinline__ TO compute(DO(TAKE, MODE0, 0, a) FOR_LATER_INPUTS(AND
     x##i[u] = *reinterpret_cast<const Vector<T##i, VECTOR>*>(p.inputs[i] + BYTES_AT(i));
 #define LOAD_STRIDED(i, name) \
     x##i[u].item[0] = reinterpret_cast<const T##i*>(p.inputs[i])[(long long)offset##i];
+#define LOAD_SPACED(i, name) \
+    x##i[u].load(reinterpret_cast<const T##i*>(p.inputs[i]) + (long long)offset##i);
 #define LOAD_SCALAR(i, name)
 #define LOAD_ABSENT(i, name)
 #define ITEM_UNIT(i, name) x##i[u].item[v]
 #define ITEM_STRIDED(i, name) x##i[u].item[0]
+#define ITEM_SPACED(i, name) x##i[u].item(v)
 #define ITEM_SCALAR(i, name) s##i
 #define AND_ITEM_UNIT(i, name) , x##i[u].item[v]
 #define AND_ITEM_STRIDED(i, name) , x##i[u].item[0]
+#define AND_ITEM_SPACED(i, name) , x##i[u].item(v)
 #define AND_ITEM_SCALAR(i, name) , s##i
 #define AND_ITEM_ABSENT(i, name)
 #define LAST_UNIT(i, name) reinterpret_cast<const T##i*>(p.inputs[i])[element]

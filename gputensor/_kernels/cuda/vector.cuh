@@ -68,3 +68,42 @@ template <int N> __device__ __forceinline__ void widen_all(float (&y)[N],
     if (N % 2) y[N - 1] = wide(x.item[N - 1]);
 }
 #endif
+
+// Unsigned words of B bytes: those that hold an element, or four bytes each of a wide load.
+template <int B> struct Word { typedef uint32 type; };
+template <> struct Word<1> { typedef uint8 type; };
+template <> struct Word<2> { typedef uint16 type; };
+
+// N elements that lie STEP apart in memory (STEP may be negative), of at most four bytes each. They
+// are read with all that is between them, by aligned loads of PIECE elements: item 0 or, with a
+// negative STEP, the last item is element SHIFT of the first load. SHIFT is below |STEP|, and only
+// loads that hold an item are made, so that none leaves the 16 aligned bytes around an item.
+template <class T, int N, int STEP, int SHIFT, int PIECE> struct Spaced {
+    static const int GAP = STEP < 0 ? -STEP : STEP;
+    typedef typename Word<sizeof(T)>::type Bits;
+    typedef typename Word<(PIECE * sizeof(T) < 4 ? PIECE * sizeof(T) : 4)>::type Part;
+    typedef Vector<Part, PIECE * sizeof(T) / sizeof(Part)> Piece;
+    Piece pieces[GAP * N / PIECE];
+
+    static __device__ __forceinline__ constexpr int place(int v) {
+        return SHIFT + GAP * (STEP < 0 ? N - 1 - v : v);
+    }
+    // Whether a piece holds an item: the first place from its beginning on is inside it.
+    static __device__ __forceinline__ constexpr bool has_item(int piece) {
+        const int begin = piece * PIECE < SHIFT ? SHIFT : piece * PIECE;
+        const int first = SHIFT + (begin - SHIFT + GAP - 1) / GAP * GAP;
+        return first < (piece + 1) * PIECE && first <= SHIFT + GAP * (N - 1);
+    }
+    __device__ __forceinline__ void load(const T* item) {
+        const Piece* from = reinterpret_cast<const Piece*>(item - place(0));
+#pragma unroll
+        for (int i = 0; i < GAP * N / PIECE; ++i)
+            if (has_item(i)) pieces[i] = from[i];
+    }
+    __device__ __forceinline__ T item(int v) const {
+        const int byte = place(v) % PIECE * (int)sizeof(T);
+        const Part part = pieces[place(v) / PIECE].item[byte / (int)sizeof(Part)];
+        const Bits bits = (Bits)(part >> byte % (int)sizeof(Part) * 8);
+        return reinterpret_cast<const T&>(bits);
+    }
+};

@@ -8,6 +8,10 @@ cdef enum:
     UNIT = 0                # reading modes; elementwise.cuh explains them
     STRIDED = 1
     SCALAR = 2
+    SPACED = 3
+    MAX_STEP = 4            # the largest step of SPACED
+    SPACED_NBYTES = 32      # that a unit in this mode reads, at most
+    MIN_CUT = 1 << 20       # the least length of a row whose last elements are cut off
     CUDA_ELEMENTWISE_BLOCK = 256
 
 cdef extern from "gputensor/_kernels/cuda/elementwise.h" namespace "gputensor" nogil:
@@ -31,6 +35,9 @@ cdef struct Plan:
     int count
     int[3] dtypes
     int[3] modes
+    int[3] steps            # of the operands in mode SPACED
+    int[3] shifts
+    int piece               # bytes of their loads
     int vector
     int rank                # 0: contiguous
     int unroll
@@ -121,7 +128,8 @@ cdef inline int aligned_vector(const Plan* plan, const Layout* layout) noexcept 
             largest = layout.itemsizes[k]
     vector = 16 // largest
     for k in range(OPERANDS):
-        if layout.itemsizes[k] == 0 or (k != OUT and plan.modes[k] == STRIDED):
+        if layout.itemsizes[k] == 0 or (
+                k != OUT and plan.modes[k] in (STRIDED, SPACED)):
             continue
         vector = run_vector(vector, layout.ptrs[k], layout.itemsizes[k])
     return vector
@@ -201,10 +209,20 @@ cdef int launch_flat(int device, uint64_t stream, Plan* plan, const Layout* layo
 cdef int launch_strided(int device, uint64_t stream, Plan* plan, Layout* layout,
                         ElementwiseParameters* parameters) except -1 nogil:
     cdef int i
+    cdef Plan fresh = plan[0]
+    cdef Layout rest
+    if layout.ndim == 1 and layout.shape[0] >= MIN_CUT and layout.shape[0] & 15:
+        # The last elements of a long row are a launch of their own, which leaves vectors before it.
+        layout_split(layout, &rest, 0, layout.shape[0] & ~<int64_t>15)
+        choose_strided(plan, layout)
+        if plan.vector > 1:
+            launch_strided(device, stream, &fresh, layout, parameters)
+            return launch_strided(device, stream, plan, &rest, parameters)
+        layout.shape[0] += rest.shape[0]
     choose_strided(plan, layout)
     layout.shape[0] //= plan.vector
     for i in range(OPERANDS):
-        if i == OUT or (i < plan.count and plan.modes[i] == UNIT):
+        if i == OUT or (i < plan.count and plan.modes[i] in (UNIT, SPACED)):
             layout.strides[i][0] *= plan.vector
     layout_axes(layout, parameters.axes)
     parameters.units = <uint32_t>layout_size(layout)
@@ -213,8 +231,18 @@ cdef int launch_strided(int device, uint64_t stream, Plan* plan, Layout* layout,
     return launch_plan(device, stream, plan, parameters)
 
 
+cdef bint is_spaced(const Layout* layout, int k) noexcept nogil:
+    cdef int64_t step = layout.strides[k][0]
+    return layout.itemsizes[k] <= 4 and gap_of(layout, k) <= MAX_STEP and step != 0 and step != 1
+
+
+cdef inline int64_t gap_of(const Layout* layout, int k) noexcept nogil:
+    cdef int64_t step = layout.strides[k][0]
+    return -step if step < 0 else step
+
+
 cdef void choose_strided(Plan* plan, const Layout* layout) noexcept nogil:
-    # Vectors along the innermost axis when every operand has stride 1, or 0, there.
+    # Vectors along the innermost axis when every operand has stride 0 or 1 there, or is spaced.
     cdef int i, axis, vector
     cdef int64_t together
     cdef bint is_vectored = layout.strides[OUT][0] == 1
@@ -223,7 +251,9 @@ cdef void choose_strided(Plan* plan, const Layout* layout) noexcept nogil:
         if plan.modes[i] == SCALAR:
             continue
         plan.modes[i] = UNIT if layout.strides[i][0] == 1 else STRIDED
-        if layout.strides[i][0] != 1 and layout.strides[i][0] != 0:
+        if is_spaced(layout, i):
+            plan.modes[i] = SPACED
+        elif layout.strides[i][0] != 1 and layout.strides[i][0] != 0:
             is_vectored = False
     vector = 1
     if is_vectored:
@@ -236,27 +266,67 @@ cdef void choose_strided(Plan* plan, const Layout* layout) noexcept nogil:
         vector = aligned_vector(plan, layout)
         while together % vector != 0:
             vector //= 2
-    plan.vector = vector
-    if vector == 1:
         for i in range(plan.count):
-            if plan.modes[i] == UNIT:
-                plan.modes[i] = STRIDED
+            while plan.modes[i] == SPACED and vector > 1 and (
+                    gap_of(layout, i) * vector * layout.itemsizes[i] > SPACED_NBYTES):
+                vector //= 2
+    plan.vector = vector
+    for i in range(plan.count):
+        if vector == 1 and plan.modes[i] != SCALAR:
+            plan.modes[i] = STRIDED
+    choose_pieces(plan, layout)
+
+
+cdef void choose_pieces(Plan* plan, const Layout* layout) noexcept nogil:
+    # The widest aligned loads of the operands in mode SPACED.
+    cdef int i
+    plan.piece = 16
+    for i in range(plan.count):
+        plan.steps[i] = plan.shifts[i] = 0
+        while plan.modes[i] == SPACED and not fits_pieces(plan, layout, i):
+            plan.piece >>= 1
+    for i in range(plan.count):
+        if plan.modes[i] == SPACED:
+            fits_pieces(plan, layout, i)
+
+
+cdef bint fits_pieces(Plan* plan, const Layout* layout, int i) noexcept nogil:
+    # Whether plan.piece suits operand `i`; sets its step and shift.
+    cdef int axis, itemsize = layout.itemsizes[i], gap = <int>gap_of(layout, i)
+    cdef int piece = max(1, plan.piece // itemsize)
+    cdef int64_t together = gap * plan.vector
+    cdef uint64_t lowest = layout.ptrs[i]
+    plan.steps[i] = <int>layout.strides[i][0]
+    if plan.steps[i] < 0:
+        lowest -= <uint64_t>(gap * (plan.vector - 1) * itemsize)
+    for axis in range(1, layout.ndim):
+        together |= layout.strides[i][axis]
+    plan.shifts[i] = <int>(lowest // itemsize & <uint64_t>(piece - 1))
+    return together % piece == 0 and plan.shifts[i] < gap
+
+
+cdef inline uint64_t mode_key(const Plan* plan, int i) noexcept nogil:
+    if plan.modes[i] != SPACED:
+        return plan.modes[i]
+    return SPACED + <uint64_t>(plan.steps[i] + MAX_STEP) * MAX_STEP + plan.shifts[i]
 
 
 cdef int launch_plan(int device, uint64_t stream, Plan* plan,
                      ElementwiseParameters* parameters) except -1 nogil:
-    cdef int i, loads = 0
+    cdef int i, loads = 0, spaced = 0
     cdef uint64_t key, threads, block
     cdef Launch launch
     key = plan.op | plan.compute << 7 | plan.out << 12
     for i in range(3):
-        key <<= 7
+        key <<= 11
         if i < plan.count:
-            key |= plan.dtypes[i] | plan.modes[i] << 5
+            key |= plan.dtypes[i] | mode_key(plan, i) << 5
             loads += plan.modes[i] != SCALAR
-    key = (key << 5 | plan.vector) << 5 | plan.rank
-    # Two units in flight hide the latency of a kernel that reads one array.
-    plan.unroll = 2 if loads <= 1 and plan.rank <= 2 else 1
+            spaced += plan.modes[i] == SPACED
+    key = (key << 3 | log_of(plan.vector)) << 5 | plan.rank
+    key = key << 3 | (log_of(plan.piece) if spaced else 0)
+    # Two units in flight hide the latency of a kernel that reads one array; spaced units are long.
+    plan.unroll = 2 if loads <= 1 and plan.rank <= 2 and not spaced else 1
     threads = <uint64_t>parameters.units + parameters.tail
     block = CUDA_ELEMENTWISE_BLOCK * plan.unroll
     launch_init(&launch, device, stream, <uint32_t>((threads + block - 1) // block),
@@ -268,6 +338,12 @@ cdef int launch_plan(int device, uint64_t stream, Plan* plan,
 cdef object elementwise_program(const void* variant):
     cdef const Plan* plan = <const Plan*>variant
     cdef int i
-    inputs = tuple([(plan.dtypes[i], plan.modes[i]) for i in range(plan.count)])
+    cdef list inputs = []
+    for i in range(plan.count):
+        if plan.modes[i] == SPACED:
+            inputs.append((plan.dtypes[i], SPACED, plan.steps[i], plan.shifts[i],
+                           max(1, plan.piece // dtype_itemsize(plan.dtypes[i]))))
+        else:
+            inputs.append((plan.dtypes[i], plan.modes[i]))
     return programs.elementwise(plan.op, plan.compute, plan.out, inputs, plan.vector, plan.rank,
                                 plan.unroll)

@@ -11,7 +11,7 @@ from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels import programs
 from gputensor._kernels.launch import nvrtc
 from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
-from gputensor._kernels.programs import FOLD, GATHER, SCALAR, SCATTER, STRIDED, UNIT
+from gputensor._kernels.programs import FOLD, GATHER, SCALAR, SCATTER, SPACED, STRIDED, UNIT
 from gputensor.errors import DeviceError
 from tests.support.nvrtc_library import needs_nvrtc, quick_options
 
@@ -96,12 +96,26 @@ def test_sum_has_four_wide_loads_in_flight_and_spills_nothing():
     assert ".local" not in text
 
 
+@pytest.mark.parametrize("step", [2, -2, 3, -1])
+@pytest.mark.parametrize("code", [1, 10])
+def test_elements_a_few_apart_are_read_with_wide_loads(code, step):
+    vector = 16 if code == 1 else 8
+    inputs = ((code, SPACED, step, 0, vector), (code, SCALAR))
+    text = ptx(programs.elementwise(4, code, code, inputs, vector, 1, 2))
+    loads = re.findall(r"ld\.global\.\S+", text)
+    assert loads == ["ld.global.v4.u32"] * (2 * abs(step))
+    assert ".local" not in text and "call" not in text
+
+
 @pytest.mark.slow
 def test_transposition_index_and_creation_kernels_compile():
     sources = [
         programs.transpose(9, 9, 1),
         programs.transpose(14, 14, 0),
         programs.transpose(11, 10, 2),
+    ]
+    sources += [
+        programs.transpose(code, code, 1, edge) for code in (5, 6, 7) for edge in (128, 256)
     ]
     sources += [programs.index(form, 8, 4, 2) for form in (GATHER, SCATTER, FOLD)]
     sources += [programs.arange(code) for code in (0, 1, 9, 12, 14, 15)]
