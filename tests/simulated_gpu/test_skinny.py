@@ -90,6 +90,12 @@ def test_layers(rng):
     skinny_checks.layers(rng)
 
 
+@facts(60000, 100000, 233472)
+def test_turned(kernels_on_the_cpu, rng):
+    skinny_checks.turned(rng)
+    assert {maker.__name__ for maker in kernels_on_the_cpu} == {"skinny"}
+
+
 @facts(233472)
 def test_refusals(rng):
     skinny_checks.refusals(rng)

@@ -160,6 +160,28 @@ def products(rng):
         assert_near(got, wide(x) @ wide(w).T, np.abs(wide(x)) @ np.abs(wide(w)).T + 3, name)
 
 
+def turned(rng):
+    """Check products of many rows by few columns, whose terms are neighbours on both sides."""
+    m, n, k = (
+        int(rng.integers(520, 1100)),
+        int(rng.integers(2, 17)),
+        4 * int(rng.integers(512, 600)),
+    )
+    x, w, c, bias = (
+        rng.standard_normal(shape).astype(np.float32) for shape in ((m, k), (n, k), (m, n), (n,))
+    )
+    exact, terms = wide(x) @ wide(w).T, np.abs(wide(x)) @ np.abs(wide(w)).T + 3
+    on = [on_device(array) for array in (x, w, c, bias)]
+    assert_near(gt.matmul(on[0], on[1].T).numpy(), exact, terms, "float32")
+    assert_near(gt.linear(on[0], on[1], on[3]).numpy(), exact + wide(bias), terms, "float32")
+    got = gt.addmm(on[2], on[0], on[1].T, beta=-0.5, alpha=2.0).numpy()
+    assert_near(got, 2 * exact - 0.5 * wide(c), 2 * terms + np.abs(wide(c)), "float32")
+    out = gt.full((m, n + 7), np.nan, dtype="float32", device="cuda")
+    gt.matmul(on[0], on[1].T, out=out[:, 2 : n + 2])
+    assert_near(out.numpy()[:, 2 : n + 2], exact, terms, "float32")
+    assert np.isnan(out.numpy()[:, :2]).all() and np.isnan(out.numpy()[:, n + 2 :]).all()
+
+
 def layers(rng):
     """Check quantized_linear with few rows, many rows, unaligned rows and leading dimensions."""
     for quantize in (gt.quantize_int8, gt.quantize_int4):

@@ -211,6 +211,7 @@ cdef struct SkinnyProduct:
     uint64_t bias               # [n], or 0
     uint64_t addend             # [m, n]; read when beta is not 0
     float alpha, beta
+    int is_turned               # y and addend are [n, m], bias is [m]; float32 only
     int is_steady               # weights and scales may be read before earlier work ends
     SkinnyFusion fused
 

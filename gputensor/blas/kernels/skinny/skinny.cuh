@@ -199,11 +199,12 @@ kernel(const Parameters p) {
 #pragma unroll
         for (int s = 0; s < SPLITS; ++s) sum += part[s];
         if (row < p.n) {
+            const int64 line = p.is_turned ? row : token, column = p.is_turned ? token : row;
             sum *= p.alpha;
             if (p.beta != 0)
-                sum = fmaf(p.beta, load_y(p.addend, token * p.addend_pitch + row), sum);
-            if (p.bias) sum += load_y(p.bias, row);
-            store_y(p.y, token * p.y_pitch + row, sum);
+                sum = fmaf(p.beta, load_y(p.addend, line * p.addend_pitch + column), sum);
+            if (p.bias) sum += load_y(p.bias, column);
+            store_y(p.y, line * p.y_pitch + column, sum);
         }
     }
 #if SPLITS > 1

@@ -22,8 +22,10 @@ struct SkinnyParameters {
     int x_offset;           // bytes in shared memory
     int x_row;              // bytes of a row of x in shared memory
     float alpha, beta;
+    int is_turned;          // y and addend are [n, m], bias is [m]
+    int unused;
 };
-static_assert(sizeof(SkinnyParameters) == 120,
+static_assert(sizeof(SkinnyParameters) == 128,
               "both sides of a launch lay the parameters out alike");
 
 }  // namespace gputensor
