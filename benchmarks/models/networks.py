@@ -1,10 +1,10 @@
 """Networks with random weights, tensor to tensor: ours beside torch's best time.
 
 Networks of torchvision and transformers are imported by torch.export; the encoder of MiniLM's
-shape, a perceptron and Whisper's decoder are written by hand in both libraries. Torch runs eagerly,
-as a CUDA graph, and compiled (as a graph too, so that it does not wait for the host); its images
-are channels last. The error is the largest difference from torch in float32, relative to the
-largest element.
+shape, a perceptron and Whisper's decoder are written by hand in both libraries. Ours is compiled
+without and with `tune`. Torch runs eagerly, as a CUDA graph, and compiled without autotuning (as a
+graph too, so that it does not wait for the host); its images are channels last. The error is the
+largest difference from torch in float32, relative to the largest element.
 
     python benchmarks/models/networks.py [--only NAME ...] [--warm] [--seconds N]
 
@@ -33,7 +33,7 @@ class Case(NamedTuple):
 
     function: object  # of tensors of torch
     inputs: tuple  # of torch, on the GPU
-    program: object  # () -> (program, inputs of ours)
+    program: object  # (options of gt.compile) -> (program, inputs of ours)
     wide: object  # () -> the result in float32
 
 
@@ -47,8 +47,8 @@ def exported(module, x):
         graph = torch.export.export(module, (x,))
     plain = x
 
-    def program():
-        made = gt.from_exported(graph).compile(target="cuda")
+    def program(**options):
+        made = gt.from_exported(graph).compile(**{"target": "cuda", **options})
         return made, (gt.from_dlpack(plain),)
 
     if images:
@@ -96,6 +96,7 @@ def vit(batch):
 
 
 WIDTH, HEADS, LAYERS, HEARD = 768, 12, 12, 1500  # of Whisper small
+TUNE_SECONDS = 10
 
 
 def whisper_encoder(batch):
@@ -128,10 +129,10 @@ def widened(tree):
 
 
 def by_hand(function, ours, weights, inputs):
-    def program():
+    def program(**options):
         given = tuple(map(gt.from_dlpack, inputs))
         specs = [gt.spec(one.shape, one.dtype) for one in given]
-        return gt.compile(ours, *specs, weights=shared(weights)), given
+        return gt.compile(ours, *specs, weights=shared(weights), **options), given
 
     floats = tuple(one.float() if one.is_floating_point() else one for one in inputs)
     return Case(
@@ -268,13 +269,14 @@ def sides_of(case):
 def measure(report, name):
     case = CASES[name]()
     program, given = case.program()
+    tuned, _ = case.program(target=["native"], tune=TUNE_SECONDS)
     sides = sides_of(case)
-    calls = {"ours": lambda: program(*given), **sides}
+    calls = {"ours": lambda: program(*given), "tuned": lambda: tuned(*given), **sides}
     eager = seconds_of({"eager": sides["eager"]}, count=5, rounds=3)["eager"]
     del calls["eager"]
     count = max(4, min(100, int(0.02 / eager)))
     found = {"eager": eager} | seconds_of(calls, count=count)
-    best = min(seconds for side, seconds in found.items() if side != "ours")
+    best = min(seconds for side, seconds in found.items() if side not in ("ours", "tuned"))
     host = host_seconds(lambda: program(*given))
     ours = torch.from_dlpack(program(*given)).float()
     with torch.no_grad():
@@ -283,7 +285,8 @@ def measure(report, name):
     (facts,) = [one["sizes"][0] for one in program.report().values()]
     report.add(
         network=name, **{f"{side} ms": seconds * 1e3 for side, seconds in found.items()},
-        ratio=found["ours"] / best, **{"host us": host * 1e6}, error=f"{error.item():.1e}",
+        ratio=found["ours"] / best, **{"tuned ratio": found["tuned"] / best},
+        **{"host us": host * 1e6}, error=f"{error.item():.1e}",
     )  # fmt: skip
     report.facts[name] = facts.get("graph")
     print(json.dumps(report.rows[-1]), flush=True)

@@ -10,12 +10,19 @@ import functools
 import hashlib
 import os
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from gputensor._driver.registry import device_facts_of
 from gputensor._kernels.launch import images
-from gputensor.errors import Described, DeviceError, ProgramFileError, argument_error
+from gputensor.errors import (
+    Described,
+    DeviceError,
+    GpuTensorError,
+    ProgramFileError,
+    argument_error,
+)  # fmt: skip
 from gputensor.programs.ahead.launches import allow_shared, load_function
 from gputensor.programs.ahead.packed import unpacked
 from gputensor.programs.ahead.watcher import Watcher
@@ -189,6 +196,16 @@ class DeviceCode:
             allow_shared(self.device, handle, shared_nbytes)
         self.loaded[number] = handle, max(allowed, shared_nbytes)
         return handle
+
+    def compile(self, numbers):
+        """Compile kernels together, as far as possible; those that fail raise when first used."""
+
+        def make(number):
+            with suppress(GpuTensorError):
+                self._compiled(self.kernels.all[number])
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(make, sorted(n for n in numbers if not self.has_image(n))))
 
     def has_image(self, number):
         """Whether the program has an image of a kernel for the device."""

@@ -100,6 +100,8 @@ def tune(data, device, seconds=SECONDS):
     known = len(data.ahead.kernels)
     candidates = candidates_of(products, lists, facts, data.ahead.kernels)
     bench = Bench(data.ahead.kernels, device)
+    made = (one for held in candidates.values() for one in held.values())
+    bench.code.compile({number for one in made for number in one.kernels})
     found = []
     for product in products:
         if time.monotonic() > deadline:
