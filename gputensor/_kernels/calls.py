@@ -258,13 +258,14 @@ _ROWS = (
     # x @ (weight * scales).T + bias
     Row("quantized_product", "blas.product", attributes="precision:precision",
         writes="out", reads="x weight scales bias?"),
-    # r @ (weight * scales).T + bias + addend, where r is x, or with a gain
-    # x * rsqrt(mean(x * x) + epsilon) * gain. If gated: activation(first half) * second half. If
-    # steady, the call before it on the stream does not write weight or scales.
+    # activation(r @ (weight * scales).T + bias + addend), where r is x, or with a gain
+    # x * rsqrt(mean(x * x) + epsilon) * gain + shift; if centered, of x - mean(x) instead of x. If
+    # gated: activation(first half) * second half. If steady, the call before it on the stream does
+    # not write weight, scales, gain or shift.
     Row("fused_product", "blas.product",
-        attributes="epsilon:number activation:activation is_gated:flag is_steady:flag "
-                   "precision:precision",
-        writes="out", reads="x weight scales? gain? bias? addend?"),
+        attributes="epsilon:number is_centered:flag activation:activation is_gated:flag "
+                   "is_steady:flag precision:precision",
+        writes="out", reads="x weight scales? gain? shift? bias? addend?"),
     # A map (formula.py) of x @ (weight * scales).T + bias, its load 0, and other operands. If
     # paired, load 0 is the first half of the product's columns and load 1 the second half.
     Row("formula_product", "blas.product",

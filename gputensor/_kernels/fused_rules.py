@@ -35,13 +35,16 @@ def _few_rows(name, n, epsilon, reads):
 
 
 def _fused_product(name, attributes, writes, reads):
-    (epsilon, activation, is_gated, _steady, _precision), (out,), (*given, addend) = (
-        attributes, writes, reads)  # fmt: skip
+    (epsilon, is_centered, _activation, is_gated, _steady, _precision) = attributes
+    (out,), (*given, shift, bias, addend) = writes, reads
+    x, gain = given[0], given[3]
     _need(len(out.shape) == 2, name, "out.shape", out.shape, "two extents")
-    _few_rows(name, out.shape[1] * (2 if is_gated else 1), epsilon, given)
-    wanted = (given[0].dtype, (given[0].shape[0], out.shape[1]))
+    _few_rows(name, out.shape[1] * (2 if is_gated else 1), epsilon, (*given, bias))
+    wanted = (x.dtype, (x.shape[0], out.shape[1]))
     _need(out == wanted, name, "out", tuple(out), wanted)
-    _need(is_gated or activation is None, name, "activation", activation, "None without a gate")
+    _need(gain is not None or not is_centered, name, "is_centered", is_centered, "a gain")
+    fits = shift is None or shift == gain
+    _need(fits, name, "shift", shift and tuple(shift), "that of gain")
     fits = addend is None or (addend == out and not is_gated)
     _need(fits, name, "addend", addend and tuple(addend), "that of out, and no gate")
 

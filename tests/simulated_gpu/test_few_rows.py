@@ -1,5 +1,7 @@
 """Kernels of products of few rows with norms, gates, heads and residuals, run on the CPU."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from gputensor._kernels.launch import nvrtc
 from gputensor.blas.host import fused
 from gputensor.programs.few_rows import join
 from tests.support import fused_checks, internals, skinny_on_cpu
-from tests.support.programs.decode_models import UNIT, DecodeModel, calls_of
+from tests.support.programs.decode_models import TYPES, UNIT, DecodeModel, calls_of
 
 pytestmark = [
     pytest.mark.orders("deferred"),
@@ -47,6 +49,10 @@ def test_fused_product(rng, composed, form, what):
     assert set(composed) <= {"normed"}
 
 
+def random_array(rng, dtype, shape, scale):
+    return (rng.standard_normal(shape) * scale).astype(TYPES[dtype])
+
+
 def session_results(program, inputs):
     with program.session() as session:
         return [session(gt.asarray(x, device="cuda")).numpy() for x in inputs]
@@ -74,6 +80,40 @@ def test_tokens_of_a_model(rng, composed, form):
         (function,) = program.data.functions.values()
         assert {"fused_product", "rotary_product"} <= {call.name for call in function.calls}
         assert set(composed) == ({"normed"} if rows > 4 else set())
+
+
+def test_norms_and_activations_of_plain_products(rng, composed):
+    """A perceptron behind a layer norm is two calls."""
+    m, k, n = 1, 16 * int(rng.integers(48, 60)), 16 * int(rng.integers(66, 90))
+    dtype = str(rng.choice(["float16", "bfloat16"]))
+    has_shift = bool(rng.integers(2))
+    activation = str(rng.choice(["gelu", "gelu_tanh", "silu", "relu"]))
+    draw = partial(random_array, rng, dtype)
+    weights = {"up": draw((n, k), k**-0.5), "down": draw((k, n), n**-0.5), "gain": draw((k,), 1)}
+    weights |= {name: draw((extent,), 1) for name, extent in (("shift", k), ("bias", n))}
+
+    def function(x, *, weights):
+        x = x + 1
+        shift = weights["shift"] if has_shift else None
+        rows = gt.layer_norm(x, weights["gain"], shift)
+        up = gt.linear(rows, weights["up"], weights["bias"], activation=activation)
+        return gt.linear(up, weights["down"], residual=x)
+
+    x = draw((m, k), 3)
+    spec = gt.spec((m, k), getattr(gt, dtype))
+    held = {name: gt.asarray(one, device="cuda") for name, one in weights.items()}
+    program = gt.compile(function, spec, weights=held)
+    (made,) = program.data.functions.values()
+    assert [call.name for call in made.calls] == ["formula", "fused_product", "fused_product"]
+    assert [call.attributes["is_steady"] for call in made.calls[1:]] == [True, True]
+    got = program(gt.asarray(x, device="cuda")).numpy().astype(np.float64)
+    assert not composed
+    wide = {
+        name: gt.asarray(one.astype(np.float64), device="host") for name, one in weights.items()
+    }
+    want = function(gt.asarray(x.astype(np.float64), device="host"), weights=wide).numpy()
+    # Sums of hundreds of random roundings, each of numbers of about 1; x and the result are larger.
+    assert np.all(np.abs(got - want) <= UNIT[dtype] * (16 + 2 * np.abs(want)))
 
 
 def test_nodes_of_a_layer(rng, monkeypatch):

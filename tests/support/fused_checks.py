@@ -1,5 +1,7 @@
 """Products with a norm before and steps after them, called by address, compared with float64."""
 
+import math
+
 import numpy as np
 
 import gputensor as gt
@@ -17,12 +19,18 @@ def operand(tensor):
 
 
 class Case:
-    """Random operands of one product, x [m, k] by weights [n, k], and the result in float64."""
+    """Random operands of one product, x [m, k] by weights [n, k], and the result in float64.
 
-    def __init__(self, rng, name, form, group, sizes, has_gain, has_bias):
+    `norm` is None, "rms" or "layer".
+    """
+
+    def __init__(self, rng, name, form, group, sizes, norm):
         m, n, k = self.sizes = sizes
         self.name, self.rng, self.is_steady = name, rng, bool(rng.integers(2))
         x = rng.standard_normal((m, k)).astype(DTYPES[name]) * DTYPES[name].type(4)
+        has_bias, self.is_centered = bool(rng.integers(2)), norm == "layer"
+        if self.is_centered:
+            x += rng.uniform(-8, 8, (m, 1)).astype(DTYPES[name])
         if form == PLAIN:
             w = (rng.standard_normal((n, k)) / 32).astype(DTYPES[name])
             self.weight, self.scales, exact = on_device(w), None, wide(w)
@@ -32,18 +40,27 @@ class Case:
             if form == INT4:
                 self.weight = gt.reshape(self.weight, (-(-n // 16), -(-k // 64), 512))
         self.epsilon = 1e-5
-        gain = rng.uniform(0.5, 2, k).astype(DTYPES[name]) if has_gain else None
+        gain = rng.uniform(0.5, 2, k).astype(DTYPES[name]) if norm else None
+        shift = rng.standard_normal(k).astype(DTYPES[name]) if rng.integers(2) else None
+        shift = shift if self.is_centered else None
         bias = rng.standard_normal(n).astype(DTYPES[name]) if has_bias else None
         terms = wide(x)
-        if has_gain:
-            terms = terms / np.sqrt((terms**2).mean(-1, keepdims=True) + self.epsilon) * wide(gain)
+        # float32 has an error of 2**-24 of the largest x, and of the sums of k of them.
+        away = 2.0**-18 * np.abs(terms).max(-1, keepdims=True) if norm else 0
+        if norm:
+            terms = terms - (terms.mean(-1, keepdims=True) if self.is_centered else 0)
+            factor = wide(gain) / np.sqrt((terms**2).mean(-1, keepdims=True) + self.epsilon)
+            terms, away = terms * factor, away * factor
+        if shift is not None:
+            terms = terms + wide(shift)
         self.exact = terms @ exact.T + (wide(bias) if has_bias else 0)
         # Each kernel rounds the normalized rows once.
-        self.error = (np.abs(terms) @ np.abs(exact).T) * (UNIT[name] * has_gain + 2.0**-17)
-        self.x, self.gain, self.bias = (
-            None if one is None else on_device(one) for one in (x, gain, bias)
+        rounded = np.abs(terms) * (UNIT[name] * (norm is not None) + 2.0**-17) + away
+        self.error = rounded @ np.abs(exact).T
+        self.x, gain, shift, bias = (
+            None if one is None else on_device(one) for one in (x, gain, shift, bias)
         )
-        self.reads = [self.x, self.weight, self.scales, self.gain, self.bias]
+        self.reads = [self.x, self.weight, self.scales, gain, shift, bias]
 
     def poison(self, shape):
         return on_device(np.full(shape, np.nan, DTYPES[self.name]))
@@ -59,39 +76,49 @@ class Case:
         assert np.all(away <= limit), (self.sizes, self.name, float(np.nanmax(away / limit)))
 
 
-def check_sum(rng, name, form, group, sizes, has_gain, has_addend):
-    case = Case(rng, name, form, group, sizes, has_gain, bool(rng.integers(2)))
+def activated(activation, x):
+    """Return an activation of float64, whose slope is at most 1.2."""
+    with np.errstate(over="ignore"):
+        if activation == "silu":
+            return x / (1 + np.exp(-x))
+    if activation == "gelu":
+        return x * (1 + np.vectorize(math.erf)(x / 2**0.5)) / 2
+    return np.maximum(x, 0) if activation == "relu" else x
+
+
+def check_sum(rng, name, form, group, sizes, norm, activation):
+    case = Case(rng, name, form, group, sizes, norm)
     m, n, _k = sizes
+    has_addend = bool(rng.integers(2))
     addend = on_device(rng.standard_normal((m, n)).astype(DTYPES[name])) if has_addend else None
     out = case.poison((m, n))
-    case.make(
-        "fused_product", (case.epsilon, None, False, case.is_steady, 0), out, *case.reads, addend
-    )
+    attributes = (case.epsilon, case.is_centered, activation, False, case.is_steady, 0)
+    case.make("fused_product", attributes, out, *case.reads, addend)
     exact = case.exact + (wide(addend.numpy()) if has_addend else 0)
-    # The kernel adds before it rounds; the single calls may round in between.
-    case.assert_near(out, exact, case.error + UNIT[name] * np.abs(case.exact))
+    # The kernel finishes the sum before it rounds; the single calls may round in between.
+    limit = 1.2 * (case.error + UNIT[name] * (np.abs(case.exact) + np.abs(exact)))
+    # activated(x) has terms of about |x| that cancel for negative x, in float32.
+    case.assert_near(out, activated(activation, exact), limit + 2.0**-20 * np.abs(exact))
 
 
-def check_gate(rng, name, form, group, sizes, has_gain, activation):
-    case = Case(rng, name, form, group, sizes, has_gain, bool(rng.integers(2)))
+def check_gate(rng, name, form, group, sizes, norm, activation):
+    case = Case(rng, name, form, group, sizes, norm)
     m, n, _k = sizes
     out = case.poison((m, n // 2))
-    case.make(
-        "fused_product", (case.epsilon, activation, True, case.is_steady, 0), out, *case.reads, None
-    )
+    attributes = (case.epsilon, case.is_centered, activation, True, case.is_steady, 0)
+    case.make("fused_product", attributes, out, *case.reads, None)
     gate, x = case.exact[:, : n // 2], case.exact[:, n // 2 :]
     error = case.error + 2 * UNIT[name] * np.abs(case.exact)
-    with np.errstate(over="ignore"):
-        exact = {"silu": gate / (1 + np.exp(-gate)), "relu": np.maximum(gate, 0), None: gate}
+    error[:, : n // 2] += 2.0**-20 * np.abs(gate)
     limit = 1.2 * error[:, : n // 2] * np.abs(x) + np.abs(gate) * error[:, n // 2 :]
     limit += 1.2 * error[:, : n // 2] * error[:, n // 2 :]
-    case.assert_near(out, exact[activation] * x, limit)
+    case.assert_near(out, activated(activation, gate) * x, limit)
 
 
-def check_heads(rng, name, form, group, heads, has_gain, m, k):
+def check_heads(rng, name, form, group, heads, norm, m, k):
     count, kept, size, length = heads
     n = (count + 2 * kept) * size
-    case = Case(rng, name, form, group, (m, n, k), has_gain, bool(rng.integers(2)))
+    case = Case(rng, name, form, group, (m, n, k), norm)
     angles = rng.uniform(-3, 3, (m, size // 2)).astype(np.float32)
     places = rng.permutation(length)[:m].astype(rng.choice([np.int32, np.int64]))
     out, keys, values = (
@@ -100,8 +127,9 @@ def check_heads(rng, name, form, group, heads, has_gain, m, k):
     )
     given = [on_device(one) for one in (np.cos(angles), np.sin(angles), places)]
     case.make(
-        "rotary_product", (case.epsilon, case.is_steady, 0), out, keys, values, *case.reads, *given
-    )
+        "rotary_product", (case.epsilon, case.is_steady, 0), out, keys, values,
+        *case.reads[:4], case.reads[5], *given,
+    )  # fmt: skip
     exact, error = (
         np.moveaxis(one.reshape(m, count + 2 * kept, size), 1, 0)
         for one in (case.exact, case.error + UNIT[name] * np.abs(case.exact))
@@ -130,15 +158,16 @@ FORMS = [(PLAIN, 0), (INT8, 0), (INT8, 64), (INT4, 128), (INT4, 32), (INT4, 0)]
 def check_form(rng, form, group, what):
     """Check one product of random sizes with a sum, a gate or heads."""
     name = str(rng.choice(["float16", "bfloat16"]))
-    has_gain, m = bool(rng.integers(4)), int(rng.choice([1, 2, 3, 4, 7, 16]))
+    norm, m = rng.choice([None, "rms", "layer", "layer"]), int(rng.choice([1, 2, 3, 4, 7, 16]))
     n, k = 32 * int(rng.integers(1, 12)), 128 * int(rng.integers(1, 6))
     if form == PLAIN:  # a library would compute other sizes
-        m, n, k = 1, 544, 2048
+        m, (n, k) = 1, [(544, 2048), (704, 784), (704, 768)][rng.integers(3)]
+        k = 2048 if what == "heads" else k
+    activation = rng.choice(["silu", "relu", "gelu", None])
     if what == "heads":
         heads = (12 if form == PLAIN else 6, 2, int(rng.choice([32, 64, 96])), 20)
-        check_heads(rng, name, form, group, heads, has_gain, m, k)
+        check_heads(rng, name, form, group, heads, norm and "rms", m, k)
     elif what == "gate":
-        activation = rng.choice(["silu", "relu", None])
-        check_gate(rng, name, form, group, (m, n, k), has_gain, activation)
+        check_gate(rng, name, form, group, (m, n, k), norm, activation)
     else:
-        check_sum(rng, name, form, group, (m, n, k), has_gain, bool(rng.integers(2)))
+        check_sum(rng, name, form, group, (m, n, k), norm, activation)

@@ -176,9 +176,11 @@ cdef enum Pairs:                # how two features belong together, as in pairs.
 # The steps before and after a product; all zeros: none.
 cdef struct SkinnyFusion:
     uint64_t gain               # [k] of type_x, if x is normalized first; else 0
+    uint64_t shift              # [k], added to normalized rows; or 0
     float epsilon
+    int is_centered             # the mean of a row is subtracted first
     int pairs
-    int gate                    # ACT_* applied to the first feature of a pair
+    int gate                    # ACT_* applied to the result, or to the first feature of a pair
     int64_t pair_count
     uint64_t second_w           # the second features begin here
     uint64_t second_scales

@@ -21,11 +21,17 @@ _ROTATED = (
 )
 
 
-def norm_trees(epsilon):
-    """Return the trees of x * rsqrt(mean(x * x) + epsilon) * gain, the formula of `gt.rms_norm`."""
-    mean = ("fold", "mean", ("mul", _X, _X))
+def norm_trees(epsilon, is_centered=False, has_shift=False):
+    """Return the trees of `gt.rms_norm` or, if centered, of `gt.layer_norm`.
+
+    >>> norm_trees(1e-5, has_shift=True)[0][0]
+    'add'
+    """
+    x = ("sub", _X, ("fold", "mean", _X)) if is_centered else _X
+    mean = ("fold", "mean", ("mul", x, x))
     factor = ("rsqrt", ("add", mean, ("number", epsilon)))
-    return (("mul", ("mul", _X, factor), ("load", 1)),)
+    tree = ("mul", ("mul", x, factor), ("load", 1))
+    return (("add", tree, ("load", 2)) if has_shift else tree,)
 
 
 def epilogue_trees(alpha, beta, activation, *present):
@@ -85,28 +91,31 @@ class _Arrays:
         return next(name for name, dtype in _NUMPY.items() if dtype == x.dtype)
 
 
-def normed(maker, epsilon, x, gain):
+def normed(maker, epsilon, x, gain, is_centered=False, shift=None):
     """Return a new matrix of the normalized rows of x."""
     m, k = x.shape
     out = maker.new(maker.dtype(x), (m, k))
-    maker.call("formula", norm_trees(epsilon), 1, out, x, maker.part(gain, (m, k), (0, 1)))
+    vectors = [maker.part(one, (m, k), (0, 1)) for one in (gain, shift) if one is not None]
+    maker.call("formula", norm_trees(epsilon, is_centered, shift is not None), 1, out, x, *vectors)
     return out
 
 
-def _plain(maker, precision, out, given, addend=None):
-    """Write x @ (weight * scales).T + bias + addend."""
+def _plain(maker, precision, out, given, addend=None, activation=None):
+    """Write activation(x @ (weight * scales).T + bias + addend)."""
     x, weight, scales, bias = given
     n, k = out.shape[1], x.shape[1]
     if scales is None:
         right = maker.part(weight, (k, n), (1, k))
         beta = 0 if addend is None else 1
-        numbers = (1, beta, None, False, False, precision)
+        numbers = (1, beta, activation, False, False, precision)
         maker.call("product", *numbers, out, x, right, addend, bias, None, None)
         return
-    target = out if addend is None else maker.new(maker.dtype(out), out.shape)
+    trees, used = epilogue_trees(1, 1, activation, addend is not None, False, False)
+    is_whole = trees == (("copy", _X),)
+    target = out if is_whole else maker.new(maker.dtype(out), out.shape)
     maker.call("quantized_product", precision, target, x, weight, scales, bias)
-    if addend is not None:
-        maker.call("elementwise", "add", maker.dtype(out), out, target, addend)
+    if not is_whole:
+        maker.call("formula", trees, 2, out, target, *(addend for _ in used))
 
 
 def _finish(maker, activation, product, out):
@@ -139,18 +148,17 @@ def fused(*arguments, maker=_Arrays):
     """The row `fused_product`.
 
     >>> x, w, y = np.ones((1, 2), "f4"), np.ones((2, 2), "f4"), np.empty((1, 1), "f4")
-    >>> fused(0.0, "relu", True, False, 0, y, x, w, None, None, None, None)
+    >>> fused(0.0, False, "relu", True, False, 0, y, x, w, None, None, None, None, None)
     >>> float(y[0, 0])
     4.0
     """
-    epsilon, activation, is_gated, _steady, precision, out, x, *weights, gain, bias, addend = (
-        arguments
-    )
+    epsilon, is_centered, activation, is_gated, _steady, precision, out, *reads = arguments
+    x, weight, scales, gain, shift, bias, addend = reads
     if gain is not None:
-        x = normed(maker, epsilon, x, gain)
-    given = (x, *weights, bias)
+        x = normed(maker, epsilon, x, gain, is_centered, shift)
+    given = (x, weight, scales, bias)
     if not is_gated:
-        _plain(maker, precision, out, given, addend)
+        _plain(maker, precision, out, given, addend, activation)
         return
     m, n = out.shape
     product = maker.new(maker.dtype(out), (m, 2 * n))

@@ -371,7 +371,7 @@ def skinny(tokens, *, tiles, warps, stages, splits):
 
 def skinny_mma(
     form, x_name, y_name, tokens, *, tiles, step, row_warps, k_warps, stages, splits, group=0,
-    norm=0, pairs=0, gate=0, steady=False,
+    norm=0, centered=False, pairs=0, gate=0, steady=False,
 ):  # fmt: skip
     """Return the program of skinny products on tensor cores for one shape of block.
 
@@ -396,8 +396,10 @@ def skinny_mma(
         k that share a scale: 32, 64 or 128; 0 for all of K.
     norm : int
         Chunks of 8 elements of a row that each thread normalizes; 0 without a norm.
+    centered : bool
+        Whether the norm first subtracts the mean.
     pairs, gate : int
-        Kind of pairs of features: 0 none, 1 gated by the activation `gate`, 2 elements of heads.
+        Kind of pairs of features: 0 none, 1 gated, 2 elements of heads; and the activation.
     steady : bool
         Whether weights and their scales may be read before earlier work has ended.
     """
@@ -412,6 +414,7 @@ def skinny_mma(
         "SPLITS": splits,
         "GROUP": group,
         "NORM": norm,
+        "CENTERED": int(centered),
         "PAIRS": pairs,
         "GATE": gate,
         "STEADY": int(steady),

@@ -71,25 +71,28 @@ cdef void fill_pairs(SkinnyProduct* small, int64_t distance) noexcept:
     fused.scales_pitch, fused.last = small.n, small.n - distance - 1
 
 
-cdef bint with_norm(SkinnyProduct* small, CallOperand gain, float epsilon):
+cdef bint with_norm(SkinnyProduct* small, CallOperand gain, float epsilon, bint is_centered,
+                    CallOperand shift):
     """Return whether the kernel normalizes x itself; if not, the caller does it first."""
+    cdef SkinnyFusion* fused = &small.fused
     if gain is None:
         return True
-    small.fused.gain, small.fused.epsilon = gain.c.ptr, epsilon
+    fused.gain, fused.epsilon, fused.is_centered = gain.c.ptr, epsilon, is_centered
+    fused.shift = shift.c.ptr if shift is not None else 0
     if small.m <= MOST_NORMED_ROWS and skinny_fusion_fits(small):
         return True
-    small.fused.gain = 0
+    fused.gain = fused.shift = fused.is_centered = 0
     return False
 
 
 cdef int run_skinny(SkinnyProduct* small, _Maker maker, CallOperand x, CallOperand gain,
-                    double epsilon) except -1:
+                    double epsilon, bint is_centered=False, CallOperand shift=None) except -1:
     """Queue the product with our kernel; return False where that kernel cannot compute it."""
     cdef CallOperand rows = x
-    if small.m < 1 or not with_norm(small, gain, epsilon):
+    if small.m < 1 or not with_norm(small, gain, epsilon, is_centered, shift):
         if not skinny_fusion_fits(small):
             return False
-        rows = fused_host.normed(maker, epsilon, x, gain)
+        rows = fused_host.normed(maker, epsilon, x, gain, is_centered, shift)
         small.x = rows.c.ptr
     elif not skinny_fusion_fits(small):
         return False
@@ -103,14 +106,14 @@ cdef bint takes_own(int device, CallOperand x):
 
 def _fused_door(int device, uint64_t stream, tuple arguments):
     cdef SkinnyProduct small
-    cdef CallOperand out, x, weight, scales, gain, bias, addend
+    cdef CallOperand out, x, weight, scales, gain, shift, bias, addend
     cdef _Maker maker
-    (epsilon, activation, is_gated, is_steady, precision, out, x, weight, scales, gain, bias,
-     addend) = arguments
-    for operand in arguments[5:]:
+    epsilon, is_centered, activation, is_gated, is_steady, precision = arguments[:6]
+    out, x, weight, scales, gain, shift, bias, addend = arguments[6:]
+    for operand in arguments[6:]:
         check_dense(operand, "fused_product")
     if device_kind(device) == DEVICE_HOST:
-        host_call(device, stream, FUSED_CALL, given_to_host(device, 5, arguments))
+        host_call(device, stream, FUSED_CALL, given_to_host(device, 6, arguments))
         return
     if 0 in x.shape or 0 in out.shape:
         return
@@ -122,11 +125,11 @@ def _fused_door(int device, uint64_t stream, tuple arguments):
             small.y, small.y_pitch, small.is_steady = out.c.ptr, out.c.shape[1], is_steady
             if addend is not None:
                 small.addend, small.addend_pitch, small.beta = addend.c.ptr, small.n, 1
+            small.fused.gate = ACTIVATION_NAMES.index(activation)
             if is_gated:
                 small.fused.pairs = PAIRS_GATED
-                small.fused.gate = ACTIVATION_NAMES.index(activation)
                 fill_pairs(&small, out.c.shape[1])
-            if run_skinny(&small, maker, x, gain, epsilon):
+            if run_skinny(&small, maker, x, gain, epsilon, is_centered, shift):
                 return
         fused_host.fused(*arguments, maker=maker)
     finally:

@@ -41,7 +41,7 @@ def _joined(site, place, call):
     """Return the calls that replace a product and the map after it, by place; or None."""
     given = operands_of(call)
     at = given and only_reader(site, call.writes[0].value)
-    if at is None or given is None or not holds(site, given[:5], at):
+    if at is None or given is None or not holds(site, given[:4], at):
         return None
     following, (rows, n, _k) = site.calls[at], given.sizes
     if following.stream != call.stream or not is_new(following) or rows in range(MOST_ROWS + 1):

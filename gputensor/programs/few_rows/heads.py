@@ -170,7 +170,7 @@ def _made(site, call, given, rotated, result, scatters):
     last, m, size = max(gone), rotated[0].cosines.shape[0], rotated[0].size
     heads = given.sizes[1] // size - 2 * keys.writes[0].shape[0]
     places = keys.reads[1]._replace(shape=(m,), strides=(1,))
-    reads = (*given[:5], rotated[0].cosines, rotated[0].sines, places)
+    reads = (*given[:3], None, given.bias, rotated[0].cosines, rotated[0].sines, places)
     after = [result.value, keys.writes[0].value, values.writes[0].value]
     first = min(min(site.graph.readers.get(one, {last + 1}) - set(scatters), default=last + 1)
                 for one in after)  # fmt: skip
@@ -182,7 +182,7 @@ def _made(site, call, given, rotated, result, scatters):
         site.values.append(Value("temporary", heads * m * size * _SIZE))
         out = out._replace(value=len(site.values) - 1)
         site.renamed[result.value] = out.value
-    attributes = {"epsilon": given.epsilon, "is_steady": False, "precision": given.precision}
+    attributes = {"epsilon": 0.0, "is_steady": False, "precision": given.precision}
     made = Call(
         "rotary_product", attributes, (out, keys.writes[0], values.writes[0]), reads,
         (None, keys.into[0], values.into[0]), call.stream, call.line,

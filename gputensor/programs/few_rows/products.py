@@ -11,7 +11,7 @@ from gputensor.programs.attention.views import is_whole
 from gputensor.programs.function import Call, Operand
 
 __all__ = [
-    "MOST_ROWS", "Given", "fused", "given_of", "is_new", "lies", "operands_of", "with_sum",
+    "MOST_ROWS", "Given", "fused", "given_of", "is_new", "lies", "operands_of", "with_end",
 ]  # fmt: skip
 
 MOST_ROWS = 16
@@ -20,15 +20,14 @@ _PLAIN = {"alpha": 1, "beta": 0, "activation": None, "conj_a": False, "conj_b": 
 
 
 class Given(NamedTuple):
-    """x @ (weight * scales).T + bias; gain and epsilon normalize x first."""
+    """activation(x @ (weight * scales).T + bias)."""
 
     x: Operand
     weight: Operand
     scales: Operand | None
-    gain: Operand | None
     bias: Operand | None
-    epsilon: float
     precision: int
+    activation: str | None = None
 
     @property
     def sizes(self):
@@ -43,7 +42,7 @@ def operands_of(call):
         return None
     if call.name == "quantized_product":
         x, weight, scales, bias = call.reads
-        found = Given(x, weight, scales, None, bias, 0.0, call.attributes["precision"])
+        found = Given(x, weight, scales, bias, call.attributes["precision"])
     elif call.name == "product":
         found = _plain(call)
     else:
@@ -63,20 +62,26 @@ def given_of(call):
     return found if fits else None
 
 
-def with_sum(call):
-    """Return the operands of a product of few rows and the addend of its result, each or None."""
-    if call.name != "product" or (call.reads[2] is None and call.reads[5] is None):
+def with_end(call):
+    """Return the operands of a product of few rows with its end, and its addend; each or None."""
+    if call.name != "product":
         return given_of(call), None
     a, b, addend, bias, scale, residual = call.reads
-    if residual is not None and addend is not None:
+    activation = call.attributes["activation"]
+    if residual is not None and (addend is not None or activation is not None):
         return None, None
-    if residual is None and call.attributes["beta"] != 1:
+    if addend is not None and call.attributes["beta"] != 1:
         return None, None
     other = addend if residual is None else residual
-    attributes = {**call.attributes, "beta": 0}
+    attributes = {**call.attributes, "beta": 0, "activation": None}
     reads = (a, b, None, bias, scale, None)
     given = given_of(replace(call, attributes=attributes, reads=reads))
-    if given is None or other.dtype != call.writes[0].dtype:
+    if given is None:
+        return None, None
+    given = given._replace(activation=activation)
+    if other is None:
+        return given, None
+    if other.dtype != call.writes[0].dtype:
         return None, None
     m, n, _k = given.sizes
     is_dense = lies(other, other.shape, forms.row_major(other.shape))
@@ -106,7 +111,7 @@ def _plain(call):
         if not lies(bias, (n,), (1,)) or bias.dtype != a.dtype:
             return None
         bias = bias._replace(shape=(n,), strides=(1,))
-    return Given(x, weight, None, None, bias, 0.0, precision)
+    return Given(x, weight, None, bias, precision)
 
 
 def is_new(call):
@@ -125,14 +130,14 @@ def lies(operand, shape, strides):
     return shown(operand.shape, operand.strides) == shown(shape, strides)
 
 
-def fused(given, call, out, *, activation=None, is_gated=False, addend=None):
+def fused(given, call, out, *, is_gated=False, addend=None):
     """Return the fused product in place of `call`, with the stream and line of that call."""
     m, n, _k = given.sizes
     columns = n // 2 if is_gated else n
     attributes = {
-        "epsilon": given.epsilon, "activation": activation, "is_gated": is_gated,
-        "is_steady": False, "precision": given.precision,
+        "epsilon": 0.0, "is_centered": False, "activation": given.activation,
+        "is_gated": is_gated, "is_steady": False, "precision": given.precision,
     }  # fmt: skip
     out = out._replace(shape=(m, columns), strides=(columns, 1))
-    reads = (*given[:5], addend)
+    reads = (*given[:3], None, None, given.bias, addend)
     return Call("fused_product", attributes, (out,), reads, (None,), call.stream, call.line)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gputensor.programs.few_rows.products import fused, with_sum
+from gputensor.programs.few_rows.products import fused, with_end
 
 __all__ = ["steady"]
 
@@ -22,12 +22,12 @@ def steady(site, place, call):
     if call.name in _JOINED:
         made = call
     else:
-        given, addend = with_sum(call)
+        given, addend = with_end(call)
         if given is None:
             return None
         made = fused(given, call, call.writes[0], addend=addend)
-    x, weight, scales, gain = made.reads[:4]
-    constant = (one for one in (weight, scales, gain) if one is not None)
+    x, *constant = made.reads[: 5 if made.name == "fused_product" else 4]
+    constant = (one for one in constant if one is not None)
     if any(site.graph.values[one.value].kind != "weight" for one in constant):
         return None
     before = site.graph.writer.get(x.value)

@@ -6,11 +6,13 @@ Each step examines the call at one place of a function and returns the calls tha
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 from gputensor._kernels.call_rules import ACTIVATIONS
+from gputensor.blas.host.fused import norm_trees
 from gputensor.programs.attention.views import is_whole
-from gputensor.programs.few_rows.products import fused, given_of, is_new, lies
+from gputensor.programs.few_rows.products import fused, given_of, is_new, lies, with_end
 from gputensor.programs.function import Call, Operand
 
 __all__ = ["gated", "holds", "normed", "only_reader", "summed"]
@@ -164,7 +166,7 @@ def gated(site, place, call):
     if found is None or n % 32 or len(following.reads) != 2:
         return None
     activation, *loads = found
-    if not holds(site, given[:5], at):
+    if not holds(site, given[:4], at):
         return None
     size = 2 * n // 2
     for number, offset in zip(loads, (0, size), strict=True):
@@ -174,7 +176,8 @@ def gated(site, place, call):
             return None
     if following.writes[0].dtype != given.x.dtype:
         return None
-    made = fused(given, call, following.writes[0], activation=activation, is_gated=True)
+    given = given._replace(activation=activation)
+    made = fused(given, call, following.writes[0], is_gated=True)
     return {place: (), at: (made,)}
 
 
@@ -189,7 +192,7 @@ def _gate(trees):
     return None
 
 
-# ---- norms: rows of x divided by their root mean square
+# ---- norms: rows of x, or of their distances from the mean, divided by their root mean square
 
 
 def normed(site, place, call):
@@ -202,22 +205,28 @@ def normed(site, place, call):
     x = call.reads[0]
     if found is None or before.stream != call.stream or not _is_same(x, before.writes[0]):
         return None
-    rows, gain, epsilon = found
-    new = call
+    rows, vectors, epsilon, is_centered = found
+    new, is_rotary = call, call.name == "rotary_product"
     if call.name in ("product", "quantized_product"):
-        given = given_of(call)
+        given, addend = with_end(call)
         if given is None:
             return None
-        new = fused(given, call, call.writes[0])
-    m, k = new.reads[0].shape
-    if not lies(rows, (m, k), (k, 1)) or not lies(gain, (m, k), (0, 1)):
+        new = fused(given, call, call.writes[0], addend=addend)
+    elif is_rotary and (is_centered or len(vectors) > 1):
         return None
-    if {rows.dtype, gain.dtype} != {x.dtype} or not holds(site, (rows, gain), place):
+    m, k = new.reads[0].shape
+    lie = lies(rows, (m, k), (k, 1)) and all(lies(one, (m, k), (0, 1)) for one in vectors)
+    if not lie or {one.dtype for one in (rows, *vectors)} != {x.dtype}:
+        return None
+    if not holds(site, (rows, *vectors), place):
         return None
     rows = rows._replace(shape=(m, k), strides=(k, 1))
-    gain = gain._replace(shape=(k,), strides=(1,))
-    reads = (rows, *new.reads[1:3], gain, *new.reads[4:])
+    vectors = [one._replace(shape=(k,), strides=(1,)) for one in vectors]
     attributes = {**new.attributes, "epsilon": epsilon}
+    if not is_rotary:
+        attributes["is_centered"] = is_centered
+        vectors = (*vectors, None)[:2]
+    reads = (rows, *new.reads[1:3], *vectors, *new.reads[3 + len(vectors) :])
     new = replace(new, attributes=attributes, reads=reads)
     return {at: (), place: (new,)}
 
@@ -236,26 +245,49 @@ def _x_writer(site, call):
 
 
 def _norm(call):
-    """Return (x, gain, epsilon) of x * rsqrt(mean(x * x) + epsilon) * gain, or None."""
+    """Return (x, gain and shift, epsilon, is_centered) of a norm, or None.
+
+    A norm is what `norm_trees` describes, with factors and terms in any order; there may be no
+    shift, but there is a gain.
+    """
     trees = call.attributes["trees"]
-    if len(trees) != 1 or call.attributes["row_ndim"] != 1 or len(call.reads) != 2:
+    count = len(call.reads)
+    if len(trees) != 1 or call.attributes["row_ndim"] != 1 or count not in (2, 3):
         return None
-    for i in (0, 1):
-        x, gain = ("load", i), ("load", 1 - i)
-        for squares in (("mul", x, x), ("square", x)):
-            for number in _numbers(trees):
-                factor = ("rsqrt", ("add", ("fold", "mean", squares), ("number", number)))
-                if trees[0] in _products(x, factor, gain):
-                    return call.reads[i], call.reads[1 - i], number
+    given = _ordered(trees[0])
+    for loads in itertools.permutations(range(count)):
+        for number in _numbers(trees):
+            for is_centered in (False, True):
+                (tree,) = norm_trees(number, is_centered, count == 3)
+                if _ordered(_placed(tree, loads)) == given:
+                    rows, *vectors = (call.reads[i] for i in loads)
+                    return rows, vectors, number, is_centered
     return None
+
+
+def _placed(tree, loads):
+    """Return a tree with load i replaced by load `loads[i]`."""
+    if tree[0] == "load":
+        return ("load", loads[tree[1]])
+    return tuple(_placed(one, loads) if isinstance(one, tuple) else one for one in tree)
+
+
+def _ordered(tree):
+    """Return a tree with factors and terms in one order, and squares as products."""
+    if tree[0] == "square":
+        tree = ("mul", tree[1], tree[1])
+    if tree[0] == "mul":
+        parts = sorted((_ordered(one) for one in _factors(tree)), key=repr)
+        return ("mul", *parts)
+    parts = tuple(_ordered(one) if isinstance(one, tuple) else one for one in tree)
+    return (parts[0], *sorted(parts[1:], key=repr)) if tree[0] == "add" else parts
+
+
+def _factors(tree):
+    """Yield the factors of nested products."""
+    for one in tree[1:]:
+        yield from _factors(one) if one[0] == "mul" else (one,)
 
 
 def _numbers(trees):
     return [tree[1] for tree in _parts(trees) if tree[0] == "number"]
-
-
-def _products(x, factor, gain):
-    """Yield all orders of the factors of x * factor * gain."""
-    for inner in (("mul", x, factor), ("mul", factor, x)):
-        yield ("mul", inner, gain)
-        yield ("mul", gain, inner)

@@ -13,21 +13,6 @@ __device__ __forceinline__ int tile_begin(const Parameters& p, int row) {
     return 16 * (tile + tile / p.group_tiles * p.group_tiles);
 }
 
-__device__ __forceinline__ float gated(float gate, float x) {
-#if GATE == 4
-    return gate / (1 + expf(-gate)) * x;
-#elif GATE == 3
-    return 0.5f * gate * (1 + erff(gate * 0.70710678f)) * x;
-#elif GATE == 2
-    return 0.5f * gate * (1 + tanhf(0.7978845608028654f * (gate + 0.044715f * gate * gate * gate)))
-         * x;
-#elif GATE == 1
-    return (gate < 0 ? 0 : gate) * x;
-#else
-    return gate * x;
-#endif
-}
-
 #if PAIRS == 2
 // Stores both elements of a pair; `index` is the position of the low one in its head.
 __device__ __forceinline__ void put_pair(const Parameters& p, int token, int head, int index,
@@ -73,6 +58,6 @@ __device__ __forceinline__ void finish_pair(const Parameters& p, int token, int 
 #if PAIRS == 2
     put_pair(p, token, tile / p.group_tiles, tile % p.group_tiles * 16 + pair % 16, first, second);
 #else
-    store_y(p.y, token * p.y_pitch + pair, gated(first, second));
+    store_y(p.y, token * p.y_pitch + pair, activated(first) * second);
 #endif
 }

@@ -1,7 +1,7 @@
 // The end of both programs of skinny products: synchronizing a cluster, and the result's type.
 //
 // Defined before this text: SPLITS, blocks of a cluster; Y_KIND, 0 for float16, 1 for bfloat16, 2
-// for float32.
+// for float32. `activated` exists where GATE is defined, the number of an activation.
 #pragma once
 
 #include "gputensor/_kernels/cuda/words.h"
@@ -30,6 +30,22 @@ __device__ __forceinline__ uint16 narrow(float x, int kind) {
         asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
     return bits;
 }
+#ifdef GATE
+__device__ __forceinline__ float activated(float x) {
+#if GATE == 4
+    return x / (1 + expf(-x));
+#elif GATE == 3
+    return 0.5f * x * (1 + erff(x * 0.70710678f));
+#elif GATE == 2
+    return 0.5f * x * (1 + tanhf(0.7978845608028654f * (x + 0.044715f * x * x * x)));
+#elif GATE == 1
+    return x < 0 ? 0 : x;
+#else
+    return x;
+#endif
+}
+#endif
+
 __device__ __forceinline__ void store_4(uint32 to, float x) {
     asm volatile("st.shared.f32 [%0], %1;" :: "r"(to), "f"(x) : "memory");
 }

@@ -18,8 +18,8 @@
 // Defined before this text: FORM, 0 for plain weights, 1 for int8, 2 for int4; X_KIND, X_TYPE and
 // Y_KIND; TOKENS, 8 or 16; TILES, STEP, ROW_WARPS, K_WARPS, STAGES, SPLITS; GROUP, the number of k
 // that share a scale, 0 for all; NORM, the chunks of a row per thread if x is normalized first
-// (norm.cuh), else 0; PAIRS and GATE (pairs.cuh), 0 if features are independent; STEADY, whether
-// weights and the gain of the norm may be read before earlier work has ended.
+// (norm.cuh), else 0, and CENTERED; PAIRS (pairs.cuh), 0 if features are independent; GATE, the
+// activation; STEADY, whether weights, gain and shift may be read before earlier work has ended.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -28,7 +28,7 @@
 #include "gputensor/blas/kernels/skinny/expand.cuh"
 #include "gputensor/blas/kernels/skinny/skinny_mma.h"
 
-#if NORM || PAIRS
+#if NORM || PAIRS || GATE
 typedef SkinnyFusedParameters Parameters;
 #else
 typedef SkinnyMmaParameters Parameters;
@@ -377,7 +377,7 @@ kernel(const Parameters p) {
     const bool is_x_first = FORM == 1 || p.m == 1;
 #if STEADY
 #if NORM
-    const Row gain = load_row(p, p.gain);
+    const Row gain = load_row(p, p.gain), shift = p.shift ? load_row(p, p.shift) : Row{};
 #endif
 #pragma unroll
     for (int s = 0; s < STAGES - 1; ++s) copy_step(p, at);
@@ -390,6 +390,7 @@ kernel(const Parameters p) {
 #else
 #if NORM
     const Row row = load_row(p, p.x), gain = load_row(p, p.gain);
+    const Row shift = p.shift ? load_row(p, p.shift) : Row{};
 #endif
 #pragma unroll
     for (int s = 0; s < STAGES; ++s) {
@@ -401,7 +402,7 @@ kernel(const Parameters p) {
     }
 #endif
 #if NORM
-    normed_x(p, shared, split, row, gain);
+    normed_x(p, shared, split, row, gain, shift);
 #endif
     float sums[TILES][TOKEN_TILES][4] = {};
     int longest = 0;
@@ -492,7 +493,7 @@ kernel(const Parameters p) {
             if (p.beta != 0)
                 sum = fmaf(p.beta, load_y(p.addend, token * p.addend_pitch + row), sum);
             if (p.bias) sum += load_y(p.bias, row);
-            store_y(p.y, token * p.y_pitch + row, sum);
+            store_y(p.y, token * p.y_pitch + row, activated(sum));
         }
     }
 #endif

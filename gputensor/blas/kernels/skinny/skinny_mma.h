@@ -26,7 +26,8 @@ struct SkinnyMmaParameters {
 static_assert(sizeof(SkinnyMmaParameters) == 120,
               "both sides of a launch lay the parameters out alike");
 
-// For kernels with a norm before the product or with pairs of features, which `n` then counts.
+// For kernels with a norm before the product, an activation after it, or pairs of features, which
+// `n` then counts.
 struct SkinnyFusedParameters : SkinnyMmaParameters {
     GPUTENSOR_POINTER(const char) gain;             // [k] in the type of x
     GPUTENSOR_POINTER(const char) second_w;         // the second features begin here
@@ -40,6 +41,7 @@ struct SkinnyFusedParameters : SkinnyMmaParameters {
     int64 key_head, key_row, value_head, value_row;
     int64 length;
     int64 scales_pitch;     // features in a row of `scales`
+    GPUTENSOR_POINTER(const char) shift;            // [k] in the type of x, or null
     float epsilon;
     int norm_offset;        // bytes in shared memory
     int last;               // last row of the weights, counted from w or second_w
@@ -48,7 +50,7 @@ struct SkinnyFusedParameters : SkinnyMmaParameters {
     int long_places;
     int unused;
 };
-static_assert(sizeof(SkinnyFusedParameters) == 272,
+static_assert(sizeof(SkinnyFusedParameters) == 280,
               "both sides of a launch lay the parameters out alike");
 
 }  // namespace gputensor

@@ -67,6 +67,7 @@ cdef extern from "gputensor/blas/kernels/skinny/skinny_mma.h" namespace "gputens
         int64_t value_row
         int64_t length
         int64_t scales_pitch
+        uint64_t shift
         float epsilon
         int norm_offset
         int last
@@ -256,7 +257,9 @@ cdef inline int most_nbytes(const SkinnyDevice* device) noexcept nogil:
 
 
 cdef inline int fused_key(const SkinnyProduct* product) noexcept nogil:
-    return (product.fused.pairs << 4 | product.fused.gate << 1) | (product.fused.gain != 0)
+    cdef const SkinnyFusion* fused = &product.fused
+    cdef int key = (fused.pairs << 4 | fused.gate << 1) | (fused.gain != 0)
+    return fused.is_centered << 6 | key
 
 
 cdef uint64_t variant_key(const Known* known) noexcept nogil:
@@ -266,7 +269,7 @@ cdef uint64_t variant_key(const Known* known) noexcept nogil:
     key = (key << 5 | <uint64_t>shape.row_warps) << 5 | <uint64_t>shape.k_warps
     key = (key << 5 | <uint64_t>shape.stages) << 5 | <uint64_t>shape.splits
     key = key << 8 | <uint64_t>known.group
-    key = (key << 6 | <uint64_t>known.fused) << 3 | <uint64_t>shape.norm
+    key = (key << 7 | <uint64_t>known.fused) << 3 | <uint64_t>shape.norm
     return key << 1 | <uint64_t>known.is_steady
 
 
@@ -277,7 +280,8 @@ cdef object skinny_mma_program(const void* variant):
         known.form, DTYPES[known.type_x].name, DTYPES[known.type_y].name, shape.tokens,
         tiles=shape.tiles, step=shape.step, row_warps=shape.row_warps, k_warps=shape.k_warps,
         stages=shape.stages, splits=shape.splits, group=known.group, norm=shape.norm,
-        pairs=known.fused >> 4, gate=known.fused >> 1 & 7, steady=bool(known.is_steady))
+        centered=bool(known.fused >> 6), pairs=known.fused >> 4 & 3, gate=known.fused >> 1 & 7,
+        steady=bool(known.is_steady))
 
 
 cdef const Known* skinny_mma_known(const SkinnyProduct* product,
@@ -340,6 +344,7 @@ cdef void fill_fusion(const SkinnyProduct* product, const SkinnyMmaBlockShape* s
                       SkinnyFusedParameters* p) noexcept nogil:
     cdef const SkinnyFusion* fused = &product.fused
     p.gain, p.epsilon, p.norm_offset = fused.gain, fused.epsilon, shape.norm_offset
+    p.shift = fused.shift
     if not fused.pairs:
         return
     p.n, p.last, p.scales_pitch = fused.pair_count, <int>fused.last, fused.scales_pitch
