@@ -57,7 +57,8 @@ def exported(module, x):
     return Case(module, (x,), program, lambda: module.float()(x.float()))
 
 
-def vision(name, batch):
+def vision_module(name):
+    """Return a network of torchvision for images, in float16 on the GPU."""
     import torchvision.models
 
     torch.manual_seed(0)
@@ -68,7 +69,12 @@ def vision(name, batch):
             part.momentum = None
     with torch.no_grad():
         module.train()(torch.randn(8, 3, 224, 224, device="cuda"))
-    return exported(module.eval().half(), torch.randn(batch, 3, 224, 224, device="cuda").half())
+    return module.eval().half()
+
+
+def vision(name, batch):
+    module = vision_module(name)
+    return exported(module, torch.randn(batch, 3, 224, 224, device="cuda").half())
 
 
 class First:
