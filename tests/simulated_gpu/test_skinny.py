@@ -14,7 +14,7 @@ from tests.support import skinny_checks, skinny_on_cpu
 pytestmark = pytest.mark.orders("deferred")
 
 
-def facts(*shared):
+def facts(*shared, own=()):
     """A mark for a device of four multiprocessors with a random one of these shared-memory sizes.
 
     With less shared memory x goes through it in spans; tests of block shapes need all of it.
@@ -22,7 +22,7 @@ def facts(*shared):
     # The processes of a parallel run must collect the same tests, so they draw the same size.
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
     shared = str(random.Random(run).choice(shared))
-    return pytest.mark.process(FAKE_CUDA_SHARED=shared, FAKE_CUDA_MULTIPROCESSORS="4")
+    return pytest.mark.process(*own, FAKE_CUDA_SHARED=shared, FAKE_CUDA_MULTIPROCESSORS="4")
 
 
 @pytest.fixture(autouse=True)
@@ -90,7 +90,8 @@ def test_layers(rng):
     skinny_checks.layers(rng)
 
 
-@facts(60000, 100000, 233472)
+# In a shared process, another test may have compiled the same kernel.
+@facts(60000, 100000, 233472, own=("own",))
 def test_turned(kernels_on_the_cpu, rng):
     skinny_checks.turned(rng)
     assert {maker.__name__ for maker in kernels_on_the_cpu} == {"skinny"}
