@@ -16,6 +16,8 @@ cdef enum:
     FEW_LEAST = 256             # keys from which few rows have their own kernel
     HOPPER = 90
     HOPPER_SHARED = 160 << 10   # of a block with heads of 128
+    # A tile of heads of 128 begins and ends in the time of so many keys, alone on a multiprocessor.
+    HOPPER_ALONE = 256
 
 cdef extern from "gputensor/blas/kernels/attention/attention.h" namespace "gputensor" nogil:
     cdef struct AttentionOperand:
@@ -47,6 +49,7 @@ cdef extern from "gputensor/blas/kernels/attention/attention.h" namespace "gpute
         int32_t window
         int32_t is_causal
         int32_t is_long
+        int32_t units
         float scale
         float cap
 
@@ -174,27 +177,52 @@ cdef void fill_parameters(AttentionParameters* p, const Attention* given) noexce
     p.scale, p.cap = <float>given.scale, <float>given.soft_cap
 
 
+# The time of 64 rows and a key by warpgroups of a block, 1 to 4; 0: no such form. Measured on an
+# H200 as hopper_groups compares them.
+cdef int* HOPPER_COSTS_64 = [123, 117, 100, 110]
+cdef int* HOPPER_COSTS_128 = [125, 100, 0, 0]
+
+
+cdef inline int hopper_columns(int groups) noexcept nogil:
+    """Keys of a step: few where a thread has few registers."""
+    return 64 if groups == 1 or groups == 4 else 128
+
+
 cdef int hopper_groups(int device, const Attention* given, int64_t rows) except -1:
     """Warpgroups of a block, of 64 rows each, where wgmma takes this attention; otherwise 0."""
-    cdef int64_t blocks, size = given.query.shape[3]
+    cdef int64_t heads, tiles, size = given.query.shape[3]
+    cdef int groups, alone, best = 0, count = device_facts(device).multiprocessors
+    cdef const int* costs = HOPPER_COSTS_64 if size == 64 else HOPPER_COSTS_128
+    cdef double time, least = 0
     if device_facts(device).capability != HOPPER or given.mask != NULL or given.scale <= 0:
         return 0
     if device_facts(device).shared_nbytes <= HOPPER_SHARED or (size != 64 and size != 128):
         return 0
     # Too few blocks of 128 rows leave the device idle; smaller tiles or cut keys fill it.
-    blocks = given.query.shape[0] * given.key.shape[1] * ((rows + 127) // 128)
-    if rows < 128 or 2 * blocks < device_facts(device).multiprocessors:
+    heads = given.query.shape[0] * given.key.shape[1]
+    if rows < 128 or 2 * heads * ((rows + 127) // 128) < count:
         return 0
-    # With few keys, a block's beginning and end count, so three blocks of one warpgroup share a
-    # multiprocessor, or two with heads of 128. Measured on an H200 with 8,192 keys in all and 16
-    # heads of 64, one larger block and three: causal 1,024 keys 95 and 83 us, 2,048 151 and 129,
-    # 4,096 244 and 225; all keys 1,024 119 and 110, 2,048 203 and 195. Heads of 128: causal 1,024
-    # keys 134 and 126, 2,048 188 and 195; all keys 1,024 159 and 176.
-    if size == 64 or given.is_causal:
-        if given.key.shape[2] <= (2048 if size == 64 else 512) << given.is_causal:
-            return 1
-    # With many rows, larger tiles read the keys less often.
-    return 3 if size == 64 and blocks >= 8 * device_facts(device).multiprocessors else 2
+    for groups in range(1, 5):
+        tiles = heads * ((rows + 64 * groups - 1) // (64 * groups))
+        time = costs[groups - 1] * groups
+        # Tiles of equal length take whole rounds of all multiprocessors. With a causal mask, long
+        # and short ones fill up a round, and half of a step is spent on keys that no row sees.
+        if given.is_causal:
+            alone = HOPPER_ALONE if size == 128 and groups > 1 else 0
+            time *= max(<double>tiles, <double>count) / count * (
+                given.key.shape[2] + hopper_columns(groups) + alone)
+        else:
+            time *= (tiles + count - 1) // count
+        if time > 0 and (best == 0 or time < least):
+            best, least = groups, time
+    return best
+
+
+cdef inline int hopper_blocks(const Form* form) noexcept nogil:
+    """Blocks of a multiprocessor, as in programs.attention_wgmma."""
+    if form.warps > 4:
+        return 1
+    return 3 if form.head == 64 else 2
 
 
 cdef object hopper_program(const void* variant):
@@ -206,11 +234,15 @@ cdef object hopper_program(const void* variant):
 cdef int hopper_launch(int device, uint64_t stream, AttentionParameters* p, const Form* form,
                        int64_t batch) except -1:
     cdef Launch launch
+    cdef int at_once
     cdef int64_t rows = 16 * form.warps
     cdef uint64_t key = (form.head << 8 | form.columns) << 5 | form.warps
     p.tiles = <int>((<int64_t>p.queries * p.shared + rows - 1) // rows)
     p.splits = 1
-    launch_init(&launch, device, stream, <uint32_t>(batch * p.kept * p.tiles),
+    p.units = <int32_t>(batch * p.kept * p.tiles)
+    # Every block stays on its multiprocessor and takes one tile after the other.
+    at_once = device_facts(device).multiprocessors * hopper_blocks(form)
+    launch_init(&launch, device, stream, <uint32_t>min(at_once, p.units),
                 32 * form.warps + 128, p, sizeof(p[0]))
     launch.shared_nbytes = launch.most_shared_nbytes = (rows + 4 * form.columns) * form.head * 2
     return launch_kernel(
@@ -229,7 +261,7 @@ cdef int fused_launch(int device, uint64_t stream, const Attention* given) excep
     choose_form(&form, given, rows)
     groups = hopper_groups(device, given, rows)
     if groups:
-        form.warps, form.columns = 4 * groups, 64 if groups == 1 else 128
+        form.warps, form.columns = 4 * groups, hopper_columns(groups)
         return hopper_launch(device, stream, &p, &form, batch)
     if rows <= FEW_ROWS and form.head <= FEW_HEAD and p.keys >= FEW_LEAST:
         return few_launch(device, stream, &p, &form, batch)

@@ -57,7 +57,8 @@ def attention_few(name, head, eights, mask, warps, stages):
 
 #: Registers of a thread of `attention_wgmma` that multiplies and that copies, by warpgroups of a
 #: block and blocks of a multiprocessor.
-_ATTENTION_REGISTERS = {(1, 2): (232, 24), (1, 3): (136, 24), (2, 1): (240, 24), (3, 1): (160, 32)}
+_ATTENTION_REGISTERS = {(1, 2): (232, 24), (1, 3): (136, 24), (2, 1): (240, 24), (3, 1): (160, 32),
+                        (4, 1): (112, 24)}  # fmt: skip
 
 
 def attention_wgmma(name, head, groups, columns):
@@ -68,10 +69,10 @@ def attention_wgmma(name, head, groups, columns):
     name : {"float16", "bfloat16"}
     head : {64, 128}
         The head size.
-    groups : {1, 2, 3}
+    groups : {1, 2, 3, 4}
         Warpgroups that multiply, of 64 rows each.
     columns : int
-        Keys of a step, a multiple of 16; 64 for one warpgroup, which has few registers.
+        Keys of a step, a multiple of 16; 64 for one warpgroup or four, which have few registers.
 
     >>> ("GROUPS", 2) in attention_wgmma("float16", 128, 2, 128).defines
     True

@@ -32,25 +32,24 @@ def made(monkeypatch):
     print(used)
 
 
-# Head size, warpgroups, keys of a step. Fewer keys than the last number choose one warpgroup; with
-# a causal mask twice as many do, and only with one for heads of 128.
-FORMS = [(64, 1, 64, 2049), (64, 2, 128, 2049), (64, 3, 128, 2049), (128, 1, 64, 513),
-         (128, 2, 128, 513)]  # fmt: skip
+# Head size, warpgroups, keys of a step, and the fewest and the most rows for which one multiprocessor
+# takes this form, if there are many keys.
+FORMS = [(64, 1, 64, 385, 448), (64, 2, 128, 128, 128), (64, 3, 128, 257, 384),
+         (64, 4, 64, 449, 512), (128, 1, 64, 129, 192), (128, 2, 128, 193, 320)]  # fmt: skip
+MANY = 5000
 
 
-@pytest.mark.parametrize(("size", "groups", "columns", "many"), FORMS)
-def test_wgmma(rng, made, size, groups, columns, many):
+@pytest.mark.parametrize(("size", "groups", "columns", "fewest", "most"), FORMS)
+def test_wgmma(rng, made, size, groups, columns, fewest, most):
     """Tiles, stages and phases of several rounds; rows of several heads in a block."""
-    dtype, shared = str(rng.choice(HALVES)), int(rng.integers(1, 4))
-    rows = int(rng.integers(1025, 1200) if groups == 3 else rng.integers(128, 300))
-    queries, keys = -(-rows // shared), int(rng.integers(1, 400))
+    dtype = str(rng.choice(HALVES))
+    shared = int(rng.choice([n for n in (1, 2, 3) if fewest <= most // n * n]))
+    queries = int(rng.integers(-(-fewest // shared), most // shared + 1))
+    keys = int(rng.integers(1, 400))
     how = options(rng, queries, keys)
-    if groups == 1 and size == 128:
-        how["is_causal"] = True
-    if groups > 1:  # the keys of the shape choose the form, those of the length take time
-        how["kv_length"], keys = keys, many << how.get("is_causal", False)
-    batch = int(rng.integers(1, 3)) if groups < 3 else 1
-    check(rng, dtype, (batch, 1, shared, queries, keys, size), how)
+    # The keys of the shape choose the form, those of the length take time.
+    how.setdefault("kv_length", keys)
+    check(rng, dtype, (int(rng.integers(1, 3)), 1, shared, queries, MANY, size), how)
     assert made == [("attention_wgmma", dtype, size, groups, columns)]
     assert {form[:3] for form in FORMS} == set(ATTENTION_WGMMA)
 

@@ -18,10 +18,10 @@ struct AttentionParameters {
     GPUTENSOR_POINTER(float) partial;       // of each split: sums, then maximum and total of a row
     int32 queries, keys, kept, shared;      // heads are kept * shared
     int32 tiles, splits, size, window;      // window 0: none
-    int32 is_causal, is_long;               // lengths are int64
+    int32 is_causal, is_long, units;        // lengths are int64; tiles of all heads
     float scale, cap;                       // cap 0: none
 };
-static_assert(sizeof(AttentionParameters) == 4 * 32 + 8 + 32 + 8 + 8 + 8 + 10 * 4 + 2 * 4,
+static_assert(sizeof(AttentionParameters) == 4 * 32 + 8 + 32 + 8 + 8 + 8 + 11 * 4 + 3 * 4,
               "both sides of a launch lay the parameters out alike");
 
 struct JoinParameters {

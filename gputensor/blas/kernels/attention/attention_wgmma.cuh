@@ -1,7 +1,8 @@
 // Attention on the tensor cores of Hopper (sm_90a), for many queries; see attention.cuh.
 //
-// GROUPS warpgroups have 64 rows each; one more copies keys and values, BN at a time, into two
-// places each. A group multiplies the queries by the next keys, and then the weights of the last
+// A block takes tile after tile of rows. GROUPS warpgroups have 64 rows each; one more copies keys
+// and values, BN at a time, into two places each, and those of the next tile while the groups end
+// theirs. A group multiplies the queries by the next keys, and then the weights of the last
 // keys, which it holds in registers, by their values. While the second product runs, the scores of
 // the first become weights (the order of Shah and others, 2024). Rows of 128 bytes lie swizzled, 64
 // elements of a head to a panel.
@@ -64,8 +65,54 @@ DEVICE void load(uint32 to, const char* from, int64 row_bytes, int first, int en
                      "r"(i * lines < left ? 16 : 0) : "memory");
 }
 
+// The rows of a block: of `shared` heads, one after the other. `begin` is a step's first key.
+struct Tile { int64 batch; int kept, from, to, keys, begin; };
 struct Rows { int last[2], least; };            // keys that a thread's rows see, and its warp's
 struct State { float largest[2], total[2], factor[2]; };
+
+// Tile `number`: one head after the other, so that blocks share its keys in the cache. With a
+// causal mask, those of all heads with the last rows come first, because they have the most keys.
+DEVICE Tile tile_of(const Parameters& p, int number) {
+    Tile x;
+    const int heads = p.units / p.tiles, rows = p.queries * p.shared;
+    const int tile = p.is_causal ? number / heads : number % p.tiles;
+    const int head = p.is_causal ? number % heads : number / p.tiles;
+    x.from = (p.tiles - 1 - tile) * BM;
+    x.to = min(x.from + BM, rows);
+    x.kept = head % p.kept;
+    x.batch = head / p.kept;
+    x.keys = p.keys;
+    if (p.length) {
+        const int64 at = x.batch * p.length_batch;
+        const int64 length = p.is_long ? reinterpret_cast<const int64*>(p.length)[at]
+                                       : reinterpret_cast<const int32*>(p.length)[at];
+        x.keys = length < 0 ? 0 : length < x.keys ? (int)length : x.keys;
+    }
+    x.begin = 0;
+    if (p.window) {
+        const int lowest = x.from / p.queries == (x.to - 1) / p.queries ? x.from % p.queries : 0;
+        const int least = lowest + x.keys - p.queries - p.window + 1;
+        x.begin = least > 0 ? least / BN * BN : 0;
+    }
+    return x;
+}
+// The steps that rows [from, to) need.
+DEVICE int steps_of(const Parameters& p, const Tile& x, int from, int to) {
+    int end = x.keys;
+    if (from >= to) return 0;
+    if (p.is_causal) {
+        const bool is_one = from / p.queries == (to - 1) / p.queries;
+        const int highest = is_one ? (to - 1) % p.queries : p.queries - 1;
+        end = min(end, highest + x.keys - p.queries + 1);
+    }
+    return end > x.begin ? (end - x.begin + BN - 1) / BN : 0;
+}
+// The tile that this block takes in a round. Every other round has the opposite order, so that no
+// block has the longer tile each time.
+DEVICE int number_of(int round) {
+    const int place = round % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
+    return round * gridDim.x + place;
+}
 
 // Turns scores of keys from `from` on into weights, in place, and updates `state`.
 DEVICE void weigh(const Parameters& p, float* s, State& state, const Rows& rows, int from,
@@ -128,6 +175,49 @@ DEVICE void add_values(float* sums, const uint32* weights, uint32 values) {
     wgmma_commit();
 }
 
+// Copies the rows of one group.
+DEVICE void load_queries(const Parameters& p, const Tile& x, uint32 queries, int group) {
+#pragma unroll 4
+    for (int i = threadIdx.x % 128; i < 64 * CHUNKS; i += 128) {
+        const int line = 64 * group + i / CHUNKS, chunk = i % CHUNKS;
+        const bool is_inside = x.from + line < x.to;
+        const int r = is_inside ? x.from + line : 0;
+        copy_16(queries + place_of(line, chunk, BM),
+                p.query.ptr + 2 * (x.batch * p.query.batch
+                                   + (x.kept * p.shared + r / p.queries) * p.query.head
+                                   + r % p.queries * p.query.row + chunk * 8),
+                is_inside);
+    }
+    copies_commit();
+}
+DEVICE void sync_group(int group) {
+    asm volatile("bar.sync %0, %1;" :: "r"(1 + group), "n"(128) : "memory");
+}
+// Each warp of a group arrives once.
+DEVICE void leave(uint64& barrier) {
+    if (threadIdx.x % 32 == 0) arrive(shared_address(&barrier));
+}
+
+DEVICE void copy(const Parameters& p, Barriers& barriers, uint32 keys_at, uint32 values_at) {
+    int n = 0;                                  // the steps so far
+    for (int round = 0, number = blockIdx.x; number < p.units; number = number_of(++round)) {
+        const Tile x = tile_of(p, number);
+        const char* key = p.key.ptr + 2 * (x.batch * p.key.batch + x.kept * p.key.head);
+        const char* value = p.value.ptr + 2 * (x.batch * p.value.batch + x.kept * p.value.head);
+        const int steps = steps_of(p, x, x.from, x.to);
+        for (int i = 0; i < steps; ++i, ++n) {
+            const int place = n & 1, from = x.begin + i * BN;
+            const uint32 phase = n / 2 + 1 & 1;
+            barrier_wait(shared_address(&barriers.key_left[place]), phase);
+            load(keys_at + place * TILE, key, 2 * p.key.row, from, x.keys);
+            arrive_with_copies(shared_address(&barriers.key[place]));
+            barrier_wait(shared_address(&barriers.value_left[place]), phase);
+            load(values_at + place * TILE, value, 2 * p.value.row, from, x.keys);
+            arrive_with_copies(shared_address(&barriers.value[place]));
+        }
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 kernel(const __grid_constant__ Parameters p) {
     start_early();
@@ -136,33 +226,6 @@ kernel(const __grid_constant__ Parameters p) {
     const uint32 queries = shared_address(memory);
     const uint32 keys_at = queries + BM * HEAD * 2, values_at = keys_at + 2 * TILE;
     const int group = __shfl_sync(0xffffffffu, threadIdx.x >> 7, 0);
-    // The last tiles come first, because with a causal mask they have the most keys.
-    const int tile = p.tiles - 1 - blockIdx.x % p.tiles;
-    const int kept = blockIdx.x / p.tiles % p.kept;
-    const int64 batch = blockIdx.x / p.tiles / p.kept;
-    const int rows = p.queries * p.shared;
-    int keys = p.keys;
-    if (p.length) {
-        const int64 at = batch * p.length_batch;
-        const int64 length = p.is_long ? reinterpret_cast<const int64*>(p.length)[at]
-                                       : reinterpret_cast<const int32*>(p.length)[at];
-        keys = length < 0 ? 0 : length < keys ? (int)length : keys;
-    }
-    // The keys that some row of the block sees.
-    int begin = 0, end = keys;
-    if (p.is_causal) {
-        const int from = tile * BM, to = from + BM < rows ? from + BM : rows;
-        const bool is_one = from / p.queries == (to - 1) / p.queries;
-        const int highest = is_one ? (to - 1) % p.queries : p.queries - 1;
-        const int lowest = is_one ? from % p.queries : 0;
-        const int most = highest + keys - p.queries + 1;
-        end = most < end ? most : end;
-        if (p.window) {
-            const int least = lowest + keys - p.queries - p.window + 1;
-            begin = least > 0 ? least / BN * BN : 0;
-        }
-    }
-    const int tiles = end > begin ? (end - begin + BN - 1) / BN : 0;
     if (threadIdx.x == 0) {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
@@ -177,105 +240,106 @@ kernel(const __grid_constant__ Parameters p) {
 
     if (group == GROUPS) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" :: "n"(COPYING));
-        const char* key = p.key.ptr + 2 * (batch * p.key.batch + kept * p.key.head);
-        const char* value = p.value.ptr + 2 * (batch * p.value.batch + kept * p.value.head);
-        for (int i = 0; i < tiles; ++i) {
-            const int place = i & 1, from = begin + i * BN;
-            const uint32 phase = i / 2 + 1 & 1;
-            barrier_wait(shared_address(&barriers.key_left[place]), phase);
-            load(keys_at + place * TILE, key, 2 * p.key.row, from, keys);
-            arrive_with_copies(shared_address(&barriers.key[place]));
-            barrier_wait(shared_address(&barriers.value_left[place]), phase);
-            load(values_at + place * TILE, value, 2 * p.value.row, from, keys);
-            arrive_with_copies(shared_address(&barriers.value[place]));
-        }
+        copy(p, barriers, keys_at, values_at);
         return;
     }
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(HELD));
-    // Each group copies its own queries, while the first keys come.
-    for (int i = threadIdx.x % 128; i < 64 * CHUNKS; i += 128) {
-        const int line = 64 * group + i / CHUNKS, chunk = i % CHUNKS;
-        const int r = tile * BM + line, s = r < rows ? r : 0;
-        copy_16(queries + place_of(line, chunk, BM),
-                p.query.ptr + 2 * (batch * p.query.batch
-                                   + (kept * p.shared + s / p.queries) * p.query.head
-                                   + s % p.queries * p.query.row + chunk * 8),
-                r < rows);
-    }
-    copies_commit();
-    copies_wait<0>();
-    proxy_fence();
-    asm volatile("bar.sync 1, %0;" :: "n"(MULTIPLYING) : "memory");
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const bool is_one = lane == 0;
-    int row[2], head[2], query[2];
-    Rows seen;
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-        row[i] = tile * BM + warp * 16 + lane / 4 + 8 * i;
-        const int inside = row[i] < rows ? row[i] : rows - 1;
-        head[i] = kept * p.shared + inside / p.queries;
-        query[i] = inside % p.queries;
-        seen.last[i] = query[i] + keys - p.queries;     // the key of this query
-    }
-    seen.least = min(seen.last[0], seen.last[1]);
-#pragma unroll
-    for (int mask = 1; mask < 32; mask *= 2)
-        seen.least = min(seen.least, __shfl_xor_sync(0xffffffffu, seen.least, mask));
-
+    const uint32 mine = queries + group * 8192;
     const float infinity = __int_as_float(0x7f800000);
     const float scale = (p.cap != 0 ? p.cap : p.scale) * 1.4426950408889634f;
-    State state = {{-infinity, -infinity}, {0, 0}, {0, 0}};
-    float s[BN / 2], sums[HEAD / 2];
-    uint32 weights[BN / 4];
+    int n = 0;                                  // the steps so far
+    load_queries(p, tile_of(p, blockIdx.x), queries, group);
+    for (int round = 0, number = blockIdx.x, next; number < p.units; number = next) {
+        const Tile x = tile_of(p, number);
+        next = number_of(++round);
+        const int first = x.from + 64 * group;
+        const int all = steps_of(p, x, x.from, x.to);
+        const int steps = steps_of(p, x, first, min(first + 64, x.to));
+        int row[2];
+        Rows seen;
 #pragma unroll
-    for (int i = 0; i < HEAD / 2; ++i) sums[i] = 0;
-    const uint32 mine = queries + group * 8192;
-    if (tiles > 0) {
-        barrier_wait(shared_address(&barriers.key[0]), 0);
+        for (int i = 0; i < 2; ++i) {
+            row[i] = x.from + warp * 16 + lane / 4 + 8 * i;
+            const int inside = row[i] < x.to ? row[i] : x.to - 1;
+            seen.last[i] = inside % p.queries + x.keys - p.queries;     // the key of this query
+        }
+        seen.least = min(seen.last[0], seen.last[1]);
+#pragma unroll
+        for (int mask = 1; mask < 32; mask *= 2)
+            seen.least = min(seen.least, __shfl_xor_sync(0xffffffffu, seen.least, mask));
+        State state = {{-infinity, -infinity}, {0, 0}, {0, 0}};
+        float s[BN / 2], sums[HEAD / 2];
+        uint32 weights[BN / 4];
+#pragma unroll
+        for (int i = 0; i < HEAD / 2; ++i) sums[i] = 0;
+        copies_wait<0>();
         proxy_fence();
-        score(s, mine, keys_at);
-        wgmma_wait<0>();
-        settle<BN / 2>(s);
-        if (is_one) arrive(shared_address(&barriers.key_left[0]));
-        weigh(p, s, state, seen, begin, keys, scale);
-        pack_all(s, weights);
-        for (int i = 1; i < tiles; ++i) {
-            const int place = i & 1, before = place ^ 1;
-            barrier_wait(shared_address(&barriers.key[place]), i / 2 & 1);
+        sync_group(group);
+        if (steps > 0) {
+            barrier_wait(shared_address(&barriers.key[n & 1]), n / 2 & 1);
             proxy_fence();
-            score(s, mine, keys_at + place * TILE);
-            barrier_wait(shared_address(&barriers.value[before]), (i - 1) / 2 & 1);
+            score(s, mine, keys_at + (n & 1) * TILE);
+            wgmma_wait<0>();
+            settle<BN / 2>(s);
+            leave(barriers.key_left[n & 1]);
+            weigh(p, s, state, seen, x.begin, x.keys, scale);
+            pack_all(s, weights);
+        }
+        for (int i = 1; i < steps; ++i) {
+            uint64& value = barriers.value[n & 1];
+            const uint32 values = values_at + (n & 1) * TILE, phase = n / 2 & 1;
+            ++n;
+            barrier_wait(shared_address(&barriers.key[n & 1]), n / 2 & 1);
             proxy_fence();
-            add_values(sums, weights, values_at + before * TILE);
+            score(s, mine, keys_at + (n & 1) * TILE);
+            barrier_wait(shared_address(&value), phase);
+            proxy_fence();
+            add_values(sums, weights, values);
             wgmma_wait<1>();
             settle<BN / 2>(s);
-            if (is_one) arrive(shared_address(&barriers.key_left[place]));
-            weigh(p, s, state, seen, begin + i * BN, keys, scale);
+            leave(barriers.key_left[n & 1]);
+            weigh(p, s, state, seen, x.begin + i * BN, x.keys, scale);
             wgmma_wait<0>();
             settle<HEAD / 2>(sums);
-            if (is_one) arrive(shared_address(&barriers.value_left[before]));
+            leave(barriers.value_left[~n & 1]);
 #pragma unroll
             for (int j = 0; j < HEAD / 2; ++j) sums[j] *= state.factor[j / 2 % 2];
             pack_all(s, weights);
         }
-        const int last = tiles - 1;
-        barrier_wait(shared_address(&barriers.value[last & 1]), last / 2 & 1);
-        proxy_fence();
-        add_values(sums, weights, values_at + (last & 1) * TILE);
-        wgmma_wait<0>();
-        settle<HEAD / 2>(sums);
-    }
+        // The scores are done, so the queries of the next tile may come.
+        if (next < p.units) {
+            sync_group(group);
+            load_queries(p, tile_of(p, next), queries, group);
+        }
+        if (steps > 0) {
+            barrier_wait(shared_address(&barriers.value[n & 1]), n / 2 & 1);
+            proxy_fence();
+            add_values(sums, weights, values_at + (n & 1) * TILE);
+            wgmma_wait<0>();
+            settle<HEAD / 2>(sums);
+            leave(barriers.value_left[n & 1]);
+            ++n;
+        }
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-        const float total = of_quad(state.total[r], true);
-        if (row[r] >= rows) continue;
-        const float factor = total == 0 ? 0.0f : 1 / total;
-        char* out = p.out.ptr + 2 * (batch * p.out.batch + head[r] * p.out.head
-                                     + query[r] * p.out.row);
+        for (int r = 0; r < 2; ++r) {
+            const float total = of_quad(state.total[r], true);
+            if (row[r] >= x.to) continue;
+            const float factor = total == 0 ? 0.0f : 1 / total;
+            char* out = p.out.ptr + 2 * (x.batch * p.out.batch
+                                         + (x.kept * p.shared + row[r] / p.queries) * p.out.head
+                                         + row[r] % p.queries * p.out.row);
 #pragma unroll
-        for (int n = 0; n < HEAD / 8; ++n)
-            reinterpret_cast<uint32*>(out)[n * 4 + lane % 4] =
-                pack(sums[4 * n + 2 * r] * factor, sums[4 * n + 2 * r + 1] * factor);
+            for (int i = 0; i < HEAD / 8; ++i)
+                reinterpret_cast<uint32*>(out)[i * 4 + lane % 4] =
+                    pack(sums[4 * i + 2 * r] * factor, sums[4 * i + 2 * r + 1] * factor);
+        }
+        // Keys that only other groups need.
+        for (int i = steps; i < all; ++i, ++n) {
+            barrier_wait(shared_address(&barriers.key[n & 1]), n / 2 & 1);
+            leave(barriers.key_left[n & 1]);
+            barrier_wait(shared_address(&barriers.value[n & 1]), n / 2 & 1);
+            leave(barriers.value_left[n & 1]);
+        }
     }
 }
