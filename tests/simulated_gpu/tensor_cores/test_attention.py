@@ -35,7 +35,7 @@ def made(monkeypatch):
 # Head size, warpgroups, keys of a step, and the fewest and the most rows for which a single
 # multiprocessor takes this form, if there are many keys.
 FORMS = [(64, 1, 64, 385, 448), (64, 2, 128, 128, 128), (64, 3, 128, 257, 384),
-         (64, 4, 64, 449, 512), (128, 1, 64, 129, 192), (128, 2, 128, 193, 320)]  # fmt: skip
+         (64, 4, 64, 449, 512), (128, 1, 64, 129, 192), (128, 2, 128, 193, 256)]  # fmt: skip
 MANY = 5000
 
 
