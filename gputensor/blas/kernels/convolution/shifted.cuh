@@ -28,8 +28,6 @@
 #include "gputensor/blas/kernels/convolution/shifted.h"
 #include "gputensor/blas/kernels/shared/mma.cuh"
 
-#define DEVICE __device__ __forceinline__
-
 const int MULTIPLYING = 256, COPYING = 128, THREADS = COPYING + MULTIPLYING;
 const int LINES = COPYING / 8;                  // rows copied at once
 const int ACROSS = BM == 64 ? 2 : 1;            // warpgroups along the positions
@@ -46,16 +44,8 @@ const int OUT_PITCH = 144;                      // 64 outputs each: an odd multi
 struct alignas(8) Row { int32 place; int16 y, x; };  // place: of the pixel, in 8 elements of x
 struct Place { int64 out, added; };             // out below 0: no result
 
-DEVICE void multiply(float* d, uint64 a, uint64 b, uint32 adds) { MULTIPLY; }
-DEVICE uint32 pack(float low, float high) {
-    uint32 y;
-    asm volatile("cvt.rn." PACK ".f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
-    return y;
-}
-DEVICE void store_turned(uint32 to, uint32 x, uint32 y) {
-    asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};"
-                 :: "r"(to), "r"(x), "r"(y) : "memory");
-}
+#include "gputensor/blas/kernels/convolution/sums.cuh"
+
 DEVICE void load_turned(uint32 from, uint32* x) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
                  : "=r"(x[0]), "=r"(x[1]) : "r"(from) : "memory");
@@ -63,12 +53,6 @@ DEVICE void load_turned(uint32 from, uint32* x) {
 // The barrier counts this thread once its copies so far have arrived.
 DEVICE void arrive_with_copies(uint32 barrier) {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" :: "r"(barrier) : "memory");
-}
-DEVICE void arrive(uint32 barrier) {
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(barrier) : "memory");
-}
-DEVICE void group_sync(int group) {
-    asm volatile("bar.sync %0, 128;" :: "r"(1 + group) : "memory");
 }
 DEVICE void copying_sync() { asm volatile("bar.sync 3, %0;" :: "n"(COPYING) : "memory"); }
 
@@ -242,16 +226,6 @@ DEVICE void multiply_all(const ShiftedParameters& p, const Shared& shared, Barri
     }
 }
 
-#if SPLIT > 1
-DEVICE float4 float4_of(uint32 at, uint32 rank) {
-    float4 x;
-    asm volatile("{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %4, %5;\n"
-                 "ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [there];\n}"
-                 : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w) : "r"(at), "r"(rank) : "memory");
-    return x;
-}
-#endif
-
 #if VECTORED
 // Loads the addend of SPAN positions, from `from` on: the pieces of 8 outputs of this thread.
 DEVICE void load_added(const char* addend, const Place* places, int from, int outputs,
@@ -360,38 +334,6 @@ DEVICE void write(const ShiftedParameters& p, const float* d, char* staged, cons
 #endif
     }
 }
-
-#if SPLIT > 1
-// Adds the sums of this block's part of the positions from all blocks of the cluster.
-DEVICE void unite(float* d, char* memory, int split) {
-    float4* sums = reinterpret_cast<float4*>(memory) + threadIdx.x;
-#pragma unroll
-    for (int j = 0; j < SUMS / 4; ++j)
-        sums[j * 256] = make_float4(d[4 * j], d[4 * j + 1], d[4 * j + 2], d[4 * j + 3]);
-    cluster_sync();
-    const uint32 at = shared_address(sums) + split * (PART / 8) * 4096;
-#pragma unroll
-    for (int j = 0; j < PART / 8; ++j) {
-        float4 sum = float4_of(at + j * 4096, 0);
-#pragma unroll
-        for (int rank = 1; rank < SPLIT; ++rank) {
-            const float4 x = float4_of(at + j * 4096, rank);
-            sum.x += x.x;
-            sum.y += x.y;
-            sum.z += x.z;
-            sum.w += x.w;
-        }
-        d[4 * j] = sum.x;
-        d[4 * j + 1] = sum.y;
-        d[4 * j + 2] = sum.z;
-        d[4 * j + 3] = sum.w;
-    }
-    cluster_sync();
-}
-#define BY_CLUSTER __cluster_dims__(SPLIT, 1, 1)
-#else
-#define BY_CLUSTER
-#endif
 
 extern "C" __global__ void BY_CLUSTER __launch_bounds__(THREADS, 1)
 kernel(const __grid_constant__ ShiftedParameters p) {
