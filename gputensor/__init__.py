@@ -25,6 +25,7 @@ from gputensor.tensor.interop.array_api import Info as __array_namespace_info__ 
 from gputensor.tensor.interop.arrays import tensor as _tensor
 from gputensor.tensor.methods import ALIASES as _ALIASES
 from gputensor.tensor.methods import LateMethod as _LateMethod
+from gputensor.tensor.parameter_names import find as _find
 
 __version__ = "0.1.0"
 newaxis = None
@@ -221,8 +222,7 @@ _SPELLINGS = _ALIASES | {
 }  # fmt: skip
 
 for _module, _names in _NAMES.items():
-    _loaded = _importlib.import_module(_module)
-    globals().update({_name: getattr(_loaded, _name) for _name in _names.split()})
+    globals().update({_name: _find(_module, _name) for _name in _names.split()})
 _PLACES = {name: module for module, names in _LATE.items() for name in names.split()}
 __all__ = [
     *(name for names in (_NAMES | _LATE).values() for name in names.split()),
@@ -245,7 +245,7 @@ def __getattr__(name):
     if name in _MODULES:
         return _importlib.import_module(f"{__name__}.{name}")
     if name in _PLACES:
-        value = getattr(_importlib.import_module(_PLACES[name]), name)
+        value = _find(_PLACES[name], name)
     elif _SPELLINGS.get(name) in _PLACES:
         value = __getattr__(_SPELLINGS[name])
     else:

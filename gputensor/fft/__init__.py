@@ -8,6 +8,8 @@ precision are transformed in single precision; bool, integers and 16-bit floats 
 [(1+0j), (1+0j)]
 """
 
+import sys
+
 from gputensor.fft.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
 from gputensor.fft.transforms import (
     fft,
@@ -25,11 +27,14 @@ from gputensor.fft.transforms import (
     rfft2,
     rfftn,
 )
+from gputensor.tensor.parameter_names import TRANSFORMS, given_names
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift",
     "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip
+
+given_names(sys.modules[__name__], TRANSFORMS)
 
 
 def __dir__():

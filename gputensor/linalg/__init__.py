@@ -12,6 +12,8 @@ definite, raise ``numpy.linalg.LinAlgError``.
 [1.0, 0.5]
 """
 
+import sys
+
 from numpy.linalg import LinAlgError
 
 from gputensor.linalg.decompositions import (
@@ -39,6 +41,7 @@ from gputensor.linalg.solutions import (
     tensorsolve,
 )
 from gputensor.tensor.manipulation import matrix_transpose
+from gputensor.tensor.parameter_names import LINALG, given_names
 from gputensor.tensor.products import matmul, vecdot
 from gputensor.tensor.products.einsum import tensordot
 from gputensor.tensor.products.outer import cross, outer
@@ -50,6 +53,8 @@ __all__ = [
     "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve", "svd",
     "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
+
+given_names(sys.modules[__name__], LINALG)
 
 
 def __dir__():

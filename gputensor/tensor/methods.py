@@ -9,6 +9,7 @@ import importlib
 
 from gputensor.tensor import functions, interop, manipulation, products, transfer
 from gputensor.tensor.core import bind_methods
+from gputensor.tensor.parameter_names import find
 
 __all__ = ["ALIASES", "BOUND", "IN_PLACE", "LATE", "LateMethod", "table"]
 
@@ -124,12 +125,12 @@ class LateMethod:
         self.module, self.name, self.method = module, name, method
 
     def __get__(self, tensor, owner=None):
-        found = getattr(importlib.import_module(self.module), self.name)
+        found = find(self.module, self.name)
         bind_methods({self.method: found})
         return found.__get__(tensor, owner)
 
     def __set__(self, tensor, value):
-        found = getattr(importlib.import_module(self.module), self.name)
+        found = find(self.module, self.name)
         if not hasattr(found, "__set__"):
             raise AttributeError(f"{self.method}: got a value for a method; expected a property")
         found.__set__(tensor, value)
@@ -162,7 +163,7 @@ def table():
     >>> sorted(name for name in table() if name.startswith("nans"))
     ['nanstd', 'nansum']
     """
-    found = {name: getattr(room, name) for room, names in BOUND.items() for name in names}
+    found = {name: find(room.__name__, name) for room, names in BOUND.items() for name in names}
     for module, names in LATE.items():
         found |= {name: LateMethod(module, name, name) for name in names.split()}
     for alias, name in ALIASES.items():

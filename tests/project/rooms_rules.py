@@ -38,7 +38,8 @@ ROOMS = {
     ),
     "_engines": ("engine", "sorting", "transforms", "factors", "solvers", "cupy_calls", "__init__"),
     "tensor": (
-        "core", "transfer", "interop", "functions", "manipulation", "products", "engine",
+        "core", "parameter_names", "transfer", "interop", "functions", "manipulation", "products",
+        "engine",
         "places", "statistics", "scans", "sorting", "histograms", "grids",
         "series", "sets",
         "writing", "order_statistics", "quantiles", "blends", "numerics",

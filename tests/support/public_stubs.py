@@ -51,7 +51,7 @@ def _imports(places):
 def _is_spelled(module, name):
     """Whether `spellings` of an untyped module wraps the function: a stub has to name its words."""
     is_typed = Path(importlib.import_module(module).__file__).with_name("__init__.pyi").exists()
-    return hasattr(_found(module, name), "spellings") and not (
+    return getattr(_found(module, name), "spellings", None) and not (
         is_typed and hasattr(importlib.import_module(module), "__path__")
     )
 

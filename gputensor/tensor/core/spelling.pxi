@@ -1,6 +1,7 @@
 """Functions that also accept another library's keywords: PyTorch's ``dim=`` for ``axis=``.
 
-A call without such a keyword is passed on to the function unchanged, after one comparison for each
+`spellings` decorates a function whose keywords have other names. `named` adds the names that
+another library's parameters have by their position, such as NumPy's ``a`` for the array. A call without such a keyword is passed on to the function unchanged, after one comparison for each
 of its keywords and without an additional frame.
 """
 
@@ -19,6 +20,8 @@ cdef extern from *:
     bint is_interned "gputensor_is_interned"(PyObject* text)
     void make_callable "gputensor_make_callable"(type kind, Py_ssize_t offset)
     vectorcallfunc PyVectorcall_Function(object function)
+    object PyObject_Vectorcall(object function, PyObject* const* values, size_t count,
+                               PyObject* keywords)
     Py_ssize_t PyVectorcall_NARGS(size_t count)
     bint is_exactly_int "PyLong_CheckExact"(PyObject* value)
     Py_ssize_t PyTuple_GET_SIZE(PyObject* values)
@@ -35,7 +38,8 @@ cdef class Spelled:
     cdef object function
     cdef object theirs              # the function for calls with another library's keyword
     cdef dict words                 # their keyword -> ours
-    cdef tuple names                # their keywords
+    cdef dict places                # another library's name of a parameter -> its position
+    cdef tuple names                # their keywords and those names
     cdef bint takes_sizes           # several ints in front are one shape
     cdef object __weakref__
 
@@ -69,13 +73,18 @@ cdef class Spelled:
 
         own = inspect.signature(self.function)
         kind = inspect.Parameter.KEYWORD_ONLY
-        others = [inspect.Parameter(name, kind, default=None) for name in self.names]
+        others = [inspect.Parameter(name, kind, default=None) for name in self.words]
         return own.replace(parameters=[*own.parameters.values(), *others])
 
     @property
     def spellings(self):
         """Other libraries' keywords, and the keywords that they mean."""
         return dict(self.words)
+
+    @property
+    def positions(self):
+        """Other libraries' names of parameters, and the positions of these."""
+        return dict(self.places)
 
 
 cdef object spelled_call(object self, PyObject* const* values, size_t count, PyObject* keywords):
@@ -92,7 +101,7 @@ cdef object spelled_call(object self, PyObject* const* values, size_t count, PyO
                 if keyword is <PyObject*> name:
                     return respelled_call(known, values, PyVectorcall_NARGS(count),
                                           <tuple> keywords)
-            if not is_interned(keyword) and <object> keyword in known.words:
+            if not is_interned(keyword) and <object> keyword in known.names:
                 return respelled_call(known, values, PyVectorcall_NARGS(count),
                                       <tuple> keywords)
     return known.inner(known.function, values, count, keywords)
@@ -100,23 +109,40 @@ cdef object spelled_call(object self, PyObject* const* values, size_t count, PyO
 
 cdef object respelled_call(Spelled spelled, PyObject* const* values, Py_ssize_t count,
                            tuple keywords):
+    cdef object called = spelled.function
+    cdef dict given = {}
+    cdef list leading = [<object> values[i] for i in range(count)]
+    cdef object code, word, name
+    cdef tuple own
+    cdef Py_ssize_t i
+    if not spelled.words.keys().isdisjoint(keywords):
+        called = other_function(spelled)
+    code = getattr(called, "__wrapped__", called).__code__
+    own = code.co_varnames
+    for i in range(len(keywords)):
+        word = keywords[i]
+        name = spelled.words.get(word, word)
+        if word in spelled.places:
+            name = own[spelled.places[word]]
+        if name in given or name in own[:count] and word is not name:
+            got = Described("the argument under two names")
+            raise argument_error(TypeError, f"{spelled.function.__name__}: {name}", got,
+                                 f"one of {name} and {spelled_as(spelled, own, name)}")
+        given[name] = <object> values[count + i]
+    for name in own[count:code.co_posonlyargcount]:
+        if name not in given:
+            break
+        leading.append(given.pop(name))
+    return called(*leading, **given)
+
+
+# The function for calls with one of the words.
+cdef object other_function(Spelled spelled):
     cdef str module, name_there
     if isinstance(spelled.theirs, str):
         module, _, name_there = spelled.theirs.rpartition(".")
         spelled.theirs = getattr(importlib.import_module(module), name_there)
-    cdef tuple positions = spelled.theirs.__code__.co_varnames[:count]
-    cdef dict given = {}
-    cdef object word, name
-    cdef Py_ssize_t i
-    for i in range(len(keywords)):
-        word = keywords[i]
-        name = spelled.words.get(word, word)
-        if name in given or name in positions and word is not name:
-            got = Described("the argument under two names")
-            raise argument_error(TypeError, f"{spelled.function.__name__}: {name}", got,
-                                 f"one of {name} and {spelled_as(spelled, name)}")
-        given[name] = <object> values[count + i]
-    return spelled.theirs(*[<object> values[i] for i in range(count)], **given)
+    return spelled.theirs
 
 
 cdef object call_with_shape(Spelled spelled, PyObject* const* values, Py_ssize_t count,
@@ -129,8 +155,9 @@ cdef object call_with_shape(Spelled spelled, PyObject* const* values, Py_ssize_t
     return spelled.function(tuple([<object> values[i] for i in range(count)]), **given)
 
 
-cdef str spelled_as(Spelled spelled, str name):
-    return ", ".join([word for word, own in spelled.words.items() if own == name])
+cdef str spelled_as(Spelled spelled, tuple own, str name):
+    return ", ".join([word for word, ours in spelled.words.items() if ours == name]
+                     + [word for word, i in spelled.places.items() if own[i] == name != word])
 
 
 def spellings(theirs=None, /, **words):
@@ -161,9 +188,35 @@ cdef Spelled spelled(object function, object theirs, dict words):
     result.entry = spelled_call
     result.function = function
     result.inner = PyVectorcall_Function(function)
+    if result.inner is NULL:    # a compiled function of any arguments has none
+        result.inner = PyObject_Vectorcall
     result.theirs = function if theirs is None else theirs
     result.words = words
+    result.places = {}
     result.names = tuple([sys.intern(word) for word in words])
+    return result
+
+
+def named(function, names, /):
+    """Return the function, which then also accepts keywords for parameters at given positions.
+
+    Parameters
+    ----------
+    function : callable
+        One that `spellings` returned is changed and returned.
+    names : str
+        The names of the parameters in order: ``_`` for none, ``|`` between several for one.
+
+    >>> def ask(x, k, /, axis=None):
+    ...     return x, k, axis
+    >>> named(ask, "a|input kth")(kth=2, a=1), named(ask, "_ kth")(1, kth=2)
+    ((1, 2, None), (1, 2, None))
+    """
+    cdef Spelled result
+    result = function if isinstance(function, Spelled) else spelled(function, None, {})
+    for i, several in enumerate(names.split()):
+        result.places |= {word: i for word in several.split("|") if word != "_"}
+    result.names = tuple([sys.intern(word) for word in [*result.words, *result.places]])
     return result
 
 

@@ -1,0 +1,162 @@
+"""Names that NumPy and PyTorch give to parameters: ``gt.digitize(x, bins=edges)``.
+
+In the array API standard arrays are parameters by position, so each library names them as it
+likes, and programs use these names. The tables name the parameters of a function in order, as
+`core.named` takes them: ``_`` for a name that needs no help, ``|`` between several names of one.
+Element-wise functions are absent: NumPy's ufuncs have no such names either.
+"""
+
+import importlib
+
+from gputensor.tensor.core import named
+
+__all__ = ["LINALG", "NAMES", "TRANSFORMS", "find", "given_names"]
+
+#: Names of parameters -> functions of the package.
+GROUPS = {
+    "a|input": (
+        "all amax amin any argmax argmin argsort argwhere count_nonzero cumprod cumsum diagonal "
+        "diff expand_dims flatnonzero full_like histogram max mean median min nanmean nanmedian "
+        "nanquantile nansum nonzero ones_like permute_dims prod quantile ravel repeat reshape roll "
+        "round sort squeeze std sum swapaxes trace transpose var zeros_like copy empty_like clip"
+    ),
+    "a": (
+        "array2string array_str average histogram_bin_edges nanargmax nanargmin nancumprod "
+        "nancumsum nanmax nanmin nanprod nanstd nanvar ndim ptp real_if_close shape size "
+        "sort_complex"
+    ),
+    "a|object|data": "array asarray",
+    "a|input b|other": "allclose dot isclose kron tensordot inner",
+    "a|input b|vec2": "outer",
+    "x1|a|input x2|b|other": "cross matmul vecdot vdot",
+    "z|input": "angle",
+    "arr values": "append",
+    "func1d axis arr": "apply_along_axis",
+    "func a axes": "apply_over_axes",
+    "a kth": "argpartition partition",
+    "a1 a2": "array_equal array_equiv polyadd polymul polysub",
+    "arr": "array_repr diag_indices_from tril_indices_from triu_indices_from",
+    "arr|input": "take_along_axis",
+    "ary|input": "array_split",
+    "ary": "ediff1d",
+    "M": "bartlett blackman hamming hanning",
+    "M beta": "kaiser",
+    "arrays": "block",
+    "arrays|tensors": "stack concat",
+    "tup|tensors": "column_stack dstack hstack vstack",
+    "array|input": "broadcast_to pad",
+    "from_ to": "can_cast",
+    "a choices": "choose",
+    "condition a": "compress",
+    "a v": "convolve correlate",
+    "a|sorted_sequence v|input": "searchsorted",
+    "dst src": "copyto",
+    "m|input": "cov flip fliplr flipud rot90 tril triu",
+    "arr obj": "delete",
+    "v|input": "diag diagflat",
+    "x bins": "digitize",
+    "input boundaries": "bucketize",
+    "ary|input|tensor indices_or_sections": "dsplit hsplit split vsplit",
+    "condition arr": "extract",
+    "N|n M|m": "eye tri",
+    "a val": "fill_diagonal",
+    "x|input": "fix i0 isneginf isposinf isreal nan_to_num sinc bincount",
+    "x": ("iscomplex iscomplexobj isrealobj unique_all unique_counts unique_inverse unique_values"),
+    "iter": "fromiter",
+    "f|input": "gradient",
+    "x y": "histogram2d",
+    "sample": "histogramdd",
+    "val|input": "imag real",
+    "arr obj values": "insert",
+    "x xp fp": "interp",
+    "ar1 ar2": "intersect1d setdiff1d setxor1d union1d",
+    "element|elements test_elements": "isin",
+    "element": "isscalar",
+    "keys": "lexsort",
+    "start stop|end": "linspace",
+    "file": "load savez savez_compressed",
+    "_ mask_func": "mask_indices",
+    "a|input source destination": "moveaxis",
+    "a q": "nanpercentile percentile",
+    "x condlist funclist": "piecewise",
+    "arr mask vals": "place",
+    "seq_of_zeros": "poly",
+    "u v": "polydiv",
+    "x y deg": "polyfit",
+    "p x": "polyval",
+    "a ind|indices v|values": "put",
+    "arr indices values": "put_along_axis",
+    "multi_index dims": "ravel_multi_index",
+    "a new_shape": "resize",
+    "a axis start": "rollaxis",
+    "p": "roots unwrap",
+    "file arr": "save",
+    "condlist choicelist": "select",
+    "a|input indices|index": "take",
+    "A|input reps|dims": "tile",
+    "y": "trapezoid cumulative_trapezoid",
+    "filt": "trim_zeros",
+    "ar|input": "unique",
+    "indices shape": "unravel_index",
+    "_ N": "vander",
+    "input": (
+        "chunk cummax cummin diag_embed flatten gather histc index_add index_copy index_fill "
+        "index_reduce index_select kthvalue logcumsumexp mode msort narrow norm numel renorm "
+        "scatter scatter_add scatter_reduce std_mean topk unflatten unique_consecutive "
+        "unsqueeze unstack var_mean is_complex is_floating_point stft istft"
+    ),
+    "input mask": "masked_select",
+    "input mask value": "masked_fill",
+    "input mask source": "masked_scatter",
+    "input end weight": "lerp",
+    "input mat vec": "addmv",
+    "input other": "dist",
+    "input size stride": "as_strided",
+    "tensor|input num_classes": "one_hot",
+}
+NAMES = {name: names for names, functions in GROUPS.items() for name in functions.split()}
+NAMES["clip"] = "a|input a_min a_max"
+#: The functions of `linalg`.
+LINALG = {
+    name: names
+    for names, functions in {
+        "a|A": "cholesky det eig eigh eigvals eigvalsh inv qr slogdet svd tensorinv",
+        "A|a": "matrix_norm matrix_rank svdvals pinv matrix_exp lu lu_factor",
+        "a|A b|B": "lstsq solve tensorsolve",
+        "x|A": "cond norm",
+        "x|input": "vector_norm",
+        "a|A n": "matrix_power",
+        "arrays|tensors": "multi_dot",
+    }.items()
+    for name in functions.split()
+}
+#: The functions of `fft`.
+TRANSFORMS = {
+    **dict.fromkeys(
+        "fft fft2 fftn hfft ifft ifft2 ifftn ihfft irfft irfft2 irfftn rfft rfft2 rfftn".split(),
+        "a|input",
+    ),
+    **dict.fromkeys(("fftshift", "ifftshift"), "x|input"),
+    **dict.fromkeys(("fftfreq", "rfftfreq"), "n"),
+}
+
+
+def find(module, name, names=NAMES):
+    """Return a function of a module; it accepts the names of the table afterwards.
+
+    >>> import gputensor as gt
+    >>> find("gputensor.tensor.writing", "put")(a=gt.zeros(2, device="host"), ind=[0], v=1)
+    """
+    home = importlib.import_module(module)
+    found = getattr(home, name)
+    if name in names and hasattr(found, "__code__"):
+        found = named(found, names[name])
+        setattr(home, name, found)  # so that a copy that pickle makes is the same function
+    return found
+
+
+def given_names(package, names):
+    """Give the functions of a package, which its modules define, the names of a table."""
+    for name in names:
+        function = getattr(package, name)
+        setattr(package, name, find(function.__module__, name, names))
