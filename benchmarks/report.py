@@ -41,7 +41,8 @@ def measure(function, repetitions=7, seconds=0.05, setup=None):
     Parameters
     ----------
     function : callable
-        Called with no arguments, many times in a row; the loop's own cost is subtracted.
+        Called with no arguments, many times in a row; the loop's own cost is subtracted. The first
+        call, which may compile a kernel, is not timed.
     repetitions : int
         Timed loops; the median is over these.
     seconds : float
@@ -52,6 +53,7 @@ def measure(function, repetitions=7, seconds=0.05, setup=None):
     >>> 0 <= measure(lambda: None, repetitions=3, seconds=1e-3) < 1e6
     True
     """
+    timed_loop(function, 1, setup)  # A slow first call would leave only loops of one call.
     number = 1
     while (elapsed := timed_loop(function, number, setup)) < seconds * 1e9 / 10:
         number *= 4 if elapsed < seconds * 1e7 else 2
