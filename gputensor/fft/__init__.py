@@ -27,14 +27,14 @@ from gputensor.fft.transforms import (
     rfft2,
     rfftn,
 )
-from gputensor.tensor.parameter_names import TRANSFORMS, given_names
+from gputensor.tensor.parameter_names import TRANSFORM_OPTIONS, TRANSFORMS, given_names
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift",
     "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip
 
-given_names(sys.modules[__name__], TRANSFORMS)
+given_names(sys.modules[__name__], TRANSFORMS, TRANSFORM_OPTIONS)
 
 
 def __dir__():

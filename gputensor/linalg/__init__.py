@@ -41,7 +41,7 @@ from gputensor.linalg.solutions import (
     tensorsolve,
 )
 from gputensor.tensor.manipulation import matrix_transpose
-from gputensor.tensor.parameter_names import LINALG, given_names
+from gputensor.tensor.parameter_names import LINALG, LINALG_OPTIONS, given_names
 from gputensor.tensor.products import matmul, vecdot
 from gputensor.tensor.products.einsum import tensordot
 from gputensor.tensor.products.outer import cross, outer
@@ -54,7 +54,7 @@ __all__ = [
     "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
 
-given_names(sys.modules[__name__], LINALG)
+given_names(sys.modules[__name__], LINALG, LINALG_OPTIONS)
 
 
 def __dir__():

@@ -1,10 +1,10 @@
 """Polynomials by linear algebra: fitted to points, made from their roots, and their roots."""
 
-from gputensor._arrays.dtypes import complex64, complex128
+from gputensor._arrays.dtypes import complex64, complex128, finfo
 from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error
-from gputensor.linalg.decompositions import eigvals, qr
-from gputensor.linalg.solutions import solve
+from gputensor.linalg.decompositions import eigvals, qr, svdvals
+from gputensor.linalg.solutions import inv, solve
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import tensor_argument
 from gputensor.tensor.grids import vander
@@ -15,10 +15,10 @@ from gputensor.tensor.manipulation.joining import concat
 __all__ = ["poly", "polyfit", "roots"]
 
 
-def polyfit(x, y, deg, /, *, w=None):
+def polyfit(x, y, deg, /, rcond=None, full=False, w=None, cov=False):
     """Return the coefficients of the least-squares polynomial of degree `deg` through points.
 
-    Solved by a QR decomposition; the highest power comes first.
+    Solved by a QR decomposition; the highest power comes first. `rcond` serves only the rank.
 
     Parameters
     ----------
@@ -29,6 +29,10 @@ def polyfit(x, y, deg, /, *, w=None):
     deg : int
     w : Tensor, optional
         One dimension of n weights, by which the distances of the points are multiplied.
+    full : bool
+        Return also the sum of squared distances, rank and singular values, and `rcond`.
+    cov : bool or "unscaled"
+        Return also the covariance matrix of the coefficients.
 
     >>> import gputensor as gt
     >>> x = gt.asarray([0.0, 1.0, 2.0], device="host")
@@ -52,9 +56,30 @@ def polyfit(x, y, deg, /, *, w=None):
         columns = fn.multiply(columns, w)
         y = fn.multiply(y, reshape(w, y.shape[:1] + (1,) * (y.ndim - 1)))
     size = fn.sqrt(fn.sum(fn.square(columns), axis=0))
-    q, r = qr(fn.divide(columns, size))
+    columns = fn.divide(columns, size)
+    q, r = qr(columns)
     found = solve(r, q.mT @ y)
-    return fn.divide(found, reshape(size, (-1,) + (1,) * (y.ndim - 1)))
+    distances = fn.sum(fn.square(fn.subtract(columns @ found, y)), axis=0)
+    found = fn.divide(found, reshape(size, (-1,) + (1,) * (y.ndim - 1)))
+    if full:
+        values = svdvals(columns)
+        rcond = x.shape[0] * float(finfo(dtype).eps) if rcond is None else rcond
+        rank = int(fn.count_nonzero(fn.greater(values, fn.multiply(values[0], rcond))))
+        is_exact = rank != deg + 1 or x.shape[0] <= deg + 1
+        left = zeros(0, dtype, device=x.device) if is_exact else reshape(distances, -1)
+        return found, left, rank, values, rcond
+    if cov is False:
+        return found
+    spread = fn.divide(inv(columns.mT @ columns), fn.multiply(reshape(size, (-1, 1)), size))
+    if cov != "unscaled":
+        if x.shape[0] <= deg + 1:
+            got = Described(f"{x.shape[0]} points")
+            raise argument_error(ValueError, "polyfit: cov", got, f"more than {deg + 1} points")
+        distances = fn.divide(distances, x.shape[0] - deg - 1)
+        spread = fn.multiply(reshape(spread, spread.shape + (1,) * (y.ndim - 1)), distances)
+    elif y.ndim > 1:
+        spread = reshape(spread, (*spread.shape, 1))
+    return found, spread
 
 
 def poly(x, /):

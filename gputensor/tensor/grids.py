@@ -2,7 +2,10 @@
 
 import math
 
-from gputensor._arrays.dtypes import int64, uint64
+import numpy as np
+
+from gputensor._arrays.dtypes import float64, int64, uint64
+from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error
 from gputensor.streams.queue import Device
 from gputensor.tensor import functions as fn
@@ -27,6 +30,35 @@ __all__ = [
 ]  # fmt: skip
 
 
+def lines(start, stop, num, endpoint, retstep, dtype, device):
+    """Return `num` evenly spaced values between tensors or numbers along a new first axis.
+
+    This is `linspace` for tensors and for integer dtypes; the arguments are those of it. Each value
+    is ``start + i * step``, computed in float64 or complex128.
+
+    >>> lines(0, 10, 4, True, False, "int32", "host").tolist()
+    [0, 3, 6, 10]
+    """
+    tensors = [one for one in (start, stop) if isinstance(one, Tensor)]
+    place = device if device is not None else tensors[0].device if tensors else Device()
+    start, stop = (one if isinstance(one, Tensor) else asarray(one, device=place, dtype=
+                   None if isinstance(one, list | tuple) else np.result_type(one, float64))
+                   for one in (start, stop))  # fmt: skip
+    common = result_type(*(tensors or [start, stop]), 1.0) if dtype is None else None
+    wide = result_type(start, stop, float64)
+    start, stop = astype(start, wide, copy=False), astype(stop, wide, copy=False)
+    steps = num - 1 if endpoint else num
+    delta = fn.subtract(stop, start)
+    step = fn.divide(delta, steps) if steps > 0 else fn.multiply(delta, math.nan)
+    places = reshape(arange(num, dtype=float64, device=place), (-1,) + (1,) * step.ndim)
+    values = fn.add(fn.multiply(places, step if steps > 0 else delta), start)
+    if endpoint and num > 1:
+        values[-1] = stop
+    dtype = empty(0, dtype, device=place).dtype if common is None else common
+    values = astype(fn.floor(values) if dtype.kind in "iu" else values, dtype, copy=False)
+    return (values, step) if retstep else values
+
+
 def logspace(start, stop, num=50, endpoint=True, base=10.0, *, dtype=None, device=None):
     """Return `num` values from ``base**start`` to ``base**stop`` with a constant ratio.
 
@@ -43,11 +75,11 @@ def geomspace(start, stop, num=50, endpoint=True, *, dtype=None, device=None):
     >>> geomspace(1, 8, 4, device="host").tolist()
     [1.0, 2.0, 4.0, 8.0]
     """
-    if not (start > 0 and stop > 0):
+    if not all((one > 0).all() if isinstance(one, Tensor) else one > 0 for one in (start, stop)):
         raise argument_error(ValueError, "geomspace: start, stop", (start, stop), "both above 0")
-    powers = linspace(math.log2(start), math.log2(stop), num, endpoint, dtype="float64",
-                      device=device)  # fmt: skip
-    values = fn.pow(2.0, powers)
+    first, last = (fn.log2(astype(one, float64)) if isinstance(one, Tensor) else math.log2(one)
+                   for one in (start, stop))  # fmt: skip
+    values = fn.pow(2.0, linspace(first, last, num, endpoint, dtype="float64", device=device))
     if num:
         values[0] = start
     if num > 1 and endpoint:

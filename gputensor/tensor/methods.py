@@ -111,6 +111,9 @@ def places():
 manipulation.find_places_with(
     lambda x: places().places(x), lambda x, mask: places().picked(x, mask)
 )
+manipulation.find_lines_with(
+    lambda *arguments: importlib.import_module("gputensor.tensor.grids").lines(*arguments)
+)
 
 
 functions.find_masked_with(

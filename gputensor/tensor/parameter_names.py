@@ -1,16 +1,20 @@
-"""Names that NumPy and PyTorch give to parameters: ``gt.digitize(x, bins=edges)``.
+"""Names of parameters and options of NumPy and PyTorch: ``gt.digitize(x, bins=edges)``.
 
 In the array API standard arrays are parameters by position, so each library names them as it
 likes, and programs use these names. The tables name the parameters of a function in order, as
 `core.named` takes them: ``_`` for a name that needs no help, ``|`` between several names of one.
-Element-wise functions are absent: NumPy's ufuncs have no such names either.
+Element-wise functions are absent: NumPy's ufuncs have no such names either. `OPTIONS` lists options
+that functions of ``numerics.options`` provide.
 """
 
 import importlib
 
 from gputensor.tensor.core import named
 
-__all__ = ["LINALG", "NAMES", "TRANSFORMS", "find", "given_names"]
+__all__ = [
+    "LINALG", "LINALG_OPTIONS", "NAMES", "OPTIONS", "TRANSFORMS", "TRANSFORM_OPTIONS", "find",
+    "given_names",
+]  # fmt: skip
 
 #: Names of parameters -> functions of the package.
 GROUPS = {
@@ -22,7 +26,7 @@ GROUPS = {
     ),
     "a": (
         "array2string array_str average histogram_bin_edges nanargmax nanargmin nancumprod "
-        "nancumsum nanmax nanmin nanprod nanstd nanvar ndim ptp real_if_close shape size "
+        "nancumsum nanmax nanmin nanprod ndim ptp real_if_close shape size "
         "sort_complex"
     ),
     "a|object|data": "array asarray",
@@ -79,6 +83,7 @@ GROUPS = {
     "a|input source destination": "moveaxis",
     "a q": "nanpercentile percentile",
     "x condlist funclist": "piecewise",
+    "a mask values": "putmask",
     "arr mask vals": "place",
     "seq_of_zeros": "poly",
     "u v": "polydiv",
@@ -100,11 +105,13 @@ GROUPS = {
     "indices shape": "unravel_index",
     "_ N": "vander",
     "input": (
-        "chunk cummax cummin diag_embed flatten gather histc index_add index_copy index_fill "
+        "chunk cummax cummin diag_embed gather histc index_add index_copy index_fill "
         "index_reduce index_select kthvalue logcumsumexp mode msort narrow norm numel renorm "
         "scatter scatter_add scatter_reduce std_mean topk unflatten unique_consecutive "
         "unsqueeze unstack var_mean is_complex is_floating_point stft istft"
     ),
+    "input|a order": "flatten",
+    "a _ _ _ correction": "nanstd nanvar",
     "input mask": "masked_select",
     "input mask value": "masked_fill",
     "input mask source": "masked_scatter",
@@ -116,6 +123,52 @@ GROUPS = {
 }
 NAMES = {name: names for names, functions in GROUPS.items() for name in functions.split()}
 NAMES["clip"] = "a|input a_min a_max"
+CREATION = "array asarray empty eye full ones zeros"
+LIKE = "empty_like full_like ones_like zeros_like"
+NAN = "nanmax nanmin nanprod nansum"
+#: Option, the function of `numerics.options` that provides it, functions of the package.
+OPTION_GROUPS = (
+    ("order", "in_memory_order", f"{CREATION} {LIKE} astype copy"),
+    ("order", "without_fields", "argpartition argsort partition sort"),
+    ("order", "in_index_order", "ravel_multi_index unravel_index"),
+    ("like", "on_device_of", f"{CREATION} arange frombuffer fromiter tri"),
+    ("subok", "unused", f"{LIKE} array astype broadcast_arrays broadcast_to copy"),
+    ("casting", "unused", "astype"),
+    ("casting", "by_same_kind", "concat copyto hstack stack vstack"),
+    ("casting", "castable", "can_cast"),
+    ("kind", "unused", "argpartition isin partition"),
+    ("max_work", "unused", "may_share_memory"),
+    ("overwrite_input", "unused",
+     "median nanmedian nanpercentile nanquantile percentile quantile"),
+    ("copy", "unused", "meshgrid"),
+    ("allow_pickle", "unused", "load save"),
+    ("mmap_mode", "unused", "load"),
+    ("fix_imports", "unused", "load"),
+    ("encoding", "unused", "load"),
+    ("max_header_size", "unused", "load"),
+    ("axis", "unused", "trim_zeros"),
+    ("axis", "along_new_axis", "geomspace linspace logspace"),
+    ("sorted", "unused", "unique"),
+    ("mean", "unused", "nanstd nanvar std var"),
+    ("assume_unique", "unused", "intersect1d setxor1d"),
+    ("assume_unique", "in_given_order", "setdiff1d"),
+    ("return_indices", "with_indices", "intersect1d"),
+    ("out", "copied_to", "choose compress cumulative_prod cumulative_sum einsum isneginf isposinf "
+     "nancumprod nancumsum take"),
+    ("dtype", "in_dtype", "corrcoef cov"),
+    ("mode", "within_extent", "choose put ravel_multi_index take"),
+    ("where", "of_numbers_where", f"{NAN} nanmean nanstd nanvar"),
+    ("initial", "from_initial", NAN),
+    ("sparse", "as_open_grid", "indices"),
+    ("axisa", "along_axis_of_first", "cross"),
+    ("axisb", "along_axis_of_second", "cross"),
+    ("axisc", "along_axis_of_result", "cross"),
+)  # fmt: skip
+PROVIDERS = "gputensor.tensor.numerics.options"
+OPTIONS: dict[str, dict[str, str]] = {}
+for _option, _provider, _functions in OPTION_GROUPS:
+    for _name in _functions.split():
+        OPTIONS.setdefault(_name, {})[_option] = f"{PROVIDERS}.{_provider}"
 #: The functions of `linalg`.
 LINALG = {
     name: names
@@ -130,6 +183,10 @@ LINALG = {
     }.items()
     for name in functions.split()
 }
+LINALG_OPTIONS = {
+    "multi_dot": {"out": f"{PROVIDERS}.copied_to"},
+    **dict.fromkeys(("matrix_rank", "pinv", "svd"), {"hermitian": f"{PROVIDERS}.unused"}),
+}
 #: The functions of `fft`.
 TRANSFORMS = {
     **dict.fromkeys(
@@ -139,9 +196,14 @@ TRANSFORMS = {
     **dict.fromkeys(("fftshift", "ifftshift"), "x|input"),
     **dict.fromkeys(("fftfreq", "rfftfreq"), "n"),
 }
+TRANSFORM_OPTIONS = {
+    name: {"out": f"{PROVIDERS}.copied_to"}
+    for name, names in TRANSFORMS.items()
+    if names == "a|input"
+}
 
 
-def find(module, name, names=NAMES):
+def find(module, name, names=NAMES, options=OPTIONS):
     """Return a function of a module; it accepts the names of the table afterwards.
 
     >>> import gputensor as gt
@@ -149,14 +211,14 @@ def find(module, name, names=NAMES):
     """
     home = importlib.import_module(module)
     found = getattr(home, name)
-    if name in names and hasattr(found, "__code__"):
-        found = named(found, names[name])
+    if (name in names or name in options) and hasattr(found, "__code__"):
+        found = named(found, names.get(name, ""), options.get(name))
         setattr(home, name, found)  # so that a copy that pickle makes is the same function
     return found
 
 
-def given_names(package, names):
-    """Give the functions of a package, which its modules define, the names of a table."""
+def given_names(package, names, options):
+    """Give the functions of a package, which its modules define, the names of the tables."""
     for name in names:
         function = getattr(package, name)
-        setattr(package, name, find(function.__module__, name, names))
+        setattr(package, name, find(function.__module__, name, names, options))

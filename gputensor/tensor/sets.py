@@ -8,6 +8,7 @@ from gputensor.tensor.interop import astype
 from gputensor.tensor.interop.arrays import beside
 from gputensor.tensor.manipulation import reshape
 from gputensor.tensor.manipulation.joining import concat
+from gputensor.tensor.manipulation.picking import take_along_axis
 from gputensor.tensor.sorting import argsort, isin, sort, unique
 
 __all__ = [
@@ -102,15 +103,15 @@ def argpartition(x, kth, /, axis=-1):
     return argsort(x, axis)
 
 
-def lexsort(keys, /):
-    """Return the indices that sort by several keys; the last key is the most significant.
+def lexsort(keys, /, axis=-1):
+    """Return the indices that sort by several keys along `axis`; the last is most significant.
 
     >>> import gputensor as gt
     >>> first, second = gt.asarray([2, 1, 1], device="host"), gt.asarray([0, 1, 0], device="host")
     >>> lexsort((first, second)).tolist()
     [2, 0, 1]
     """
-    order = argsort(tensor_argument(keys[0], "lexsort"))
+    order = argsort(tensor_argument(keys[0], "lexsort"), axis)
     for key in keys[1:]:
-        order = order[argsort(key[order])]
+        order = take_along_axis(order, argsort(take_along_axis(key, order, axis), axis), axis)
     return fn.positive(order)

@@ -223,7 +223,7 @@ def average(x, /, axis=None, weights=None, returned=False, *, keepdims=False):
     return (result, broadcast_to(total, result.shape)) if returned else result
 
 
-def cov(x, y=None, rowvar=True, bias=False, ddof=None):
+def cov(x, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None):
     """Return the covariance matrix of variables, which are rows, or columns without `rowvar`.
 
     Parameters
@@ -234,26 +234,48 @@ def cov(x, y=None, rowvar=True, bias=False, ddof=None):
         Further variables.
     bias, ddof
         The divisor is the number of observations minus `ddof`; default: 0 with `bias`, otherwise 1.
+    fweights, aweights : Tensor, optional
+        How often each observation was made, and its weight.
 
     >>> import gputensor as gt
     >>> cov(gt.asarray([[1.0, 2.0], [3.0, 5.0]], device="host")).tolist()
     [[0.5, 1.0], [1.0, 2.0]]
     """
     ddof = (0 if bias else 1) if ddof is None else ddof
-    result, dtype = _covariance(x, y, rowvar, ddof)
+    result, dtype = _covariance(x, y, rowvar, ddof, (fweights, aweights))
     return astype(result, dtype, copy=False)
 
 
-def _covariance(x, y, rowvar, ddof):
+def _observed(fweights, aweights, rows, ddof):
+    """Return the weights of observations, or None, and the divisor of a covariance."""
+    given = [one for one in (fweights, aweights) if one is not None]
+    for one in given:
+        if tensor_argument(one, "cov").shape != rows.shape[1:]:
+            got = Described(f"shape {one.shape}")
+            raise argument_error(ValueError, "cov: weights", got, f"shape {rows.shape[1:]}")
+    if not given:
+        return None, rows.shape[1] - ddof
+    given = [astype(one, float64) for one in given]
+    weights = given[0] if len(given) == 1 else fn.multiply(*given)
+    total = fn.sum(weights)
+    if ddof == 0 or aweights is None:
+        return weights, fn.subtract(total, ddof)
+    squares = fn.sum(fn.multiply(weights, given[-1]))
+    return weights, fn.subtract(total, fn.divide(fn.multiply(squares, ddof), total))
+
+
+def _covariance(x, y, rowvar, ddof, weights=(None, None)):
     """Return the covariance in the dtype that it is computed in, and the result's dtype."""
     variables = [_variables(one, rowvar) for one in (x, y) if one is not None]
     rows = variables[0] if len(variables) == 1 else concat(variables)
     dtype = rows.dtype
     rows = astype(rows, _wide(dtype), copy=False)
-    count = rows.shape[1] - ddof
-    centred = fn.subtract(rows, fn.mean(rows, 1, keepdims=True))
-    result = matmul(centred, fn.conj(moveaxis(centred, 0, 1)))
-    result = fn.divide(result, count if count > 0 else 0.0)
+    weights, count = _observed(*weights, rows, ddof)
+    centre = average(rows, 1, weights)
+    centred = fn.subtract(rows, reshape(centre, (-1, 1)))
+    weighted = centred if weights is None else fn.multiply(centred, weights)
+    result = matmul(weighted, fn.conj(moveaxis(centred, 0, 1)))
+    result = fn.divide(result, fn.maximum(count, 0) if weights is not None else max(count, 0.0))
     return (reshape(result, ()) if result.size == 1 else result), dtype
 
 

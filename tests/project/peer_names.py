@@ -158,7 +158,7 @@ DIFFERENCES = {
             "raises IndexError; for index tensors on CUDA only inside `gt.checked_indices()`",
         ),
         ("float(a), if a:", "the same", "wait for the device; `a` must have one element"),
-        ("asarray(x, order='F')", "", "new tensors are row-major; `x.T` is a view"),
+        ("zeros(s, order='F')", "the same", "a transposed view of row-major memory"),
         ("object, string and datetime arrays", "", "only numbers and bool"),
         ("more than 16 dimensions", "", "at most 16"),
         ("int64 with uint64", "", "no common dtype; use `astype`"),

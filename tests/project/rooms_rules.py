@@ -74,7 +74,7 @@ LATE = {
     "gputensor/cli/run.py": 7,
     "gputensor/graphs.py": 1,  # programs, for nested arguments of callables
     "gputensor/tensor/interop/array_api.py": 1,  # the standard's namespace is the package itself
-    "gputensor/tensor/methods.py": 2,  # masks of a GPU, and as `where=`
+    "gputensor/tensor/methods.py": 3,  # masks of a GPU, and as `where=`; linspace of tensors
     "gputensor/traces.py": 1,  # programs, if a function is traced
 }
 MAX_FILES = 25

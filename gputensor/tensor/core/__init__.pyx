@@ -10,6 +10,7 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
+import functools
 import importlib
 import sys
 

@@ -1,8 +1,9 @@
 """Functions that also accept another library's keywords: PyTorch's ``dim=`` for ``axis=``.
 
 `spellings` decorates a function whose keywords have other names. `named` adds the names that
-another library's parameters have by their position, such as NumPy's ``a`` for the array. A call without such a keyword is passed on to the function unchanged, after one comparison for each
-of its keywords and without an additional frame.
+another library's parameters have by their position, such as NumPy's ``a`` for the array, and its
+options, such as ``order=``. A call without such a keyword is passed on to the function unchanged,
+after one comparison for each of its keywords and without an additional frame.
 """
 
 cdef extern from *:
@@ -39,7 +40,8 @@ cdef class Spelled:
     cdef object theirs              # the function for calls with another library's keyword
     cdef dict words                 # their keyword -> ours
     cdef dict places                # another library's name of a parameter -> its position
-    cdef tuple names                # their keywords and those names
+    cdef dict options               # another library's option -> the function that provides it
+    cdef tuple names                # their keywords, those names and the options
     cdef bint takes_sizes           # several ints in front are one shape
     cdef object __weakref__
 
@@ -86,6 +88,11 @@ cdef class Spelled:
         """Other libraries' names of parameters, and the positions of these."""
         return dict(self.places)
 
+    @property
+    def further(self):
+        """Other libraries' options, and the names of the functions that provide them."""
+        return dict(self.options)
+
 
 cdef object spelled_call(object self, PyObject* const* values, size_t count, PyObject* keywords):
     cdef Spelled known = <Spelled> self
@@ -111,6 +118,7 @@ cdef object respelled_call(Spelled spelled, PyObject* const* values, Py_ssize_t 
                            tuple keywords):
     cdef object called = spelled.function
     cdef dict given = {}
+    cdef dict chosen = {}
     cdef list leading = [<object> values[i] for i in range(count)]
     cdef object code, word, name
     cdef tuple own
@@ -121,6 +129,9 @@ cdef object respelled_call(Spelled spelled, PyObject* const* values, Py_ssize_t 
     own = code.co_varnames
     for i in range(len(keywords)):
         word = keywords[i]
+        if word in spelled.options:
+            chosen[word] = <object> values[count + i]
+            continue
         name = spelled.words.get(word, word)
         if word in spelled.places:
             name = own[spelled.places[word]]
@@ -133,16 +144,21 @@ cdef object respelled_call(Spelled spelled, PyObject* const* values, Py_ssize_t 
         if name not in given:
             break
         leading.append(given.pop(name))
+    for word, value in chosen.items():
+        called = functools.partial(of_dotted_name(spelled.options[word]), value, called)
     return called(*leading, **given)
 
 
 # The function for calls with one of the words.
 cdef object other_function(Spelled spelled):
-    cdef str module, name_there
     if isinstance(spelled.theirs, str):
-        module, _, name_there = spelled.theirs.rpartition(".")
-        spelled.theirs = getattr(importlib.import_module(module), name_there)
+        spelled.theirs = of_dotted_name(spelled.theirs)
     return spelled.theirs
+
+
+cdef object of_dotted_name(str name):
+    module, _, name_there = name.rpartition(".")
+    return getattr(importlib.import_module(module), name_there)
 
 
 cdef object call_with_shape(Spelled spelled, PyObject* const* values, Py_ssize_t count,
@@ -193,11 +209,12 @@ cdef Spelled spelled(object function, object theirs, dict words):
     result.theirs = function if theirs is None else theirs
     result.words = words
     result.places = {}
+    result.options = {}
     result.names = tuple([sys.intern(word) for word in words])
     return result
 
 
-def named(function, names, /):
+def named(function, names, options=None, /):
     """Return the function, which then also accepts keywords for parameters at given positions.
 
     Parameters
@@ -206,6 +223,9 @@ def named(function, names, /):
         One that `spellings` returned is changed and returned.
     names : str
         The names of the parameters in order: ``_`` for none, ``|`` between several for one.
+    options : dict of str, optional
+        Further keywords, and the dotted names of the functions that provide them: these are called
+        with the value, the function, and the other arguments.
 
     >>> def ask(x, k, /, axis=None):
     ...     return x, k, axis
@@ -216,7 +236,9 @@ def named(function, names, /):
     result = function if isinstance(function, Spelled) else spelled(function, None, {})
     for i, several in enumerate(names.split()):
         result.places |= {word: i for word in several.split("|") if word != "_"}
-    result.names = tuple([sys.intern(word) for word in [*result.words, *result.places]])
+    result.options |= options or {}
+    words = [*result.words, *result.places, *result.options]
+    result.names = tuple([sys.intern(word) for word in words])
     return result
 
 

@@ -188,13 +188,15 @@ def arange(start, /, stop=None, step=1, dtype=None, *, device=None):
     """Return ``start, start + step, ...`` up to but excluding `stop`, in one dimension.
 
     With one argument, that is `stop` and the values begin at 0. The default dtype is int64 for
-    ints, otherwise float32.
+    ints, otherwise float32. Tensors of one element count as numbers, read from the device.
 
     >>> arange(2, 8, 3, device="host").numpy()
     array([2, 5])
     """
     if stop is None:
         start, stop = 0, start
+    start, stop, step = [one.item() if isinstance(one, Tensor) else one
+                         for one in (start, stop, step)]
     for name, value in (("start", start), ("stop", stop), ("step", step)):
         if number_kind(value) not in (1, 2):
             raise TypeError(f"arange: {name}: got {type(value).__name__}; expected an int or a "
@@ -231,17 +233,28 @@ cdef object complex_linspace(object start, object stop, object num, object endpo
     return result
 
 
+cdef object make_lines = None
+
+
+def find_lines_with(lines):
+    """Set the function that makes lines between tensors, and of integers: ``grids.lines``."""
+    global make_lines
+    make_lines = lines
+
+
 @spellings(steps="num")
-def linspace(start, stop, /, num=50, endpoint=True, retstep=False, *, dtype=None, device=None):
+def linspace(start, stop, /, num=50, endpoint=True, retstep=False, dtype=None, *, device=None):
     """Return `num` evenly spaced values from `start` to `stop`.
 
     Parameters
     ----------
-    start, stop : float or complex
+    start, stop : float, complex or Tensor
+        For tensors the values are along a new first axis.
     num : int
         The number of values, 0 or more.
     dtype : dtype, optional
-        A floating-point dtype; default: float32, for complex numbers complex64.
+        Default: float32, for complex numbers complex64; that of the tensors. Values are rounded
+        down to an integer dtype.
     endpoint : bool
         Whether the last value is `stop`.
     retstep : bool
@@ -254,11 +267,13 @@ def linspace(start, stop, /, num=50, endpoint=True, retstep=False, *, dtype=None
     cdef int64_t one = 1
     cdef bint is_complex = number_kind(start) == 3 or number_kind(stop) == 3
     cdef int code = dtype_argument(dtype, DT_COMPLEX64 if is_complex else DT_FLOAT32)
+    if (isinstance(start, (Tensor, list, tuple)) or isinstance(stop, (Tensor, list, tuple))
+            or not is_complex and dtype_kind(code) < KIND_FLOAT):
+        return make_lines(start, stop, num, endpoint, retstep, dtype, device)
     if dtype_kind(code) == KIND_COMPLEX:
         return complex_linspace(complex(start), complex(stop), num, endpoint, retstep, code, device)
-    if is_complex or dtype_kind(code) != KIND_FLOAT:
-        wanted = "complex" if is_complex else "floating-point"
-        raise TypeError(f"linspace: dtype: got {dtype}; expected a {wanted} dtype")
+    if is_complex:
+        raise TypeError(f"linspace: dtype: got {dtype}; expected a complex dtype")
     num = count_argument(num, "linspace", "num")
     start, stop = float(start), float(stop)
     endpoint = flag_argument(endpoint, "linspace", "endpoint")

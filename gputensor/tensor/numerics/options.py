@@ -1,0 +1,245 @@
+"""Options of NumPy that many functions have: ``order=``, ``out=``, ``mode=``, ``where=``.
+
+``parameter_names.OPTIONS`` says which functions have them. Each function here is called with the
+value of the option, the function without that option, and the call's other arguments. Options
+without a meaning for tensors, such as ``subok``, are checked where a value would promise something.
+"""
+
+import numpy as np
+
+from gputensor.errors import argument_error
+from gputensor.tensor import functions as fn
+from gputensor.tensor.core import Tensor, tensor_argument
+from gputensor.tensor.interop import asarray, ascontiguous, astype
+from gputensor.tensor.manipulation import arange, moveaxis, permute_dims, reshape
+
+__all__ = [
+    "along_axis_of_first", "along_axis_of_result", "along_axis_of_second", "along_new_axis",
+    "as_open_grid", "by_same_kind", "castable", "copied_to", "from_initial", "in_dtype",
+    "in_given_order", "in_index_order", "in_memory_order", "of_numbers_where", "on_device_of",
+    "unused", "with_indices", "within_extent", "without_fields",
+]  # fmt: skip
+
+
+def _name(function):
+    while hasattr(function, "func"):
+        function = function.func
+    return function.__name__
+
+
+def unused(value, function, /, *arguments, **keywords):
+    """Call the function: the option has no meaning for tensors."""
+    return function(*arguments, **keywords)
+
+
+def in_memory_order(order, function, /, *arguments, **keywords):
+    """``order=``: a new tensor is row-major, for "F" a transposed view of row-major memory.
+
+    >>> import gputensor as gt
+    >>> gt.zeros((2, 3), order="F", device="host").strides
+    (4, 8)
+    """
+    if order not in ("C", "F", "A", "K", None):
+        raise argument_error(ValueError, f"{_name(function)}: order", order, "C, F, A or K")
+    result = function(*arguments, **keywords)
+    if order != "F" or result.ndim < 2:
+        return result
+    axes = tuple(reversed(range(result.ndim)))
+    return permute_dims(ascontiguous(permute_dims(result, axes)), axes)
+
+
+def without_fields(order, function, /, *arguments, **keywords):
+    """``order=`` of a sort, which names the fields of records: tensors have none."""
+    if order is not None:
+        rule = "None: tensors have no fields"
+        raise argument_error(ValueError, f"{_name(function)}: order", order, rule)
+    return function(*arguments, **keywords)
+
+
+def in_index_order(order, function, /, index, shape, **keywords):
+    """``order=`` of flat indices: "F" counts along the first axis first.
+
+    >>> import gputensor as gt
+    >>> rows, columns = gt.unravel_index(gt.asarray([4], device="host"), (2, 3), order="F")
+    >>> rows.tolist(), columns.tolist()
+    ([0], [2])
+    """
+    if order not in ("C", "F"):
+        raise argument_error(ValueError, f"{_name(function)}: order", order, "C or F")
+    if order == "C":
+        return function(index, shape, **keywords)
+    if _name(function) == "unravel_index":
+        return tuple(reversed(function(index, tuple(reversed(shape)), **keywords)))
+    mode = keywords.get("mode")
+    keywords |= {"mode": tuple(reversed(mode))} if isinstance(mode, tuple) else {}
+    return function(tuple(reversed(index)), tuple(reversed(shape)), **keywords)
+
+
+def on_device_of(like, function, /, *arguments, **keywords):
+    """``like=``: the result is on the device of that tensor."""
+    if like is not None:
+        keywords.setdefault("device", tensor_argument(like, _name(function)).device)
+    return function(*arguments, **keywords)
+
+
+def by_same_kind(casting, function, /, *arguments, **keywords):
+    """``casting=``: conversions are those of NumPy's "same_kind" or more generous."""
+    if casting not in ("same_kind", "unsafe"):
+        rule = "same_kind or unsafe"
+        raise argument_error(ValueError, f"{_name(function)}: casting", casting, rule)
+    return function(*arguments, **keywords)
+
+
+def castable(casting, function, /, from_, to):
+    """``casting=`` of `can_cast`, where "safe" means this library's promotion."""
+    if casting == "safe":
+        return function(from_, to)
+    return np.can_cast(getattr(from_, "dtype", from_), to, casting)
+
+
+def in_given_order(assume_unique, function, /, x1, x2):
+    """``assume_unique=`` of `setdiff1d`: the values stay in the order of `x1`.
+
+    >>> import gputensor as gt
+    >>> x, y = gt.asarray([3, 2, 1], device="host"), gt.asarray([2], device="host")
+    >>> gt.setdiff1d(x, y, assume_unique=True).tolist()
+    [3, 1]
+    """
+    if not assume_unique or not isinstance(x1, Tensor):
+        return function(x1, x2)
+    x1 = reshape(x1, -1)
+    found = function(x1, x2)
+    return x1[fn.any(fn.equal(reshape(x1, (-1, 1)), found), axis=1)]
+
+
+def with_indices(return_indices, function, /, x1, x2):
+    """``return_indices=`` of `intersect1d`: also the first index of each value in both."""
+    found = function(x1, x2)
+    if not return_indices:
+        return found
+    places = []
+    for one in (x1, x2):
+        one = one if isinstance(one, Tensor) else asarray(one, device=found.device)
+        hits = fn.equal(reshape(found, (-1, 1)), reshape(one, (1, -1)))
+        places.append(fn.argmax(hits, 1) if found.size else arange(0, device=found.device))
+    return found, *places
+
+
+def copied_to(out, function, /, *arguments, **keywords):
+    """``out=`` of functions that make their result themselves.
+
+    >>> import gputensor as gt
+    >>> y = gt.empty(2, device="host")
+    >>> gt.take(gt.asarray([5.0, 6.0, 7.0], device="host"), [2, 0], out=y) is y, y.tolist()
+    (True, [7.0, 5.0])
+    """
+    result = function(*arguments, **keywords)
+    if out is None:
+        return result
+    name = f"{_name(function)}: out"
+    tensor_argument(out, name)
+    if out.shape != result.shape:
+        raise argument_error(ValueError, name, out.shape, f"shape {result.shape}")
+    if not np.can_cast(result.dtype, out.dtype, "same_kind"):
+        rule = f"a dtype to which {result.dtype.name} converts"
+        raise argument_error(TypeError, name, out.dtype.name, rule)
+    out[...] = result
+    return out
+
+
+def in_dtype(dtype, function, /, x, *arguments, **keywords):
+    """``dtype=`` of a covariance: the dtype that it is computed and returned in."""
+    if dtype is None:
+        return function(x, *arguments, **keywords)
+    return astype(function(astype(x, dtype, copy=False), *arguments, **keywords), dtype, copy=False)
+
+
+def _moved_in(mode, index, extent, name):
+    if mode == "clip":
+        return fn.clip(index, 0, extent - 1)
+    if mode == "wrap":
+        return fn.remainder(index, extent)
+    if mode != "raise":
+        raise argument_error(ValueError, f"{name}: mode", mode, "raise, wrap or clip")
+    return index
+
+
+def within_extent(mode, function, /, *arguments, **keywords):
+    """``mode=`` of indices out of range: "raise", "wrap" or "clip".
+
+    >>> import gputensor as gt
+    >>> x = gt.asarray([5, 6, 7], device="host")
+    >>> gt.take(x, [-1, 3], mode="wrap").tolist(), gt.take(x, [-1, 3], mode="clip").tolist()
+    ([7, 5], [5, 7])
+    """
+    name = _name(function)
+    first, second, *rest = arguments
+    if name == "choose":
+        moved = _moved_in(mode, tensor_argument(first, name), len(second), name)
+        return function(moved, second, *rest, **keywords)
+    if name == "ravel_multi_index":
+        modes = mode if isinstance(mode, tuple) else (mode,) * len(second)
+        moved = [_moved_in(one, tensor_argument(index, name), extent, name)
+                 for one, index, extent in zip(modes, first, second, strict=True)]  # fmt: skip
+        return function(tuple(moved), second, *rest, **keywords)
+    axis = keywords.get("axis", rest[0] if name == "take" and rest else None)
+    extent = tensor_argument(first, name).size if axis is None else first.shape[axis]
+    if not isinstance(second, Tensor):
+        second = asarray(second, device=first.device)
+    return function(first, _moved_in(mode, second, extent, name), *rest, **keywords)
+
+
+def of_numbers_where(where, function, /, x, *arguments, **keywords):
+    """``where=`` of the functions that ignore NaN: elements where it is false count as NaN."""
+    if where is True:
+        return function(x, *arguments, **keywords)
+    if tensor_argument(x, _name(function)).dtype.kind not in "fc":
+        plain = _name(function).removeprefix("nan")
+        return getattr(fn, plain)(x, *arguments, where=where, **keywords)
+    return function(fn.where(where, x, float("nan")), *arguments, **keywords)
+
+
+def from_initial(initial, function, /, x, *arguments, **keywords):
+    """``initial=`` of the functions that ignore NaN: a further element of every reduction."""
+    name = _name(function)
+    result = function(x, *arguments, **keywords)
+    if name in ("nansum", "nanprod"):
+        return (fn.add if name == "nansum" else fn.multiply)(result, initial)
+    combine = fn.maximum if name == "nanmax" else fn.minimum
+    return fn.where(fn.isnan(result), initial, combine(result, initial))
+
+
+def as_open_grid(sparse, function, /, dimensions, *arguments, **keywords):
+    """``sparse=`` of `indices`: a tuple of vectors along their axes, which make up the grid."""
+    if not sparse:
+        return function(dimensions, *arguments, **keywords)
+    lines = []
+    for axis, extent in enumerate(dimensions):
+        line = function((extent,), *arguments, **keywords)
+        shape = [1] * len(dimensions)
+        shape[axis] = extent
+        lines.append(reshape(line, tuple(shape)))
+    return tuple(lines)
+
+
+def along_new_axis(axis, function, /, *arguments, **keywords):
+    """``axis=`` of evenly spaced values between tensors: the position of the new axis."""
+    result = function(*arguments, **keywords)
+    if isinstance(result, tuple):
+        return moveaxis(result[0], 0, axis), result[1]
+    return moveaxis(result, 0, axis)
+
+
+def along_axis_of_first(axis, function, /, x1, *arguments, **keywords):
+    """``axisa=`` of a cross product: the vectors of `x1` are along that axis."""
+    return function(moveaxis(x1, axis, -1), *arguments, **keywords)
+
+
+def along_axis_of_second(axis, function, /, x1, x2, **keywords):
+    """``axisb=`` of a cross product: the vectors of `x2` are along that axis."""
+    return function(x1, moveaxis(x2, axis, -1), **keywords)
+
+
+def along_axis_of_result(axis, function, /, *arguments, **keywords):
+    """``axisc=`` of a cross product: the vectors of the result are along that axis."""
+    return moveaxis(function(*arguments, **keywords), -1, axis)
