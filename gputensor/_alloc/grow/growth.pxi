@@ -7,21 +7,22 @@ them; pages are gathered and mapped without it; then the new tile joins what was
 driver call fails, what was mapped so far stays as free memory, pages that were gathered go to the
 page pool, and the claimed tiles go back.
 
-Page sizes: creating and mapping a page costs much the same whatever its size, and a page that is
-larger than the need holds memory without use. So a page is as large as the reserved bytes so
-far, from FIRST_PAGE up to `page_size`: a small program stays small, and a large one pays for few
-pages. A need of up to ONE_PAGE times `page_size` is one page, which costs less than several and is
-free as a whole when its block is; of a larger need, each page is a third of what is still missing.
-A small device, or a low limit, is still divided into many pages: a page that is partly in use can
-neither move nor serve others, so pages that are a large part of the device make requests fail
-although there is memory. For a view, for a capture, and on a device that has no whole page left,
-exactly the bytes that are needed are made.
+Page sizes: a page costs much the same whatever its size, and one that is larger than the need holds
+memory without use. So a page is as large as the reserved bytes so far, from FIRST_PAGE up to
+`page_size`; once blocks have used the reserved bytes STEADY times, growth is rare, and a page
+exceeds its need by a SHARE-th of them at most. A need of up to ONE_PAGE times `page_size` is one
+page, which costs less than several and is free as a whole when its block is; of a larger need, each
+page is a third of what is missing. A small device, or a low limit, is divided into many pages:
+large ones, which can neither move nor serve others while partly in use, make requests fail. For a
+view, for a capture, and on a device that has no whole page left, exactly what is needed is made.
 
 Plain segments grow in plain_growth.pxi.
 """
 
 cdef enum:
     FIRST_PAGE = 8 << 20
+    STEADY = 3                  # uses of the reserved bytes, and the share of them that a page
+    SHARE = 48                  # may then have in excess
     PAGES_ABOUT = 64            # in a device or a limit: pages larger than this share are rare
     PARTS = 3                   # of a large need: a page is one of them ...
     MOST = 8                    # ... up to MOST times `page_size`, and to a MOST-th of the share
@@ -116,7 +117,7 @@ cdef size_t _page_nbytes(DeviceAllocator* a, BlockPool* pool, size_t need,
     cdef size_t share = room // PAGES_ABOUT + 1
     cdef size_t usual = a.config.page_size
     cdef size_t one = <size_t>(ONE_PAGE * usual)
-    cdef size_t step = _round_up(_reserved(a) + 1, a.granularity)
+    cdef size_t step = _reserved(a) + a.granularity
     usual = max(usual, min(need // PARTS, min(MOST * usual, share // MOST)))
     usual = _round_up(min(usual, share), a.granularity)
     share = _round_up(usual + usual // 5 - a.granularity // 2, a.granularity)      # to the nearest
@@ -126,8 +127,9 @@ cdef size_t _page_nbytes(DeviceAllocator* a, BlockPool* pool, size_t need,
         return need if need <= one else usual
     if pool.kind == POOL_SMALL:
         return _round_up(SMALL_SEGMENT, a.granularity)
-    step = min(max(step, <size_t>FIRST_PAGE), usual)
-    return share if need > one else max(need, step)
+    step = (step // SHARE if gt_load(&a.counters[POOL_LARGE].came[FLOW_BYTES]) > STEADY * step
+            else max(step, <size_t>FIRST_PAGE))
+    return share if need > one else max(need, _round_up(min(step, usual), a.granularity))
 
 
 # Claims the place: its hole is cut to `nbytes` and MOVING, the lead is HELD.

@@ -1,5 +1,6 @@
 """Smaller pages cost more driver calls and never need more memory; the default size costs few."""
 
+import random
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,21 @@ def test_pages_for_a_large_need_are_thirds_of_it(mib, capacity):
 
 def test_a_gigabyte_takes_few_pages_of_a_large_device():
     assert len(pages_of(960 * MIB, 2**37)) < 10 < len(pages_of(960 * MIB, 2**34))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_growth_leaves_little_free_once_memory_is_used_again(seed):
+    rng = random.Random(seed)
+    with opened("page_size_mb:40,page_reuse:False", capacity=2**40, phantom=True) as probe:
+        last = probe.malloc(rng.randrange(100, 1000) * MIB + 512)
+        for _ in range(6):
+            probe.free(last)
+            last = probe.malloc(rng.randrange(50, 100) * MIB)
+            probe.free(last)
+            last = probe.malloc(probe.reserved())
+        for _ in range(30):
+            before = probe.reserved()
+            probe.malloc(rng.randrange(2 * MIB, 20 * MIB))
+            free = probe.reserved() - probe.stats()["allocated_bytes.all.current"]
+            assert probe.reserved() == before or free < before // 48 + 4 * MIB
+        assert probe.reserved() > 200 * MIB
