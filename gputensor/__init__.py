@@ -71,7 +71,10 @@ _LATE = {
     "gputensor.importers.torch_export": "from_exported",
     "gputensor.fft.short_time": "istft stft",
     "gputensor.linalg.fits": "poly polyfit roots",
-    "gputensor.linalg.torch_names": "pinverse svd",
+    "gputensor.linalg.decompositions": "cholesky qr",
+    "gputensor.linalg.powers": "matrix_exp matrix_power",
+    "gputensor.linalg.solutions": "det slogdet",
+    "gputensor.linalg.torch_names": "inverse logdet pinverse svd",
     "gputensor.linalg.norms": "norm",
     "gputensor.nn": (
         "batch_norm group_norm instance_norm layer_norm log_softmax logsumexp rms_norm "
@@ -112,6 +115,8 @@ _LATE = {
     "gputensor.random": (
         "bernoulli manual_seed multinomial normal poisson rand randint randn randperm"
     ),
+    "gputensor.random.in_place": "rand_like randint_like randn_like",
+    "gputensor.tensor.numerics.attributes": "adjoint inference_mode no_grad",
     "gputensor.tensor.numerics.index_makers": "c_ index_exp mgrid ndindex ogrid r_ s_",
     "gputensor.tensor.histograms": (
         "bincount digitize histogram histogram2d histogram_bin_edges histogramdd"
@@ -126,8 +131,8 @@ _LATE = {
     ),
     "gputensor.tensor.numerics.group_reductions": "index_reduce scatter_reduce",
     "gputensor.tensor.numerics.making": (
-        "block_diag cartesian_prod combinations complex diag_embed from_numpy frombuffer "
-        "fromfunction fromiter polar"
+        "asfortranarray block_diag cartesian_prod combinations complex diag_embed from_numpy "
+        "frombuffer fromfunction fromiter polar scalar_tensor"
     ),
     "gputensor.tensor.numerics.polynomials": "polyadd polyder polydiv polyint polymul polysub",
     "gputensor.tensor.numerics.running": (
@@ -137,6 +142,9 @@ _LATE = {
         "bartlett bartlett_window blackman blackman_window hamming hamming_window hann_window "
         "hanning kaiser"
     ),
+    "gputensor.tensor.numerics.text_files": "fromfile fromstring genfromtxt loadtxt savetxt",
+    "gputensor.tensor.numerics.torch_methods": "clamp_max clamp_min",
+    "gputensor.tensor.numerics.torch_results": "aminmax",
     "gputensor.tensor.numerics.windows": (
         "as_strided resize rollaxis sliding_window_view t trim_zeros unfold view_as_complex "
         "view_as_real"
@@ -198,6 +206,12 @@ _LATE = {
         "nanvar ptp"
     ),
     "gputensor.traces": "trace",
+    # NumPy's own: dtypes are NumPy's, and nothing here sets the flags of floating-point errors.
+    "numpy": (
+        "base_repr binary_repr complexfloating dtype errstate euler_gamma False_ floating "
+        "format_float_positional format_float_scientific geterr inexact integer issubdtype "
+        "iterable number seterr signedinteger True_ unsignedinteger"
+    ),
 }
 _MODULES = (
     "blas",
@@ -219,14 +233,26 @@ _SPELLINGS = _ALIASES | {
     "as_tensor": "asarray", "asanyarray": "asarray", "ascontiguousarray": "asarray",
     "broadcast_tensors": "broadcast_arrays", "ndarray": "Tensor", "promote_types": "result_type",
     "row_stack": "vstack", "shares_memory": "may_share_memory", "trapz": "trapezoid",
+    # NumPy's and PyTorch's names of dtypes; where they differ, `int` and `float` are PyTorch's.
+    "char": "int8", "cdouble": "complex128", "cfloat": "complex64", "csingle": "complex64",
+    "double": "float64", "float": "float32", "float8_e4m3fn": "float8_e4m3", "half": "float16",
+    "int": "int32", "int_": "int64", "intc": "int32", "intp": "int64", "long": "int64",
+    "longlong": "int64", "short": "int16", "single": "float32", "ubyte": "uint8",
+    "uint": "uint64", "uintc": "uint32", "uintp": "uint64", "ulong": "uint64",
+    "ulonglong": "uint64", "ushort": "uint16",
 }  # fmt: skip
 
 for _module, _names in _NAMES.items():
     globals().update({_name: _find(_module, _name) for _name in _names.split()})
 _PLACES = {name: module for module, names in _LATE.items() for name in names.split()}
+_BUILTINS = ("float", "int")  # not for ``from gputensor import *``
 __all__ = [
     *(name for names in (_NAMES | _LATE).values() for name in names.split()),
-    *(name for name in _SPELLINGS if _SPELLINGS[name] in globals() or _SPELLINGS[name] in _PLACES),
+    *(
+        name
+        for name, full in _SPELLINGS.items()
+        if (full in globals() or full in _PLACES) and name not in _BUILTINS
+    ),
     *_MODULES,
     *("e", "inf", "nan", "newaxis", "pi", "tensor"),
     *("__array_api_version__", "__array_namespace_info__", "__version__"),
@@ -237,6 +263,13 @@ _bind_methods(
     {"norm": _LateMethod("gputensor.linalg.norms", "norm", "norm")}
     | {name: _LateMethod("gputensor.nn", name, name)
        for name in ("log_softmax", "logsumexp", "softmax")}
+    | {name: _LateMethod(f"gputensor.linalg.{module}", name, name)
+       for module, names in (("decompositions", "cholesky qr"), ("powers", "matrix_power"),
+                             ("solutions", "det slogdet"),
+                             ("torch_names", "inverse logdet pinverse svd"))
+       for name in names.split()}
+    | {name: _LateMethod("gputensor.random.in_place", name, name)
+       for name in ("bernoulli_", "exponential_", "normal_", "random_", "uniform_")}
 )  # fmt: skip
 _report_environment()
 
@@ -255,4 +288,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted(__all__)
+    return sorted([*__all__, *_BUILTINS])

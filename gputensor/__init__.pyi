@@ -1,5 +1,27 @@
 # Made by tests/support/public_stubs.py.
+import builtins
 from typing import Any
+
+from numpy import False_ as False_
+from numpy import True_ as True_
+from numpy import base_repr as base_repr
+from numpy import binary_repr as binary_repr
+from numpy import complexfloating as complexfloating
+from numpy import dtype as dtype
+from numpy import errstate as errstate
+from numpy import euler_gamma as euler_gamma
+from numpy import floating as floating
+from numpy import format_float_positional as format_float_positional
+from numpy import format_float_scientific as format_float_scientific
+from numpy import geterr as geterr
+from numpy import inexact as inexact
+from numpy import integer as integer
+from numpy import issubdtype as issubdtype
+from numpy import iterable as iterable
+from numpy import number as number
+from numpy import seterr as seterr
+from numpy import signedinteger as signedinteger
+from numpy import unsignedinteger as unsignedinteger
 
 from gputensor import blas as blas
 from gputensor import cublas as cublas
@@ -57,9 +79,17 @@ from gputensor.fft.short_time import istft as istft
 from gputensor.fft.short_time import stft as stft
 from gputensor.importers.onnx_model import load_onnx as load_onnx
 from gputensor.importers.torch_export import from_exported as from_exported
+from gputensor.linalg.decompositions import cholesky as cholesky
+from gputensor.linalg.decompositions import qr as qr
 from gputensor.linalg.fits import poly as poly
 from gputensor.linalg.fits import polyfit as polyfit
 from gputensor.linalg.fits import roots as roots
+from gputensor.linalg.powers import matrix_exp as matrix_exp
+from gputensor.linalg.powers import matrix_power as matrix_power
+from gputensor.linalg.solutions import det as det
+from gputensor.linalg.solutions import slogdet as slogdet
+from gputensor.linalg.torch_names import inverse as inverse
+from gputensor.linalg.torch_names import logdet as logdet
 from gputensor.linalg.torch_names import pinverse as pinverse
 from gputensor.linalg.torch_names import svd as svd
 from gputensor.nn import batch_norm as batch_norm
@@ -156,6 +186,9 @@ from gputensor.random import randint as randint
 from gputensor.random import randn as randn
 from gputensor.random import randperm as randperm
 from gputensor.random.dropout import dropout as dropout
+from gputensor.random.in_place import rand_like as rand_like
+from gputensor.random.in_place import randint_like as randint_like
+from gputensor.random.in_place import randn_like as randn_like
 from gputensor.streams import Device as Device
 from gputensor.streams import Event as Event
 from gputensor.streams import ExternalStream as ExternalStream
@@ -385,6 +418,9 @@ from gputensor.tensor.manipulation.picking import put_along_axis as put_along_ax
 from gputensor.tensor.manipulation.splitting import dsplit as dsplit
 from gputensor.tensor.manipulation.splitting import hsplit as hsplit
 from gputensor.tensor.manipulation.splitting import vsplit as vsplit
+from gputensor.tensor.numerics.attributes import adjoint as adjoint
+from gputensor.tensor.numerics.attributes import inference_mode as inference_mode
+from gputensor.tensor.numerics.attributes import no_grad as no_grad
 from gputensor.tensor.numerics.digits import frexp as frexp
 from gputensor.tensor.numerics.digits import packbits as packbits
 from gputensor.tensor.numerics.digits import real_if_close as real_if_close
@@ -419,6 +455,7 @@ from gputensor.tensor.numerics.index_makers import ndindex as ndindex
 from gputensor.tensor.numerics.index_makers import ogrid as ogrid
 from gputensor.tensor.numerics.index_makers import r_ as r_
 from gputensor.tensor.numerics.index_makers import s_ as s_
+from gputensor.tensor.numerics.making import asfortranarray as asfortranarray
 from gputensor.tensor.numerics.making import block_diag as block_diag
 from gputensor.tensor.numerics.making import cartesian_prod as cartesian_prod
 from gputensor.tensor.numerics.making import combinations as combinations
@@ -428,6 +465,7 @@ from gputensor.tensor.numerics.making import frombuffer as frombuffer
 from gputensor.tensor.numerics.making import fromfunction as fromfunction
 from gputensor.tensor.numerics.making import fromiter as fromiter
 from gputensor.tensor.numerics.making import polar as polar
+from gputensor.tensor.numerics.making import scalar_tensor as scalar_tensor
 from gputensor.tensor.numerics.polynomials import polyadd as polyadd
 from gputensor.tensor.numerics.polynomials import polyder as polyder
 from gputensor.tensor.numerics.polynomials import polydiv as polydiv
@@ -445,6 +483,14 @@ from gputensor.tensor.numerics.tapers import hamming_window as hamming_window
 from gputensor.tensor.numerics.tapers import hann_window as hann_window
 from gputensor.tensor.numerics.tapers import hanning as hanning
 from gputensor.tensor.numerics.tapers import kaiser as kaiser
+from gputensor.tensor.numerics.text_files import fromfile as fromfile
+from gputensor.tensor.numerics.text_files import fromstring as fromstring
+from gputensor.tensor.numerics.text_files import genfromtxt as genfromtxt
+from gputensor.tensor.numerics.text_files import loadtxt as loadtxt
+from gputensor.tensor.numerics.text_files import savetxt as savetxt
+from gputensor.tensor.numerics.torch_methods import clamp_max as clamp_max
+from gputensor.tensor.numerics.torch_methods import clamp_min as clamp_min
+from gputensor.tensor.numerics.torch_results import aminmax as aminmax
 from gputensor.tensor.numerics.windows import as_strided as as_strided
 from gputensor.tensor.numerics.windows import resize as resize
 from gputensor.tensor.numerics.windows import rollaxis as rollaxis
@@ -538,10 +584,10 @@ from gputensor.tensor.writing import putmask as putmask
 from gputensor.tensor.writing import select as select
 from gputensor.traces import trace as trace
 
-e: float
-inf: float
-nan: float
-pi: float
+e: builtins.float
+inf: builtins.float
+nan: builtins.float
+pi: builtins.float
 newaxis: None
 __array_api_version__: str
 __version__: str
@@ -876,19 +922,33 @@ bitwise_not = bitwise_invert
 bool = bool_
 broadcast_tensors = broadcast_arrays
 cat = concat
+cdouble = complex128
+cfloat = complex64
+char = int8
 clamp = clip
 clone = copy
 concatenate = concat
 conjugate = conj
+csingle = complex64
 degrees = rad2deg
+double = float64
 eq = equal
 fix = trunc
+float = float32
+float8_e4m3fn = float8_e4m3
 ge = greater_equal
 gt = greater
+half = float16
 identity = eye
+int = int32
+int_ = int64
+intc = int32
+intp = int64
 invert = bitwise_invert
 le = less_equal
 left_shift = bitwise_left_shift
+long = int64
+longlong = int64
 lt = less
 mod = remainder
 movedim = moveaxis
@@ -905,10 +965,19 @@ rint = round
 row_stack = vstack
 sgn = sign
 shares_memory = may_share_memory
+short = int16
+single = float32
 sub = subtract
 swapdims = swapaxes
 take_along_dim = take_along_axis
 tensor_split = array_split
 trapz = trapezoid
 true_divide = divide
+ubyte = uint8
+uint = uint64
+uintc = uint32
+uintp = uint64
+ulong = uint64
+ulonglong = uint64
 unbind = unstack
+ushort = uint16

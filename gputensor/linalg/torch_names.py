@@ -4,12 +4,12 @@ from typing import NamedTuple
 
 from gputensor.errors import argument_error
 from gputensor.linalg import decompositions
-from gputensor.linalg.solutions import pinv
+from gputensor.linalg.solutions import inv, pinv, slogdet
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, tensor_argument
 from gputensor.tensor.manipulation import matrix_transpose, zeros
 
-__all__ = ["pinverse", "svd"]
+__all__ = ["inverse", "logdet", "pinverse", "svd"]
 
 
 class SVD(NamedTuple):
@@ -28,6 +28,29 @@ def pinverse(x, /, rcond=1e-15):
     [[0.5]]
     """
     return pinv(x, rtol=rcond)
+
+
+def inverse(input):
+    """Return the inverses of square matrices, as ``linalg.inv``.
+
+    >>> import gputensor as gt
+    >>> inverse(gt.asarray([[2.0]], device="host")).tolist()
+    [[0.5]]
+    """
+    return inv(input)
+
+
+def logdet(input):
+    """Return the logarithms of determinants: -inf for 0, and NaN for negative ones.
+
+    >>> import gputensor as gt
+    >>> logdet(gt.eye(2, device="host")).item()
+    0.0
+    """
+    sign, logarithm = slogdet(input)
+    if sign.dtype.kind == "c":
+        return fn.add(fn.log(sign), logarithm)
+    return fn.where(fn.less(sign, 0), float("nan"), logarithm)
 
 
 def svd(input, some=True, compute_uv=True):

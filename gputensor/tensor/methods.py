@@ -42,12 +42,15 @@ LATE = {
     "gputensor.tensor.blends": (
         "addcdiv addcmul div frac lerp logaddexp2 logit narrow unflatten xlogy"
     ),
+    "gputensor.tensor.numerics.attributes": "H adjoint flags mH requires_grad",
     "gputensor.tensor.numerics.distances": "addbmm addmv dist renorm",
     "gputensor.tensor.numerics.facts": "is_complex is_floating_point",
     "gputensor.tensor.numerics.group_reductions": "index_reduce scatter_reduce",
     "gputensor.tensor.numerics.index_makers": "flat",
     "gputensor.tensor.numerics.making": "diag_embed",
     "gputensor.tensor.numerics.running": "cummax cummin logcumsumexp mode unique_consecutive",
+    "gputensor.tensor.numerics.text_files": "tofile",
+    "gputensor.tensor.numerics.torch_results": "aminmax",
     "gputensor.tensor.numerics.torch_methods": (
         "clamp_max clamp_min detach expand_as fill_ is_same_size nelement ndimension new_empty "
         "new_full new_ones new_tensor new_zeros reshape_as select type_as view_as zero_"

@@ -23,10 +23,13 @@ from gputensor.tensor.manipulation import composed as _composed
 from gputensor.tensor.manipulation import diagonals as _diagonals
 from gputensor.tensor.manipulation import joining as _joining
 from gputensor.tensor.manipulation import picking as _picking
+from gputensor.tensor.numerics import attributes as _attributes
 from gputensor.tensor.numerics import distances as _distances
 from gputensor.tensor.numerics import facts as _facts
 from gputensor.tensor.numerics import running as _running
+from gputensor.tensor.numerics import text_files as _text_files
 from gputensor.tensor.numerics import torch_methods as _torch_methods
+from gputensor.tensor.numerics import torch_results as _torch_results
 from gputensor.tensor.numerics import windows as _windows
 from gputensor.tensor.numerics import writing as _writing
 from gputensor.tensor.products import outer as _outer
@@ -40,6 +43,8 @@ LATE: dict[str, str]
 def table() -> dict[str, Any]: ...
 
 class Methods:
+    @property
+    def H(self) -> Any: ...
     abs = _functions.abs
     absolute = _functions.abs
     acos = _functions.acos
@@ -50,10 +55,12 @@ class Methods:
     addcmul = _blends.addcmul
     addmm = _products.addmm
     addmv = _distances.addmv
+    adjoint = _attributes.adjoint
     all = _functions.all
     allclose = _closeness.allclose
     amax = _functions.amax
     amin = _functions.amin
+    aminmax = _torch_results.aminmax
     angle = _arithmetic.angle
     any = _functions.any
     arccos = _functions.acos
@@ -191,6 +198,8 @@ class Methods:
     fill_diagonal = _diagonals.fill_diagonal
     fix = _functions.trunc
     @property
+    def flags(self) -> Any: ...
+    @property
     def flat(self) -> Any: ...
     flatnonzero = _picking.flatnonzero
     def flatten(
@@ -297,6 +306,8 @@ class Methods:
     logit = _blends.logit
     def long(self) -> Tensor: ...
     lt = _functions.less
+    @property
+    def mH(self) -> Any: ...
     masked_fill = _picking.masked_fill
     masked_scatter = _writing.masked_scatter
     masked_select = _picking.masked_select
@@ -432,6 +443,8 @@ class Methods:
     def renorm(x, /, p: Any, axis: Any = ..., maxnorm: Any = ..., *, dim: Any = ...) -> Any: ...
     def repeat(x, /, repeats: Any, axis: Any = ..., *, dim: Any = ...) -> Any: ...
     def repeat_interleave(x, /, repeats: Any, axis: Any = ..., *, dim: Any = ...) -> Any: ...
+    @property
+    def requires_grad(self) -> Any: ...
     reshape_as = _torch_methods.reshape_as
     right_shift = _functions.bitwise_right_shift
     rint = _arithmetic.round
@@ -542,6 +555,7 @@ class Methods:
     tile = _joining.tile
     to = _placement.to
     tobytes = _placement.tobytes
+    tofile = _text_files.tofile
     def topk(x, /, k: Any, axis: Any = ..., *, largest: Any = ..., dim: Any = ...) -> Any: ...
     trace = _diagonals.trace
     def transpose(x, /, *axes: Any, dim0: Any = ..., dim1: Any = ...) -> Any: ...

@@ -45,6 +45,12 @@ linalg.slogdet linalg.solve linalg.svd linalg.svdvals linalg.tensordot linalg.te
 linalg.tensorsolve linalg.trace linalg.vecdot linalg.vector_norm fft.fft fft.fft2 fft.fftfreq
 fft.fftn fft.fftshift fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ifftshift fft.ihfft fft.irfft
 fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftfreq fft.rfftn
+False_ True_ asfortranarray base_repr binary_repr cdouble complexfloating csingle double dtype
+errstate euler_gamma floating format_float_positional format_float_scientific fromfile fromstring
+genfromtxt geterr half inexact int_ intc integer intp issubdtype iterable loadtxt long longlong
+number savetxt seterr short signedinteger single ubyte uint uintc uintp ulong ulonglong
+unsignedinteger ushort bmat broadcast einsum_path frompyfunc ndenumerate nditer poly1d require
+typename vectorize
 """.split()
 
 #: Names of CuPy that NumPy does not have.
@@ -88,6 +94,9 @@ linalg.norm linalg.pinv linalg.qr linalg.slogdet linalg.solve linalg.svd linalg.
 linalg.tensorinv linalg.tensorsolve linalg.vecdot linalg.vector_norm fft.fft fft.fft2 fft.fftfreq
 fft.fftn fft.fftshift fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ifftshift fft.ihfft fft.irfft
 fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftfreq fft.rfftn
+adjoint aminmax cdouble cfloat char cholesky clamp_max clamp_min det double dtype float half
+inference_mode int inverse is_nonzero logdet long matrix_exp matrix_power no_grad qr rand_like
+randint_like randn_like scalar_tensor short slogdet ger addr pdist cholesky_solve
 """.split()
 
 #: Names of torch.cuda; FloatTensor and FloatStorage stand for those of all element types.
@@ -160,6 +169,14 @@ DIFFERENCES = {
         ("float(a), if a:", "the same", "wait for the device; `a` must have one element"),
         ("zeros(s, order='F')", "the same", "a transposed view of row-major memory"),
         ("object, string and datetime arrays", "", "only numbers and bool"),
+        ("matrix, ma, recarray", "", "tensors have no subclasses"),
+        (
+            "vectorize, frompyfunc, nditer",
+            "ElementwiseKernel",
+            "or whole tensors: `gt.where`, `gt.select`, `gt.piecewise`",
+        ),
+        ("poly1d", "poly, polyval, polyder, roots", "functions of coefficients"),
+        ("errstate, seterr", "the same", "NumPy's own; computing with tensors sets no such flags"),
         ("more than 16 dimensions", "", "at most 16"),
         ("int64 with uint64", "", "no common dtype; use `astype`"),
         (
@@ -267,14 +284,15 @@ DIFFERENCES = {
         ("x.sort()", "sort", "`gt.sort` returns values; the method sorts the tensor itself"),
         ("x.index_put_((i, j), v)", "x[i, j] = v", "in place, as `index_add_`, `scatter_add_`"),
         ("x.to('cuda')", "x.to('cuda')", "takes a dtype, a device or a tensor, in any order"),
-        ("x.requires_grad, backward, no_grad", "", "no automatic differentiation"),
+        ("x.requires_grad, no_grad", "the same", "False, and without effect"),
+        ("backward, autograd", "", "no automatic differentiation"),
         ("torch.save, torch.load", "save_safetensors, load", "no pickles"),
         (
             "cuda.Stream, record_stream",
             "Stream",
             "uses on several streams are ordered automatically",
         ),
-        ("x.normal_()", "x[...] = gt.randn(*x.shape)", "likewise `uniform_`, `bernoulli_`"),
+        ("long, int, float, half", "the same", "int64, int32, float32, float16"),
         ("manual_seed, rand, randn", "random", "counter-based: the same numbers on every device"),
         ("bucketize", "digitize", ""),
         ("take_along_dim", "take_along_axis", ""),

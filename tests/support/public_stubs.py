@@ -18,10 +18,10 @@ ROOT = Path(gt.__file__).parent
 PACKAGE = ROOT / "__init__.pyi"
 METHODS = ROOT / "tensor" / "methods.pyi"
 CONSTANTS = """
-e: float
-inf: float
-nan: float
-pi: float
+e: builtins.float
+inf: builtins.float
+nan: builtins.float
+pi: builtins.float
 newaxis: None
 __array_api_version__: str
 __version__: str
@@ -86,7 +86,8 @@ def package_stub():
     worded = {name: place for name, place in places.items() if name not in modules
               and _is_spelled(*place)}  # fmt: skip
     places = {name: place for name, place in places.items() if name not in worded}
-    lines = ["# Made by tests/support/public_stubs.py.", "from typing import Any", ""]
+    lines = ["# Made by tests/support/public_stubs.py.", "import builtins"]
+    lines += ["from typing import Any", ""]
     lines += [*_imports(places), "", CONSTANTS]
     lines += [_definition(*place, name) for name, place in sorted(worded.items())]
     return "\n".join([*lines, *sorted(spelled), ""])

@@ -16,12 +16,32 @@ from gputensor.tensor.interop import asarray, astype
 from gputensor.tensor.manipulation import arange, empty, moveaxis, reshape, zeros
 from gputensor.tensor.manipulation.axes import broadcast_shapes
 from gputensor.tensor.manipulation.joining import meshgrid, stack
+from gputensor.tensor.numerics.options import in_memory_order
 from gputensor.tensor.numerics.windows import view_as_complex
 
 __all__ = [
-    "block_diag", "cartesian_prod", "combinations", "complex", "diag_embed", "from_numpy",
-    "frombuffer", "fromfunction", "fromiter", "polar",
+    "asfortranarray", "block_diag", "cartesian_prod", "combinations", "complex", "diag_embed",
+    "from_numpy", "frombuffer", "fromfunction", "fromiter", "polar", "scalar_tensor",
 ]  # fmt: skip
+
+
+def asfortranarray(a, dtype=None, *, device=None):
+    """Return a tensor whose memory is column-major, a transposed view of row-major memory.
+
+    >>> import gputensor as gt
+    >>> asfortranarray(gt.zeros((2, 3), device="host")).T.is_contiguous
+    True
+    """
+    return in_memory_order("F", asarray, a, dtype=dtype, device=device)
+
+
+def scalar_tensor(value, /, *, dtype=None, device=None):
+    """Return a tensor without axes of a number, by default of float32.
+
+    >>> scalar_tensor(2, device="host").dtype
+    dtype('float32')
+    """
+    return asarray(value, dtype=float32 if dtype is None else dtype, device=device)
 
 
 def fromfunction(function, shape, *, dtype=float32, device=None, **keywords):

@@ -17,8 +17,8 @@ from gputensor.tensor.manipulation.picking import take_along_axis
 from gputensor.tensor.manipulation.splitting import array_split
 
 __all__ = [
-    "lower_median", "lower_nanmedian", "max_with_index", "min_with_index", "sort_with_indices",
-    "split_by_size", "squeeze_ones", "unbiased_std", "unbiased_var",
+    "aminmax", "lower_median", "lower_nanmedian", "max_with_index", "min_with_index",
+    "sort_with_indices", "split_by_size", "squeeze_ones", "unbiased_std", "unbiased_var",
 ]  # fmt: skip
 
 
@@ -161,3 +161,21 @@ def split_by_size(x, /, sizes, axis=0):
     if min(sizes, default=0) < 0 or sum(sizes) != extent:
         raise argument_error(ValueError, "split: sizes", sizes, f"sizes whose sum is {extent}")
     return array_split(x, list(accumulate(sizes))[:-1], axis)
+
+
+class Extremes(NamedTuple):
+    """The least and the greatest elements."""
+
+    min: Tensor
+    max: Tensor
+
+
+def aminmax(x, /, *, dim=None, keepdim=False):
+    """Return the least and the greatest elements over an axis or over all.
+
+    >>> import gputensor as gt
+    >>> least, greatest = aminmax(gt.asarray([3, 1, 2], device="host"))
+    >>> int(least), int(greatest)
+    (1, 3)
+    """
+    return Extremes(*(of(x, dim, keepdims=keepdim) for of in (fn.min, fn.max)))

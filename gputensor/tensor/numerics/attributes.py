@@ -1,0 +1,112 @@
+"""Attributes of arrays in NumPy, CuPy and PyTorch: layout flags, adjoints, marks of gradients."""
+
+from gputensor.errors import argument_error
+from gputensor.tensor import functions as fn
+from gputensor.tensor.core import tensor_argument
+from gputensor.tensor.manipulation import matrix_transpose
+
+__all__ = ["H", "adjoint", "flags", "inference_mode", "mH", "no_grad", "requires_grad"]
+
+
+class Flags:
+    """What NumPy's ``x.flags`` says of the memory: ``x.flags.c_contiguous``, ``x.flags["F"]``.
+
+    >>> import gputensor as gt
+    >>> x = gt.zeros((2, 3), device="host")
+    >>> x.flags.c_contiguous, x.T.flags["F_CONTIGUOUS"], x.T.flags.c_contiguous
+    (True, True, False)
+    """
+
+    def __init__(self, x):
+        self.c_contiguous = x.is_contiguous
+        self.f_contiguous = x.T.is_contiguous
+        self.contiguous = self.c_contiguous
+        self.forc = self.c_contiguous or self.f_contiguous
+        self.fnc = self.f_contiguous and not self.c_contiguous
+        self.aligned = True
+
+    def __getitem__(self, name):
+        name = {"C": "C_CONTIGUOUS", "F": "F_CONTIGUOUS", "A": "ALIGNED"}.get(name, name)
+        value = self.__dict__.get(name.lower() if isinstance(name, str) else None)
+        if value is None:
+            raise argument_error(KeyError, "flags: name", name, "one of NumPy's flags")
+        return value
+
+    def __repr__(self):
+        rows = ("c_contiguous", "f_contiguous", "aligned")
+        return "\n".join(f"  {name.upper()} : {getattr(self, name)}" for name in rows)
+
+
+class no_grad:  # noqa: N801 - PyTorch's name
+    """A block or function without derivatives: all are, as there is no automatic differentiation.
+
+    >>> with no_grad():
+    ...     pass
+    >>> @no_grad()
+    ... def twice(x):
+    ...     return 2 * x
+    >>> twice(3)
+    6
+    """
+
+    def __new__(cls, function=None):
+        return super().__new__(cls) if function is None else function
+
+    def __call__(self, function):
+        return function
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return None
+
+
+class inference_mode(no_grad):  # noqa: N801 - PyTorch's name
+    """A block or function without derivatives, as :class:`no_grad`.
+
+    >>> with inference_mode():
+    ...     pass
+    """
+
+    def __new__(cls, mode=True):
+        return super().__new__(cls) if isinstance(mode, bool) else mode
+
+
+def adjoint(x, /):
+    """Return the conjugate transposes of the matrices on the last two axes: PyTorch's ``x.mH``.
+
+    >>> import gputensor as gt
+    >>> adjoint(gt.asarray([[1j, 2]], device="host")).tolist()
+    [[-1j], [(2-0j)]]
+    """
+    turned = matrix_transpose(tensor_argument(x, "adjoint"))
+    return fn.conj(turned) if x.dtype.kind == "c" else turned
+
+
+def _flags(x):
+    """The layout of the memory, with NumPy's names."""
+    return Flags(x)
+
+
+def _mh(x):
+    """The conjugate transposes of the matrices on the last two axes."""
+    return adjoint(x)
+
+
+def _h(x):
+    """The conjugate transpose of a matrix."""
+    if x.ndim not in (0, 2):
+        raise argument_error(ValueError, "H: x", x.ndim, "0 or 2 dimensions")
+    return adjoint(x) if x.ndim else fn.conj(x) if x.dtype.kind == "c" else x
+
+
+def _requires_grad(_):
+    """False: there is no automatic differentiation."""
+    return False
+
+
+flags = property(_flags)
+mH = property(_mh)  # noqa: N816 - PyTorch's name
+H = property(_h)
+requires_grad = property(_requires_grad)
