@@ -109,7 +109,7 @@ __all__ = [
 
 get_current_stream = current_stream
 manual_seed_all, seed_all = manual_seed, seed  # a seed is that of all devices here
-get_rng_state, set_rng_state = get_state, set_state
+get_rng_state = get_state
 
 
 def initial_seed(device=None):
@@ -120,6 +120,14 @@ def initial_seed(device=None):
     7
     """
     return int(get_rng_state(device)[0])
+
+
+def set_rng_state(new_state, device=None):
+    """Make the default generator of a device continue from a result of `get_rng_state`.
+
+    >>> set_rng_state(get_rng_state("host"), "host")
+    """
+    set_state(new_state, device)
 
 
 def get_device_id():

@@ -258,8 +258,10 @@ def get_device_capability(device=None):
 
 
 @_fact
-def is_bf16_supported(device=None):
+def is_bf16_supported(device=None, *, including_emulation=True):
     """Return whether the device computes in bfloat16: capability 8.0 or newer, or the host device.
+
+    `including_emulation` is accepted for compatibility with PyTorch; the answer is the hardware's.
 
     >>> is_bf16_supported("host")
     True

@@ -10,9 +10,9 @@ from gputensor.random.states import (
     checked_words,
     default_state,
     new_state,
-    seed,
     state_of,
 )
+from gputensor.random.states import seed as seed_all
 from gputensor.tensor.core import Tensor
 from gputensor.tensor.interop import asarray, copy
 from gputensor.tensor.manipulation import zeros
@@ -194,12 +194,13 @@ def default_rng(seed=None, device=None):
     return seed if isinstance(seed, Generator) else Generator(seed, device)
 
 
-def manual_seed(value, /):
-    """Seed the default generators of all devices: PyTorch's name for :func:`seed`.
+def manual_seed(seed):
+    """Seed the default generators of all devices, as in PyTorch: -n means 2**64 - n.
 
     >>> manual_seed(1)
     """
-    seed(value)
+    is_negative = isinstance(seed, int) and -(1 << 63) <= seed < 0
+    seed_all(seed + (1 << 64) if is_negative else seed)
 
 
 def get_state(device=None):

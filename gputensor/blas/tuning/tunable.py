@@ -99,7 +99,7 @@ def _begin():
         _is_begun = True
 
 
-def enable(value=True):
+def enable(val=True):
     """Set whether tuned results are used; enabling also reads the file of results if it exists.
 
     Forgets all plans. Raises ValueError if the file is not one of tuned results.
@@ -109,9 +109,9 @@ def enable(value=True):
     False
     """
     # Only a regular file is read, because /dev/zero has no end.
-    if _boolean("value", value) and os.path.isfile(_settings.filename):
+    if _boolean("val", val) and os.path.isfile(_settings.filename):
         read_file()
-    _settings.is_enabled = value
+    _settings.is_enabled = val
     _changed()
 
 
@@ -120,14 +120,14 @@ def is_enabled():
     return _settings.is_enabled
 
 
-def tuning_enable(value=True):
+def tuning_enable(val=True):
     """Set whether products without an entry are tuned at their first use, if :func:`enable` is on.
 
     >>> tuning_enable(False)
     >>> tuning_is_enabled()
     False
     """
-    _settings.is_tuning = _boolean("value", value)
+    _settings.is_tuning = _boolean("val", val)
     _changed()
 
 
@@ -136,14 +136,14 @@ def tuning_is_enabled():
     return _settings.is_tuning
 
 
-def record_untuned(value=True):
+def record_untuned(val=True):
     """Set whether products without an entry are noted; :func:`write_file` writes them to a file.
 
     >>> record_untuned(False)
     >>> record_untuned_is_enabled()
     False
     """
-    _settings.is_recording = _boolean("value", value)
+    _settings.is_recording = _boolean("val", val)
     _changed()
 
 
@@ -156,12 +156,12 @@ def record_untuned_is_enabled():
     return _settings.is_recording
 
 
-def set_max_tuning_duration(milliseconds):
+def set_max_tuning_duration(duration):
     """Set the time budget of one product, in milliseconds.
 
     >>> set_max_tuning_duration(600)
     """
-    _settings.duration_ms = positive("milliseconds", milliseconds, MAX_NUMBER)
+    _settings.duration_ms = positive("duration", duration, MAX_NUMBER)
 
 
 def get_max_tuning_duration():
@@ -169,12 +169,12 @@ def get_max_tuning_duration():
     return _settings.duration_ms
 
 
-def set_max_tuning_iterations(rounds):
+def set_max_tuning_iterations(iterations):
     """Set the number of rounds of the second pass, whose median decides.
 
     >>> set_max_tuning_iterations(5)
     """
-    _settings.iterations = positive("rounds", rounds, MAX_NUMBER)
+    _settings.iterations = positive("iterations", iterations, MAX_NUMBER)
 
 
 def get_max_tuning_iterations():
@@ -182,9 +182,9 @@ def get_max_tuning_iterations():
     return _settings.iterations
 
 
-def set_rotating_buffer_size(mebibytes):
+def set_rotating_buffer_size(buffer_size):
     """Set the memory, in MiB, that operands rotate through while they are measured."""
-    _settings.rotating_mib = positive("mebibytes", mebibytes, MAX_MEBIBYTES)
+    _settings.rotating_mib = positive("buffer_size", buffer_size, MAX_MEBIBYTES)
 
 
 def get_rotating_buffer_size():

@@ -148,3 +148,47 @@ def test_the_module_of_arrays(device):
     x = gt.ones(2, device=device)
     assert gt.get_array_module(np.ones(2), x) is gt
     assert gt.get_array_module(np.ones(2), 3) is np
+
+
+def test_keywords_of_torchs_functions_of_random_numbers(device):
+    with gt.Device(device):
+        cuda.manual_seed(seed=5)
+        state = cuda.get_rng_state(device=device)
+        first = gt.rand(9).tolist()
+        cuda.manual_seed_all(seed=6)
+        cuda.set_rng_state(new_state=state, device=device)
+        assert gt.rand(9).tolist() == first
+        gt.manual_seed(-3)
+        assert cuda.initial_seed() == 2**64 - 3
+        for seed in (-(2**63) - 1, 2**64):
+            with pytest.raises(ValueError, match="seed"):
+                gt.manual_seed(seed)
+        cuda.manual_seed(5)
+
+
+def test_keywords_of_torchs_tunable():
+    tunable = cuda.tunable
+    switches = {
+        tunable.enable: tunable.is_enabled,
+        tunable.tuning_enable: tunable.tuning_is_enabled,
+        tunable.record_untuned_enable: tunable.record_untuned_is_enabled,
+    }
+    for switch, is_on in switches.items():
+        before = is_on()
+        switch(val=not before)
+        assert is_on() is not before
+        switch(before)
+    numbers = {
+        (tunable.set_max_tuning_duration, "duration"): tunable.get_max_tuning_duration,
+        (tunable.set_max_tuning_iterations, "iterations"): tunable.get_max_tuning_iterations,
+        (tunable.set_rotating_buffer_size, "buffer_size"): tunable.get_rotating_buffer_size,
+    }
+    for (change, name), value in numbers.items():
+        before = value()
+        change(**{name: before + 7})
+        assert value() == before + 7
+        change(before)
+
+
+def test_bfloat16_is_a_fact_of_the_hardware():
+    assert cuda.is_bf16_supported("host", including_emulation=False)
