@@ -4,6 +4,7 @@ Everything else goes through ``__array_function__`` and ``__array_ufunc__``. ``i
 `register` when a program has imported ``dask.array``.
 """
 
+import importlib
 import math
 
 import numpy as np
@@ -11,7 +12,9 @@ import numpy as np
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor
 from gputensor.tensor.interop import asarray, astype
-from gputensor.tensor.manipulation import broadcast_to, full, take
+from gputensor.tensor.manipulation import broadcast_to, empty, full, take
+from gputensor.tensor.quantiles import percentile
+from gputensor.tensor.transfer import numpy
 
 __all__ = ["register"]
 
@@ -50,6 +53,21 @@ def picked(x, indices, axis=None):
     return take(x, asarray(indices, device=x.device), axis=axis)
 
 
+def percentiles(x, q, method="linear"):
+    """Return percentiles of a chunk, or None if it has no elements, and its number of elements.
+
+    Dask merges those of all chunks.
+    """
+    if x.size == 0:
+        return None, 0
+    return percentile(x, q, method=method), x.size
+
+
+def register_sizes(module):
+    """Register the sizes of tensors: `module` is ``dask.sizeof``."""
+    module.sizeof.register(Tensor, lambda x: int(x.nbytes))
+
+
 def register(module):
     """Register tensors with Dask.
 
@@ -62,3 +80,7 @@ def register(module):
     module.nannumel_lookup.register(Tensor, number_of_numbers)
     module.divide_lookup.register(Tensor, quotient)
     module.take_lookup.register(Tensor, picked)
+    module.percentile_lookup.register(Tensor, percentiles)
+    module.empty_lookup.register(Tensor, empty)
+    module.to_numpy_dispatch.register(Tensor, lambda x, **_: numpy(x))
+    register_sizes(importlib.import_module("dask.sizeof"))

@@ -51,8 +51,8 @@ IGNORED = {
 ORDERED = ("ravel", "reshape")
 #: Functions that take a tensor only by ``like=x``; their result is on its device.
 CREATION = frozenset(
-    "arange array asanyarray asarray ascontiguousarray empty eye full identity linspace ones zeros"
-    .split()
+    "arange array asanyarray asarray ascontiguousarray asfortranarray empty eye full identity "
+    "linspace ones zeros".split()
 )  # fmt: skip
 QUANTILES = ("quantile", "percentile", "nanquantile", "nanpercentile")
 FILES = ("save", "savez", "savez_compressed", "savetxt")

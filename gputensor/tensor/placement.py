@@ -222,9 +222,10 @@ def tobytes(x, /):
 
 
 def view(x, /, *shape_or_dtype):
-    """Return a view in another shape (PyTorch) or with another dtype of the same size (NumPy).
+    """Return a view in another shape (PyTorch) or with another dtype (NumPy).
 
-    Without an argument it has the shape and dtype of `x`.
+    Without an argument it has the shape and dtype of `x`. With a dtype of another size the last
+    axis, which must be contiguous, gets another extent.
 
     >>> import gputensor as gt
     >>> gt.zeros((2, 3), device="host").view(3, -1).shape

@@ -189,6 +189,26 @@ def test_dask_keeps_tensors_in_chunks():
             np.testing.assert_allclose(one.numpy(), other, 1e-6, 1e-12, err_msg=text)
 
 
+def test_dask_knows_sizes_and_the_way_to_numpy():
+    pytest.importorskip("dask", minversion="2025.5")
+    da = pytest.importorskip("dask.array")
+    from dask.sizeof import sizeof
+
+    array = RNG.random((12, 6))
+    d = da.from_array(gt.asarray(array), chunks=(5, 6), asarray=False)
+    assert sizeof(gt.asarray(array)) == array.nbytes
+    there = d.to_backend("numpy").compute()
+    assert isinstance(there, np.ndarray) and (there == array).all()
+    flat = da.from_array(gt.asarray(array[:, 0]), chunks=12, asarray=False)
+    found = da.percentile(flat, [25, 50]).compute()
+    np.testing.assert_allclose(found.numpy(), np.percentile(array[:, 0], [25, 50]), 1e-6)
+    for order in "CF":
+        bits = d.rechunk((4, 3)).view("int32", order=order)
+        assert isinstance(bits._meta, gt.Tensor)
+        expected = array.view("int32") if order == "C" else array.T.copy().view("int32").T
+        np.testing.assert_array_equal(bits.compute().numpy(), expected)
+
+
 def test_array_api_compat_takes_the_namespace():
     compat = pytest.importorskip("array_api_compat")
     x = gt.asarray(DATA["x"])

@@ -214,17 +214,40 @@ def astype(x, dtype, /, *, copy=True, device=None):
 
 
 def reinterpreted(x, dtype, /):
-    """Return the bits of `x` as elements of another dtype of the same size; a view.
+    """Return the bits of `x` as elements of another dtype; a view.
+
+    If its size differs, the last axis must be contiguous, and its extent changes by the ratio.
 
     >>> reinterpreted(asarray([-0.0], device="host"), "int32").tolist()
     [-2147483648]
+    >>> reinterpreted(asarray([[1, 2]], device="host"), "int32").shape
+    (1, 4)
     """
     cdef Tensor a = tensor_argument(x, "reinterpreted")
     cdef int code = dtype_argument(dtype, a.dtype_code)
-    if dtype_itemsize(code) != dtype_itemsize(a.dtype_code):
-        raise ValueError(f"reinterpreted: dtype: got {DTYPES[code].name}; expected a dtype of "
-                         f"{dtype_itemsize(a.dtype_code)} bytes")
-    return tensor_over(a.storage, a.ptr, code, a.ndim_, a.shape_, a.strides_)
+    cdef int64_t own = dtype_itemsize(a.dtype_code), other = dtype_itemsize(code)
+    cdef int64_t[16] shape
+    cdef int64_t[16] strides
+    cdef int i, last = a.ndim_ - 1
+    if own == other:
+        return tensor_over(a.storage, a.ptr, code, a.ndim_, a.shape_, a.strides_)
+    if a.ndim_ == 0 or a.shape_[last] > 1 and a.strides_[last] != 1 and a.size_ > 0:
+        got = Described(f"{DTYPES[code].name} for shape {a.shape} and strides {a.strides}")
+        raise argument_error(ValueError, "reinterpreted: dtype", got,
+                             f"a dtype of {own} bytes, or a contiguous last axis")
+    for i in range(a.ndim_):
+        shape[i] = a.shape_[i]
+        strides[i] = a.strides_[i] * own // other
+        if i < last and shape[i] > 1 and a.strides_[i] * own % other != 0:
+            other = 0
+            break
+    if other == 0 or shape[last] * own % other != 0 or a.size_ and a.ptr % <uint64_t> other != 0:
+        got = Described(f"{DTYPES[code].name} for shape {a.shape} and strides {a.strides}")
+        raise argument_error(ValueError, "reinterpreted: dtype", got,
+                             "a dtype whose size divides the last axis and all strides")
+    shape[last] = shape[last] * own // other
+    strides[last] = 1
+    return tensor_over(a.storage, a.ptr, code, a.ndim_, shape, strides)
 
 
 def part_view(x, is_imaginary, /):

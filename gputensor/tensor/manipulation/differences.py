@@ -50,6 +50,8 @@ def diff(x, /, n=1, axis=-1, prepend=None, append=None):
     n = operator.index(n)
     if n < 0:
         raise argument_error(ValueError, "diff: n", n, "0 or more")
+    if n == 0:  # as in NumPy, without the further elements
+        return x
     parts = [*_edge(prepend, x, axis, "diff"), x, *_edge(append, x, axis, "diff")]
     x = concat(parts, axis) if len(parts) > 1 else x
     difference = not_equal if x.dtype.kind == "b" else subtract
