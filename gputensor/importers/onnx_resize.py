@@ -1,4 +1,6 @@
-"""ONNX operators that sample between elements: Resize, Upsample, GridSample."""
+"""ONNX operators that sample between elements: Resize, Upsample, GridSample, regions of images."""
+
+import itertools
 
 import numpy as np
 
@@ -8,7 +10,7 @@ from gputensor.importers.onnx_values import Missing, ints
 from gputensor.importers.public_functions import gt
 from gputensor.nn.interpolation import tap_weights
 
-__all__ = ["resampled"]
+__all__ = ["pooled_regions", "resampled", "sampled_regions"]
 
 
 def _places(n_in, n_out, scale, mode, roi):
@@ -179,3 +181,116 @@ def grid_sample(x, grid, *, align_corners, mode, padding_mode):
         raise argument_error(Missing, "GridSample", got, "2 dimensions")
     mode = {"linear": "bilinear", "cubic": "bicubic"}.get(mode, mode)
     return gt.grid_sample(x, grid, mode, padding_mode, bool(align_corners))
+
+
+# ---- regions of interest: boxes (left, top, right, bottom), each divided into rows of cells
+
+
+@operator("RoiAlign", 10)
+def roi_align(
+    x, boxes, batch, *, coordinate_transformation_mode="output_half_pixel", mode, output_height,
+    output_width, sampling_ratio, spatial_scale,
+):  # fmt: skip
+    shift = 0.5 if coordinate_transformation_mode.lower() == "half_pixel" else 0.0
+    how = spatial_scale, shift, sampling_ratio, mode.lower() == "max"
+    return sampled_regions(x, boxes, batch, (output_height, output_width), how)
+
+
+def sampled_regions(x, boxes, batch, cells, how):
+    """Return for each cell the mean, or the maximum, of linear samples of an image.
+
+    `how` has the factor and the shift of boxes, the samples of a cell along an axis, and whether
+    the maximum is wanted: that of the four weighted elements around each sample, as the standard
+    defines it. With 0 samples, their number follows from the boxes, whose values are read then.
+    """
+    scale, shift, count, is_max = how
+    kind = "float64" if x.dtype == np.float64 else "float32"
+    boxes = boxes.astype(kind, copy=False) * scale - shift
+    sides = boxes[:, 2:] - boxes[:, :2]
+    sides = sides if shift else gt.maximum(sides, 1)  # boxes without a shift are never empty
+    axes = [
+        _samples_of_axis(
+            boxes[:, i : i + 1], sides[:, i : i + 1], cells[1 - i], x.shape[3 - i], count
+        )
+        for i in (1, 0)
+    ]
+    image = gt.reshape(gt.moveaxis(x, 1, -1), (-1, x.shape[1]))
+    firsts = gt.reshape(batch.astype("int64", copy=False) * (x.shape[2] * x.shape[3]), (-1, 1, 1))
+    shape = boxes.shape[0], *cells, x.shape[1]
+    total = gt.full(shape, -np.inf if is_max else 0, kind, device=x.device)
+    for (lives, down), (also, right) in itertools.product(*axes):
+        found = None
+        for (y, above), (z, beside) in itertools.product(down, right):
+            index = firsts + gt.expand_dims(y, 2) * x.shape[3] + gt.expand_dims(z, 1)
+            share = gt.expand_dims(above, 2) * gt.expand_dims(beside, 1)
+            part = gt.take(image, index, 0) * gt.expand_dims(share, -1)
+            join = gt.maximum if is_max else gt.add
+            found = part if found is None else join(found, part)
+        if count <= 0:
+            is_sample = gt.reshape(gt.logical_and(lives, also), (-1, 1, 1, 1))
+            found = gt.where(is_sample, found, -np.inf if is_max else 0)
+        total = gt.maximum(total, found) if is_max else total + found
+    if is_max:
+        total = gt.where(total == -np.inf, 0, total)  # a cell without samples
+    elif count > 0:
+        total = total / count**2
+    else:
+        numbers = [gt.maximum(gt.ceil(sides[:, i] / cells[1 - i]), 0) for i in (1, 0)]
+        total = total / gt.reshape(gt.maximum(numbers[0] * numbers[1], 1), (-1, 1, 1, 1))
+    return gt.moveaxis(total, -1, 1).astype(x.dtype, copy=False)
+
+
+def _samples_of_axis(first, side, cells, extent, count):
+    """Return for each sample of the cells along an axis: whether regions have it, and its taps.
+
+    A tap is an index and a weight, each (regions, cells). Samples more than one element outside the
+    image have weight 0, others are moved to its border.
+    """
+    size = side / cells
+    counts = gt.ceil(size) if count <= 0 else None
+    if count <= 0:
+        count = max(int(gt.max(counts)), 0) if first.shape[0] else 0
+    steps, found = gt.arange(cells, dtype=first.dtype, device=first.device), []
+    for i in range(count):
+        share = (i + 0.5) / (count if counts is None else gt.maximum(counts, 1))
+        at = first + (steps + share) * size
+        inside = gt.logical_and(at >= -1, at <= extent)
+        near = gt.clip(at, 0, extent - 1)
+        low = gt.floor(near)
+        taps = [
+            (place.astype("int64"), gt.where(inside, weight, 0))
+            for place, weight in (
+                (low, 1 - (near - low)),
+                (gt.minimum(low + 1, extent - 1), near - low),
+            )
+        ]
+        found.append((True if counts is None else counts > i, taps))
+    return found
+
+
+@operator("MaxRoiPool")
+def max_roi_pool(x, boxes, *, pooled_shape, spatial_scale):
+    return pooled_regions(x, boxes, tuple(pooled_shape), spatial_scale)
+
+
+def pooled_regions(x, boxes, cells, scale):
+    """Return the maximum of each cell; boxes (batch, left, top, right, bottom) are rounded."""
+    kind = "float64" if x.dtype == np.float64 else "float32"
+    boxes = boxes.astype(kind, copy=False)
+    found = gt.take(x, boxes[:, 0].astype("int64"), 0)
+    ends = boxes[:, 1:] * scale
+    ends = gt.sign(ends) * gt.floor(gt.abs(ends) + 0.5)
+    for axis in (0, 1):  # rows of the image, then its columns
+        extent = x.shape[2 + axis]
+        first, last = ends[:, 1 - axis : 2 - axis], ends[:, 3 - axis : 4 - axis]
+        size = gt.maximum(last - first + 1, 1) / cells[axis]
+        at = gt.arange(extent, dtype=kind, device=x.device)
+        parts = []
+        for cell in range(cells[axis]):
+            begin = gt.clip(gt.floor(cell * size) + first, 0, extent)
+            end = gt.clip(gt.ceil((cell + 1) * size) + first, 0, extent)
+            here = gt.logical_and(at >= begin, at < end)
+            here = gt.reshape(here, (-1, 1, extent, 1) if axis == 0 else (-1, 1, 1, extent))
+            parts.append(gt.max(gt.where(here, found, -np.inf), axis=2 + axis))
+        found = gt.stack(parts, 2 + axis)
+    return gt.where(found == -np.inf, 0, found).astype(x.dtype, copy=False)

@@ -4,7 +4,6 @@ test_onnx_nodes.py checks this table: each failing case matches a pattern, and n
 """
 
 _TEXT = "strings are not an element type: text is prepared before it becomes tensors"
-_WINDOWS = "regions of interest are not supported yet"
 _TREES = "trees and labels of classical models are not tensor work"
 _TRAINING = "training steps: a program only runs models"
 _RANDOM = "random numbers, which differ between libraries"
@@ -21,7 +20,6 @@ EXPLAINED = {
     "test_bernoulli*": _RANDOM,
     "test_ai_onnx_ml_label_encoder_*": _TREES,
     "test_ai_onnx_ml_tree_ensemble_*": _TREES,
-    "test_roialign_*": _WINDOWS,
     "test_dft_inverse*": _SIGNAL,
     "test_image_decoder_*": "image files are decoded before they become tensors",
     "test_not_?d": "operator set 1; the importer starts at 7, which has today's broadcasting",

@@ -1,6 +1,7 @@
 """Operators and options that the node cases of the `onnx` package leave out."""
 
 import numpy as np
+import onnx.reference
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -119,3 +120,51 @@ def test_another_element_type(device, rng):
     np.testing.assert_allclose(y.numpy().astype(np.float32), wanted, rtol=0.1, atol=0.1)
     with pytest.raises(ValueError, match="dtype: got 'int8'; expected float16, bfloat16"):
         model(nodes, {"x": [2, 3]}, {"y": [2, 4]}, weights, dtype="int8")
+
+
+@pytest.mark.parametrize("mode", ["avg", "max"])
+def test_regions_are_sampled_like_the_reference(mode, rng):
+    attributes = {"output_height": 3, "output_width": 2, "spatial_scale": 0.5, "mode": mode}
+    x = rng.standard_normal((2, 3, 7, 9), np.float32)
+    first = rng.uniform(-6, 16, (5, 2))
+    boxes = np.concatenate([first, first + rng.uniform(-2, 20, (5, 2))], 1).astype(np.float32)
+    batch = rng.integers(0, 2, 5)
+    for count in (0, 1, 3):
+        node = one("RoiAlign", ("x", "boxes", "batch"), sampling_ratio=count, **attributes)
+        made = model([node], {"x": x.shape, "boxes": [5, 4]}, {"y": None}, [("batch", batch)], 22)
+        wanted = reference(node, {"x": x, "boxes": boxes, "batch": batch})
+        given = [gt.asarray(one, device="host") for one in (x, boxes)]
+        np.testing.assert_allclose(made.run(*given).numpy(), wanted, rtol=1e-3, atol=1e-4)
+        if count:  # the values of the boxes decide how many samples there are
+            with made.compile(target="host") as program:
+                np.testing.assert_allclose(program(*given).numpy(), wanted, rtol=1e-3, atol=1e-4)
+
+
+def reference(node, given):
+    value = helper.make_tensor_value_info
+    inputs = [value(name, helper.np_dtype_to_tensor_dtype(one.dtype), one.shape)
+              for name, one in given.items()]  # fmt: skip
+    graph = helper.make_graph([node], "one", inputs, [value("y", FLOAT, None)])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10)
+    return onnx.reference.ReferenceEvaluator(proto).run(None, given)[0]
+
+
+def test_regions_are_pooled_over_whole_elements(rng):
+    x = rng.standard_normal((2, 3, 8, 9), np.float32)
+    boxes = np.float32([[1, 2, 1, 12, 9], [0, -3, 4, 40, 13], [1, 30, 30, 31, 31]])
+    node = one("MaxRoiPool", ("x", "boxes"), pooled_shape=[2, 3], spatial_scale=0.5)
+    made = model([node], {"x": x.shape, "boxes": boxes.shape}, {"y": [3, 3, 2, 3]})
+    wanted = np.zeros((3, 3, 2, 3), np.float32)
+    for k, (batch, *ends) in enumerate(boxes):
+        left, top, right, bottom = (int(np.sign(v) * np.floor(abs(v) / 2 + 0.5)) for v in ends)
+        height, width = max(bottom - top + 1, 1), max(right - left + 1, 1)
+        for i, j in np.ndindex(2, 3):
+            rows = np.arange(i * height // 2, -(-(i + 1) * height // 2)) + top
+            columns = np.arange(j * width // 3, -(-(j + 1) * width // 3)) + left
+            rows, columns = rows[(rows >= 0) & (rows < 8)], columns[(columns >= 0) & (columns < 9)]
+            if rows.size and columns.size:
+                wanted[k, :, i, j] = x[int(batch)][:, rows][:, :, columns].max((1, 2))
+    given = [gt.asarray(one, device="host") for one in (x, boxes)]
+    with made.compile(target="host") as program:
+        assert (made.run(*given).numpy() == wanted).all()
+        assert (program(*given).numpy() == wanted).all()

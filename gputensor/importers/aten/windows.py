@@ -5,11 +5,10 @@ import math
 
 import numpy as np
 
-from gputensor.errors import Described, ModelError, argument_error
 from gputensor.importers.aten.table import aten
 from gputensor.importers.onnx_convolution import Windows, col2im, deformed, max_pool_with_places
 from gputensor.importers.onnx_indexing import best_boxes
-from gputensor.importers.onnx_resize import resampled
+from gputensor.importers.onnx_resize import pooled_regions, resampled, sampled_regions
 from gputensor.importers.public_functions import gt
 
 __all__ = []
@@ -250,39 +249,14 @@ def affine_grid(theta, sizes, align_corners=False):
 def roi_align(x, boxes, scale, height, width, *others):
     """Each of `height` x `width` cells is the mean of a grid of linear samples."""
     count, aligned = others
-    if count <= 0:
-        got = Described("a sampling ratio that depends on the boxes")
-        raise argument_error(ModelError, "roi_align", got, "sampling_ratio above 0")
-    shift = 0.5 if aligned else 0.0
-    first, last = boxes[:, 1:3] * scale - shift, boxes[:, 3:5] * scale - shift
-    extent = last - first if aligned else gt.maximum(last - first, 1)
-    at = []
-    for axis, cells in ((1, height), (0, width)):
-        steps = (np.arange(cells * count) + 0.5) / (cells * count)
-        steps = gt.asarray(steps.astype(x.dtype), device=x.device)
-        at.append(first[:, axis : axis + 1] + extent[:, axis : axis + 1] * steps)
-    batch = gt.reshape(boxes[:, 0].astype("int64"), (-1, 1, 1))
-    found = _bilinear(x, batch, gt.expand_dims(at[0], 2), gt.expand_dims(at[1], 1), -1)
-    parts = gt.reshape(found, (found.shape[0], height, count, width, count, -1))
-    return gt.moveaxis(gt.mean(parts, axis=(2, 4)), -1, 1)
+    how = scale, 0.5 if aligned else 0.0, count, False
+    return sampled_regions(x, boxes[:, 1:], boxes[:, 0], (height, width), how)
 
 
-def _bilinear(x, batch, rows, columns, lowest):
-    """Return linear samples, channels last; beyond `lowest` outside the image they are 0."""
-    height, width = x.shape[2:]
-    inside = None
-    for at, extent in ((rows, height), (columns, width)):
-        here = gt.logical_and(at >= lowest, at <= extent)
-        inside = here if inside is None else gt.logical_and(inside, here)
-    image, total = gt.moveaxis(x, 1, -1), None
-    rows, columns = gt.clip(rows, 0, height - 1), gt.clip(columns, 0, width - 1)
-    low, left = gt.floor(rows), gt.floor(columns)
-    for down, right in itertools.product((0, 1), (0, 1)):
-        y, z = gt.minimum(low + down, height - 1), gt.minimum(left + right, width - 1)
-        weight = (1 - gt.abs(rows - low - down)) * (1 - gt.abs(columns - left - right))
-        picked = image[batch, y.astype("int64"), z.astype("int64")] * gt.expand_dims(weight, -1)
-        total = picked if total is None else total + picked
-    return gt.where(gt.expand_dims(inside, -1), total, 0)
+@aten("torchvision.roi_pool")
+def roi_pool(x, boxes, scale, height, width):
+    """The second result, the place of each maximum, serves training only."""
+    return pooled_regions(x, boxes, (height, width), scale), None
 
 
 @aten("torchvision.nms")
