@@ -134,6 +134,23 @@ def scan(
     return (*carried, *rows)
 
 
+@operator("Scan", 8)
+def scan_of_batch(lengths=None, *values, body, num_scan_inputs, directions, context):
+    """In this version all values have a batch axis before the others, also the initial ones."""
+    if lengths is not None:
+        got = Described("sequences of different lengths")
+        raise argument_error(Missing, "Scan", got, "no sequence_lens, or operator set 9")
+    found = [
+        scan(
+            *(value[i] for value in values), body=body, num_scan_inputs=num_scan_inputs,
+            scan_input_axes=None, scan_input_directions=directions, scan_output_axes=None,
+            scan_output_directions=None, context=context,
+        )
+        for i in range(values[0].shape[0])
+    ]  # fmt: skip
+    return tuple(gt.stack(parts, 0) for parts in zip(*found, strict=True))
+
+
 # ---- sequences are lists; an optional value is the value or None
 
 

@@ -163,6 +163,7 @@ class Builder:
             return step
         schema = schema_of(domain, node.op_type, version)
         values = {name: self.attribute(one, visible, bound) for name, one in protos.items()}
+        _check_form(step, schema, protos)
         step.attributes = _with_defaults(step.row, schema, values)
         step.proto, step.builder = node, (self, version, protos)
         return step
@@ -178,8 +179,10 @@ class Builder:
             return dense(proto.sparse_tensor, self.folder)
         if kind == "TYPE_PROTO":
             return proto.tp
-        value = onnx.helper.get_attribute_value(proto)
-        return _text(value)
+        if kind not in ("FLOAT", "INT", "STRING", "FLOATS", "INTS", "STRINGS"):
+            rule = "numbers, strings, a tensor or a graph"
+            raise argument_error(ModelError, f"attribute {proto.name!r}", Described(kind), rule)
+        return _text(onnx.helper.get_attribute_value(proto))
 
 
 def _text(value):
@@ -214,6 +217,29 @@ def dense(proto, folder):
         places = np.stack(np.unravel_index(places, shape), -1)
     result[tuple(places.T)] = values
     return result
+
+
+def _check_form(step, schema, protos):
+    """Raise ModelError for a node without what the standard requires of its operator."""
+    if schema is None:
+        return
+    for i, declared in enumerate(schema.inputs):
+        is_given = i < len(step.inputs) and step.inputs[i]
+        if declared.option == _SINGLE and not is_given:
+            got = Described(f"no input {declared.name!r}")
+            raise argument_error(ModelError, shown(step), got, "all inputs that are not optional")
+    for name, declared in schema.attributes.items():
+        proto = protos.get(name)
+        if proto is None and declared.required:
+            got = Described(f"no attribute {name!r}")
+            raise argument_error(ModelError, shown(step), got, "all attributes without a default")
+        if proto is not None and proto.type != int(declared.type.value):
+            kinds = onnx.AttributeProto.AttributeType
+            got = Described(f"{kinds.Name(proto.type)} as attribute {name!r}")
+            raise argument_error(ModelError, shown(step), got, declared.type.name)
+
+
+_SINGLE = onnx.defs.OpSchema.FormalParameterOption.Single
 
 
 def _with_defaults(row, schema, values):
@@ -341,7 +367,7 @@ def run_step(step, given, device, values):
         raise _traced(step, error) from None
     except GpuTensorError:
         raise
-    except (TypeError, ValueError, IndexError, OverflowError, KeyError) as error:
+    except (TypeError, ValueError, LookupError, ArithmeticError, MemoryError) as error:
         raise _named(step, error) from error
     found = found if isinstance(found, (tuple, _Results)) else (found,)
     if len(found) < len(step.outputs) and any(step.outputs[len(found) :]):

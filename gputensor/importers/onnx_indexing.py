@@ -1,11 +1,13 @@
 """ONNX operators that select elements by position, write to positions, or find positions."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 
+from gputensor.errors import Described, argument_error
 from gputensor.importers.onnx_registry import operator
-from gputensor.importers.onnx_values import is_known, namespace, number, tensor
+from gputensor.importers.onnx_values import Missing, is_known, namespace, number, tensor
 from gputensor.importers.public_functions import gt
 
 __all__ = ["best_boxes"]
@@ -200,3 +202,47 @@ def best_boxes(corners, scores, most_overlap, least=-np.inf):
         total = areas[order] + areas[best] - common
         order = order[common <= most_overlap * total]
     return chosen
+
+
+@operator("TfIdfVectorizer", 9)
+def tf_idf_vectorizer(
+    x, *, max_gram_length, max_skip_count, min_gram_length, mode, ngram_counts, ngram_indexes,
+    pool_int64s=(), pool_strings=(), weights=None,
+):  # fmt: skip
+    """Count n-grams of integers. An n-gram of a pool may leave out the same number of items between
+    any two of its items, up to `max_skip_count`; single items are counted once.
+    """
+    if pool_strings:
+        raise argument_error(Missing, "TfIdfVectorizer", Described("strings"), "pool_int64s")
+    rows = gt.reshape(x, (-1, x.shape[-1]))
+    found = []
+    for size, (first, last) in enumerate(pairwise([*ngram_counts, len(pool_int64s)]), 1):
+        pool = np.array(pool_int64s[first:last], np.int64).reshape(-1, size)
+        total = gt.zeros((rows.shape[0], len(pool)), dtype="int64", device=x.device)
+        if len(pool) and min_gram_length <= size <= max_gram_length:
+            for step in range(1, 2 + (max_skip_count if size > 1 else 0)):
+                total = total + _matches(rows, gt.asarray(pool, device=x.device), step)
+        found.append(total.astype("float32"))
+    grams = gt.concat(found, 1)
+    factors = gt.asarray(np.float32(weights or np.ones(grams.shape[1])), device=x.device)
+    if mode == "IDF":
+        grams = gt.where(grams > 0, factors, 0)
+    elif mode == "TFIDF":
+        grams = grams * factors
+    order = np.full(max(ngram_indexes) + 1, grams.shape[1])  # without an n-gram: the added 0
+    order[ngram_indexes] = np.arange(grams.shape[1])
+    y = gt.take(gt.pad(grams, ((0, 0), (0, 1))), gt.asarray(order, device=x.device), 1)
+    return y if x.ndim == 2 else gt.reshape(y, (-1,))
+
+
+def _matches(rows, pool, step):
+    """Return how often each n-gram (n-grams, items) occurs with this distance of its items."""
+    size = pool.shape[1]
+    windows, found = rows.shape[1] - (size - 1) * step, None
+    if windows <= 0:
+        return 0
+    for i in range(size):
+        items = gt.expand_dims(rows[:, i * step : i * step + windows], 2)
+        equal = items == pool[:, i]
+        found = equal if found is None else gt.logical_and(found, equal)
+    return gt.sum(found, axis=1, dtype="int64")

@@ -211,7 +211,7 @@ class Model:
                 shape = [
                     self._dims.get(one.dim_param)
                     for one in proto.type.tensor_type.shape.dim
-                    if one.WhichOneof("value") != "dim_value"
+                    if not _is_fixed(one)
                 ]
             if not all(type(extent) is int for extent in shape):
                 return True
@@ -230,13 +230,18 @@ class Model:
             raise argument_error(ModelError, name, got, "input_shapes with a shape for it")
         extents = []
         for axis, one in enumerate(proto.type.tensor_type.shape.dim):
-            if one.WhichOneof("value") == "dim_value":
+            if _is_fixed(one):
                 extents.append(one.dim_value)
                 continue
             dim = _identifier(one.dim_param or f"{name}_{axis}", set())
             given = self._dims.get(one.dim_param, self._dims.get(dim))
             extents.append(gt.Dim(dim, 1, MOST_OF_A_DIM) if given is None else given)
         return gt.spec(tuple(extents), dtype)
+
+
+def _is_fixed(extent):
+    """Whether an extent of a file is a number; some exporters write -1 for a free extent."""
+    return extent.WhichOneof("value") == "dim_value" and extent.dim_value >= 0
 
 
 class Run:
@@ -354,7 +359,7 @@ def _check_dims(dims, protos):
     known = set()
     for proto in protos:
         for axis, one in enumerate(proto.type.tensor_type.shape.dim):
-            if one.WhichOneof("value") != "dim_value":
+            if not _is_fixed(one):
                 name = one.dim_param or f"{_identifier(proto.name, set())}_{axis}"
                 known |= {name, _identifier(name, set())}
     for name, value in dims.items():

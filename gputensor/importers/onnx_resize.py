@@ -12,9 +12,15 @@ from gputensor.nn.interpolation import tap_weights
 
 __all__ = ["pooled_regions", "resampled", "sampled_regions"]
 
+#: The position of each element along an axis is computed on the host.
+MOST_PLACES = 1 << 24
+
 
 def _places(n_in, n_out, scale, mode, roi):
     """Return the positions in the input of the elements along an axis of the output."""
+    if n_out > MOST_PLACES:
+        rule = f"at most {MOST_PLACES} elements along an axis that is resized"
+        raise argument_error(ValueError, "sizes", n_out, rule)
     x = np.arange(n_out, dtype=np.float64)
     if mode == "align_corners":
         length = scale * n_in  # of the output, before rounding
@@ -183,6 +189,9 @@ def grid_sample(x, grid, *, align_corners, mode, padding_mode):
     return gt.grid_sample(x, grid, mode, padding_mode, bool(align_corners))
 
 
+#: More samples result from boxes that are no regions of an image.
+MOST_SAMPLES = 1024
+
 # ---- regions of interest: boxes (left, top, right, bottom), each divided into rows of cells
 
 
@@ -250,6 +259,9 @@ def _samples_of_axis(first, side, cells, extent, count):
     counts = gt.ceil(size) if count <= 0 else None
     if count <= 0:
         count = max(int(gt.max(counts)), 0) if first.shape[0] else 0
+    if count > MOST_SAMPLES:
+        rule = f"at most {MOST_SAMPLES} samples of a cell along an axis"
+        raise argument_error(ValueError, "regions", Described(f"{count} samples"), rule)
     steps, found = gt.arange(cells, dtype=first.dtype, device=first.device), []
     for i in range(count):
         share = (i + 0.5) / (count if counts is None else gt.maximum(counts, 1))

@@ -6,6 +6,7 @@ are pairs along the last axis.
 
 import numpy as np
 
+from gputensor.errors import ModelError, argument_error
 from gputensor.importers.onnx_registry import operator
 from gputensor.importers.onnx_values import number
 from gputensor.importers.public_functions import gt
@@ -85,6 +86,8 @@ def dft(x, length=None, axis=None, *, inverse, onesided):
 
 @operator("STFT", 17, known=(1, 3))
 def stft(x, step, window=None, length=None, *, onesided):
+    if window is None and length is None:
+        raise argument_error(ModelError, "STFT", None, "a window or frame_length")
     step = number(step)
     n = number(length) if length is not None else window.shape[0]
     count = (x.shape[1] - n) // step + 1

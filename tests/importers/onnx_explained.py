@@ -23,9 +23,7 @@ EXPLAINED = {
     "test_dft_inverse*": _SIGNAL,
     "test_image_decoder_*": "image files are decoded before they become tensors",
     "test_not_?d": "operator set 1; the importer starts at 7, which has today's broadcasting",
-    "test_scan_sum": "Scan has batches and lengths only in operator set 8",
     "test_string_*": _TEXT,
     "test_strnormalizer_*": _TEXT,
     "test_regex_full_match_*": _TEXT,
-    "test_tfidfvectorizer_*": _TEXT,
 }

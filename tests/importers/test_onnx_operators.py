@@ -1,5 +1,8 @@
 """Operators and options that the node cases of the `onnx` package leave out."""
 
+import itertools
+import re
+
 import numpy as np
 import onnx.reference
 import pytest
@@ -168,3 +171,58 @@ def test_regions_are_pooled_over_whole_elements(rng):
     with made.compile(target="host") as program:
         assert (made.run(*given).numpy() == wanted).all()
         assert (program(*given).numpy() == wanted).all()
+
+
+@pytest.mark.parametrize("mode", ["TF", "IDF", "TFIDF"])
+def test_n_grams_are_counted(mode, rng):
+    pool = [[2], [0], [1, 1], [3, 0], [0, 1, 2]]
+    factors, places = rng.random(5), rng.permutation(7)[:5]
+    node = one("TfIdfVectorizer", "x", mode=mode, min_gram_length=1, max_gram_length=3,
+               max_skip_count=2, ngram_counts=[0, 2, 6], weights=factors,
+               ngram_indexes=places, pool_int64s=sum(pool, []))  # fmt: skip
+    x = rng.integers(0, 4, (3, 9))
+    wanted = np.zeros((3, places.max() + 1))
+    for row, (gram, place, factor) in itertools.product(
+        range(3), zip(pool, places, factors, strict=True)
+    ):
+        count = 0
+        for first, step in itertools.product(range(9), (1, 2, 3) if len(gram) > 1 else (1,)):
+            count += x[row, first::step][: len(gram)].tolist() == gram
+        wanted[row, place] = {"TF": count, "IDF": factor * (count > 0)}.get(mode, factor * count)
+    made = model([one("Cast", "f", "x", to=TensorProto.INT64), node], {"f": [3, 9]}, {"y": None})
+    given = gt.asarray(x.astype(np.float32), device="host")
+    with made.compile(target="host") as program:
+        np.testing.assert_allclose(made.run(given).numpy(), wanted, rtol=1e-5)
+        np.testing.assert_allclose(program(given).numpy(), wanted, rtol=1e-5)
+
+
+def test_nodes_without_what_the_standard_requires_are_refused():
+    for node, problem in [
+        (one("TopK", ("x", ""), ("y",)), "TopK '0': got no input 'K'"),
+        (one("Cast", "x"), "Cast '0': got no attribute 'to'"),
+        (one("Softmax", "x", axis=1.5), "Softmax '0': got FLOAT as attribute 'axis'; expected INT"),
+        (one("Loop", ("x", "", "x")), "Loop '0': got no attribute 'body'"),
+    ]:
+        with pytest.raises(gt.ModelError, match=re.escape(problem)):
+            model([node], {"x": [3]}, {"y": None})
+
+
+def test_numbers_of_a_hostile_file_take_no_memory():
+    box = [("box", np.float32([[0, 0, 1e9, 1e9]])), ("batch", np.int64([0]))]
+    sizes = [("sizes", np.int64([1, 1, 2, 2**40]))]
+    for node, weights, problem in [
+        (one("RoiAlign", ("x", "box", "batch")), box, "at most 1024 samples"),
+        (one("RoiAlign", ("x", "box", "batch"), sampling_ratio=2**30), box, "at most 1024 samples"),
+        (one("Resize", ("x", "", "", "sizes")), sizes, "at most 16777216 elements"),
+    ]:
+        made = model([node], {"x": [1, 1, 2, 2]}, {"y": None}, weights, 22)
+        with pytest.raises(gt.ModelError, match=problem):
+            made.run(gt.zeros((1, 1, 2, 2), device="host"))
+
+
+def test_a_negative_extent_is_free(rng):
+    made = model([one("Relu", "x")], {"x": [-1, 3]}, {"y": [-1, 3]})
+    x = rng.standard_normal((5, 3), np.float32)
+    assert made.specs[0].shape[0].name == "x_0"
+    with made.compile(target="host") as program:
+        assert (program(gt.asarray(x, device="host")).numpy() == np.maximum(x, 0)).all()
