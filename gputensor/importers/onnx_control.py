@@ -20,6 +20,8 @@ __all__ = []
 
 #: A trace unrolls loops of at most this many iterations; longer loops must keep their shapes.
 MOST_TURNS = 64
+#: Sequences grow in a loop, so a trace unrolls it, up to this many iterations.
+MOST_PARTS = 1024
 
 
 @operator("If", folds=True)
@@ -36,7 +38,10 @@ def if_(condition, *, then_branch, else_branch, context):
 
 
 def _tensors(values, context):
-    return [tensor(value, context.device) for value in values]
+    return [
+        _tensors(value, context) if isinstance(value, list) else tensor(value, context.device)
+        for value in values
+    ]
 
 
 @operator("Loop", folds=True)
@@ -44,7 +49,8 @@ def loop(count=None, condition=None, *carried, body, context):
     if count is not None and not is_known(count) and active() is None:
         count = known(count)
     most = None if count is None else count if not is_known(count) else int(number(count))
-    if active() is not None and not _is_short(most, condition):
+    limit = MOST_PARTS if any(isinstance(one, list) for one in carried) else MOST_TURNS
+    if active() is not None and not _is_short(most, condition, limit):
         return _traced_loop(most, condition, list(carried), body, context)
     carried, n_carried, columns, turn = list(carried), len(carried), None, 0
     keeps = condition is None or bool(number(condition))
@@ -65,10 +71,10 @@ def loop(count=None, condition=None, *carried, body, context):
     return (*carried, *(_stacked(column, context) for column in columns))
 
 
-def _is_short(most, condition):
+def _is_short(most, condition, limit):
     """Whether a trace unrolls a loop."""
     is_fixed = condition is None or is_known(condition)
-    return isinstance(most, int) and most <= MOST_TURNS and is_fixed
+    return isinstance(most, int) and most <= limit and is_fixed
 
 
 def _traced_loop(most, condition, carried, body, context):
@@ -77,8 +83,10 @@ def _traced_loop(most, condition, carried, body, context):
     An iteration has no outputs apart from them.
     """
     if len(body.outputs) != 1 + len(carried):
-        got = Described("outputs for each iteration, and no fixed number of iterations")
-        raise argument_error(Missing, "Loop", got, f"at most {MOST_TURNS} iterations")
+        is_fixed = condition is None or (is_known(condition) and bool(number(condition)))
+        if isinstance(most, int) and is_fixed:
+            return _scanned_loop(most, carried, body, context)
+        raise _unfixed(f"at most {MOST_TURNS} iterations")
     device = context.device
     start = gt.full((), 0, "int64", device=device)
     goes = gt.reshape(tensor(np.array(True) if condition is None else condition, device), ())
@@ -94,6 +102,26 @@ def _traced_loop(most, condition, carried, body, context):
 
     init = start, goes, _tensors(carried, context)
     return tuple(gt.while_loop(goes_on, turn, init)[2])
+
+
+def _scanned_loop(most, carried, body, context):
+    """Return the results of a loop in a program whose number of iterations is fixed."""
+
+    def turn(values, index):
+        results = context.run(body, [index, np.array(True), *values])
+        if not is_known(results[0]) or not number(results[0]):
+            raise _unfixed("a loop without a condition")
+        found = _tensors(results[1:], context)
+        return found[: len(values)], found[len(values) :]
+
+    places = gt.arange(most, dtype="int64", device=context.device)
+    carried, rows = gt.scan(turn, _tensors(carried, context), places)
+    return (*carried, *rows)
+
+
+def _unfixed(rule):
+    got = Described("outputs for each iteration, and no fixed number of iterations")
+    return argument_error(Missing, "Loop", got, rule)
 
 
 def _stacked(column, context):

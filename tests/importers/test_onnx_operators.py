@@ -226,3 +226,63 @@ def test_a_negative_extent_is_free(rng):
     assert made.specs[0].shape[0].name == "x_0"
     with made.compile(target="host") as program:
         assert (program(gt.asarray(x, device="host")).numpy() == np.maximum(x, 0)).all()
+
+
+def loop_of(body, carried, kinds):
+    """A body graph of `Loop`; `carried` and `kinds` name inputs, and outputs with their types."""
+    value = helper.make_tensor_value_info
+    given = [value("i", TensorProto.INT64, []), value("c", TensorProto.BOOL, []), *carried]
+    nodes = [one("Identity", "c", ("goes",)), *body]
+    return helper.make_graph(nodes, "body", given, [value("goes", TensorProto.BOOL, []), *kinds])
+
+
+def test_a_long_loop_with_a_result_of_each_iteration_is_one_scan(rng):
+    value = helper.make_tensor_value_info
+    body = loop_of(
+        [one("Gather", ("x", "i"), ("row",)), one("Add", ("sum", "row"), ("total",)),
+         one("Mul", ("total", "row"), ("part",))],
+        [value("sum", FLOAT, [3])],
+        [value("total", FLOAT, [3]), value("part", FLOAT, [3])],
+    )  # fmt: skip
+    node = helper.make_node("Loop", ["count", "", "start"], ["last", "y"], body=body)
+    weights = [("count", np.int64(100)), ("start", np.zeros(3, np.float32))]
+    made = model([node], {"x": [100, 3]}, {"last": [3], "y": [100, 3]}, weights)
+    x = rng.standard_normal((100, 3), np.float32)
+    sums = np.cumsum(x.astype(np.float64), 0)
+    given = gt.asarray(x, device="host")
+    with made.compile(target="host") as program:
+        for last, y in (made.run(given), program(given)):
+            np.testing.assert_allclose(last.numpy(), sums[-1], rtol=1e-4, atol=1e-4)
+            np.testing.assert_allclose(y.numpy(), sums * x, rtol=1e-4, atol=1e-4)
+
+
+def test_a_sequence_that_grows_in_a_loop_and_one_of_a_choice(rng):
+    kind = helper.make_tensor_sequence_value_info
+    body = loop_of(
+        [one("Gather", ("x", "i"), ("row",)), one("SequenceInsert", ("parts", "row", "first"), ("longer",))],
+        [kind("parts", FLOAT, None)], [kind("longer", FLOAT, None)],
+    )  # fmt: skip
+    branches = [
+        helper.make_graph([one("SequenceConstruct", order, ("some",))], name, [],
+                          [kind("some", FLOAT, None)])
+        for name, order in (("yes", ("x", "turned")), ("no", ("turned", "x")))
+    ]  # fmt: skip
+    nodes = [
+        one("SequenceEmpty", (), ("empty",)),
+        helper.make_node("Loop", ["count", "", "empty"], ["rows"], body=body),
+        one("ConcatFromSequence", ("rows",), ("turned",), axis=0, new_axis=1),
+        one("ReduceSum", "x", ("total",), keepdims=0),
+        one("Greater", ("total", "zero"), ("positive",)),
+        helper.make_node("If", ["positive"], ["pair"],
+                         then_branch=branches[0], else_branch=branches[1]),
+        one("ConcatFromSequence", ("pair",), axis=1),
+    ]  # fmt: skip
+    weights = [("count", np.int64(80)), ("zero", np.float32(0)), ("first", np.int64(0))]
+    made = model(nodes, {"x": [80, 2]}, {"y": [80, 4]}, weights)
+    x = rng.random((80, 2), np.float32) + 1
+    with made.compile(target="host") as program:
+        for values in (x, -x):
+            given, turned = gt.asarray(values, device="host"), values[::-1]
+            wanted = np.concatenate([x, turned] if values is x else [turned, values], 1)
+            assert (made.run(given).numpy() == wanted).all()
+            assert (program(given).numpy() == wanted).all()
