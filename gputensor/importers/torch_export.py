@@ -133,6 +133,12 @@ def _is_in_place(node):
     return name.endswith("_") and not name.endswith("__") and name != "detach_"
 
 
+def _written(graph):
+    """Return the names of the values that an in-place operator receives directly."""
+    found = (node.args[0] for node in graph.nodes if _is_in_place(node) and node.args)
+    return {getattr(value, "name", None) for value in found}
+
+
 def _copied(x, *_args, **_kwargs):
     return gt.copy(x)
 
@@ -266,7 +272,7 @@ class Exported:
             ]
             got = Described("; ".join(parts))
             raise argument_error(ModelError, "program", got, "operators that the library has")
-        self.weights, self._names, self._inputs = {}, {}, []
+        self.weights, self._names, self._inputs, self._written = {}, {}, [], set()
         self._sort_inputs(program)
         self.inputs = tuple(re.sub(r"\W", "_", name) for name in self._inputs)
         self._outputs = self._user_outputs(program.graph_signature)
@@ -277,6 +283,7 @@ class Exported:
     def _sort_inputs(self, program):
         """Divide the placeholders into weights and inputs."""
         constants = getattr(program, "constants", None) or {}
+        written = _written(program.graph)
         for spec in program.graph_signature.input_specs:
             kind, name = _kind(spec), spec.arg.name
             if kind == "USER_INPUT":
@@ -287,6 +294,8 @@ class Exported:
                 raise argument_error(ModelError, name, Described(kind), "inputs and weights")
             held = program.state_dict if spec.target in program.state_dict else constants
             self._names[name] = spec.target
+            if kind == "PARAMETER" and name in written:
+                self._written.add(name)
             self.weights[spec.target] = _array(held[spec.target])
 
     def _user_outputs(self, signature):
@@ -330,6 +339,8 @@ class Exported:
         for name, target in self._names.items():
             one = weights[target]
             values[name] = one if isinstance(one, gt.Tensor) else gt.asarray(one, device=device)
+            if name in self._written:  # such as scaled in place: the result serves this run
+                values[name] = gt.copy(values[name])
         found = _run(self._steps, values, device)
         found = [found[i] for i in self._outputs]
         return found[0] if len(found) == 1 else found

@@ -252,3 +252,19 @@ def test_torch_is_not_imported():
     program = "import gputensor as gt, sys; gt.from_exported; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.strip() == "False", done.stderr
+
+
+def test_a_parameter_scaled_in_place_serves_one_run(rng):
+    w, x = rng.standard_normal((4, 3), np.float32), rng.standard_normal((2, 3), np.float32)
+    built = Builder()
+    weight, given = built.weight("w", w), built.input("x", (2, 3))
+    half = built.call("aten.div_.Tensor", weight, 2)
+    built.output(built.call("aten.linear.default", given, half))
+    model = gt.from_exported(built.program)
+    given = gt.asarray(x, device="host")
+    weights = {"w": gt.asarray(w, device="host")}
+    with model.compile(target="host") as program:
+        for _run in range(2):
+            for found in (model.run(given), model.run(given, weights=weights), program(given)):
+                np.testing.assert_allclose(found.numpy(), x @ w.T / 2, rtol=1e-5, atol=1e-6)
+    assert (weights["w"].numpy() == w).all()

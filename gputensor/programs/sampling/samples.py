@@ -7,6 +7,8 @@ trace.
 
 from __future__ import annotations
 
+from math import gcd
+
 from gputensor.programs import dims as forms
 
 __all__ = ["Explainer", "confirming", "explain", "samples"]
@@ -128,6 +130,7 @@ class Explainer:
             self._one_term(values, plain)
             or self._quotient(values)
             or self._one_term(values, self._products())
+            or self._scaled(values)
             or self._two_terms(values)
             or self._factored(values)
         )
@@ -175,6 +178,12 @@ class Explainer:
                         return forms.floordiv(over, divisor)
         return None
 
+    def _scaled(self, values):
+        """Try f·((a·x + b)//c) for the largest f, such as a stride of rows of whole tiles."""
+        factor = gcd(*values)
+        found = factor > 1 and self._quotient(tuple(v // factor for v in values))
+        return found and forms.mul(factor, found)
+
     def _two_terms(self, values):
         """Try a·x + b·y + c for dims, known extents and products of two of these."""
         terms = list((self._columns | self._products()).items())[:_MAX_TERMS]
@@ -195,6 +204,7 @@ class Explainer:
                     self._one_term(rest, self._columns)
                     or self._quotient(rest)
                     or self._one_term(rest, self._products())
+                    or self._scaled(rest)
                     or self._two_terms(rest)
                 )
                 if found:

@@ -140,7 +140,10 @@ def explainable(rng, known, names):
     """A random integer of a kind that occurs in tracing."""
     n = ("dim", rng.choice(names))
     term = rng.choice([n, *known])
-    kind = rng.randrange(7)
+    kind = rng.randrange(8)
+    if kind == 7:  # whole tiles of 4, 8 … elements
+        by = rng.choice([4, 8, 16, 64])
+        return forms.mul(by * rng.choice([1, 3, 64]), forms.floordiv(forms.add(n, by - 1), by))
     if kind == 0:
         return rng.randint(-50, 5000)
     if kind == 1:
