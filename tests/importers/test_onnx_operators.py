@@ -259,7 +259,8 @@ def test_a_long_loop_with_a_result_of_each_iteration_is_one_scan(rng):
 def test_a_sequence_that_grows_in_a_loop_and_one_of_a_choice(rng):
     kind = helper.make_tensor_sequence_value_info
     body = loop_of(
-        [one("Gather", ("x", "i"), ("row",)), one("SequenceInsert", ("parts", "row", "first"), ("longer",))],
+        [one("Gather", ("x", "i"), ("row",)),
+         one("SequenceInsert", ("parts", "row", "first"), ("longer",))],
         [kind("parts", FLOAT, None)], [kind("longer", FLOAT, None)],
     )  # fmt: skip
     branches = [
