@@ -348,6 +348,11 @@ def run_graph(graph, inputs, device, outside=None):
     return [values[name] for name in graph.outputs]
 
 
+_OF_OPERATORS = (
+    TypeError, ValueError, LookupError, ArithmeticError, MemoryError, RuntimeError,
+)  # fmt: skip
+
+
 def run_step(step, given, device, values):
     """Return the outputs of a node."""
     if step.graph is not None:
@@ -367,7 +372,7 @@ def run_step(step, given, device, values):
         raise _traced(step, error) from None
     except GpuTensorError:
         raise
-    except (TypeError, ValueError, LookupError, ArithmeticError, MemoryError) as error:
+    except _OF_OPERATORS as error:
         raise _named(step, error) from error
     found = found if isinstance(found, (tuple, _Results)) else (found,)
     if len(found) < len(step.outputs) and any(step.outputs[len(found) :]):

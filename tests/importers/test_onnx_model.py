@@ -405,3 +405,17 @@ def test_parameters_of_one_element_have_the_dtype_of_the_model(dtype, tmp_path):
     y = gt.load_onnx(path, dtype=dtype).run(gt.full((1, 2, 1), 500, dtype, device="host"))
     assert y.dtype.name == dtype and y.shape == (1, 1)
     np.testing.assert_allclose(y.numpy().astype(float), [[1.001 * 3 + 1]], rtol=2**-6)
+
+
+def test_damaged_bytes_never_raise_another_error(perceptron, rng):
+    path, _w, _b = perceptron
+    whole = np.frombuffer(path.read_bytes(), np.uint8)
+    for _turn in range(100):
+        bytes_ = whole[: rng.integers(1, len(whole) + 1)].copy()
+        places = rng.integers(0, len(bytes_), rng.integers(0, 9))
+        bytes_[places] = rng.integers(0, 256, len(places))
+        path.write_bytes(bytes_.tobytes())
+        try:
+            gt.load_onnx(path)
+        except gt.ModelError as error:
+            assert "\n" not in str(error)
