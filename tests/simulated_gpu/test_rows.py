@@ -29,6 +29,19 @@ def test_widths(shape, dtype, rng):
         close(f"softmax {shape} {axis}", got, want, dtype, 200 * want)
 
 
+@pytest.mark.parametrize(("rows", "lanes"), [(1040, 64), (1060, 32)])
+def test_many_rows_have_a_warp_each(rows, lanes, rng):
+    values = rng.standard_normal((rows, 4 * int(rng.integers(33, 50)))).astype(np.float32)
+    x = gt.asarray(values, device="cuda")
+    before = set(loaded_programs(0))
+    got = nn.layer_norm(x)
+    made = [dict(one.defines)["LANES"] for one in set(loaded_programs(0)) - before]
+    assert made in ([lanes], [])  # another run of this test may have made the kernel
+    want = values - values.mean(axis=1, keepdims=True, dtype=np.float64)
+    want /= np.sqrt((want**2).mean(axis=1, keepdims=True) + 1e-5)
+    close(f"layer_norm {values.shape}", got, want, "float32", 20 * (1 + abs(want)))
+
+
 def test_attention(rng):
     for _ in range(8):
         attention_program(rng, "cuda", has_tensor_cores=False)
