@@ -116,6 +116,35 @@ def test_norms_and_activations_of_plain_products(rng, composed):
     assert np.all(np.abs(got - want) <= UNIT[dtype] * (16 + 2 * np.abs(want)))
 
 
+def test_perceptron_of_one_row(rng, composed):
+    """Small products too; the first reads an input, so its weights may come from work before."""
+    k, hidden = (16 * int(rng.integers(32, 50)) for _ in range(2))
+    n, dtype = int(rng.integers(8, 20)), str(rng.choice(["float16", "bfloat16"]))
+    activation = str(rng.choice(["gelu", "gelu_tanh", "silu", "relu"]))
+    draw = partial(random_array, rng, dtype)
+    weights = {"up": draw((hidden, k), k**-0.5), "down": draw((n, hidden), hidden**-0.5)}
+    weights |= {"first": draw((hidden,), 1), "second": draw((n,), 1)}
+
+    def function(x, *, weights):
+        x = gt.linear(x, weights["up"], weights["first"], activation=activation)
+        return gt.linear(x, weights["down"], weights["second"])
+
+    x = draw((1, k), 1)
+    held = {name: gt.asarray(one, device="cuda") for name, one in weights.items()}
+    program = gt.compile(function, gt.spec((1, k), getattr(gt, dtype)), weights=held)
+    (made,) = program.data.functions.values()
+    assert [call.name for call in made.calls] == ["fused_product", "fused_product"]
+    assert [call.attributes["is_steady"] for call in made.calls] == [False, True]
+    got = program(gt.asarray(x, device="cuda")).numpy().astype(np.float64)
+    assert not composed
+    wide = {
+        name: gt.asarray(one.astype(np.float64), device="host") for name, one in weights.items()
+    }
+    want = function(gt.asarray(x.astype(np.float64), device="host"), weights=wide).numpy()
+    # Each hidden number, below 8, is rounded once; the signs of their errors are random.
+    assert np.all(np.abs(got - want) <= UNIT[dtype] * (16 + 2 * np.abs(want)))
+
+
 def test_nodes_of_a_layer(rng, monkeypatch):
     """The ten or more calls of a layer, attention included, become five."""
     model = DecodeModel(rng, "int8", "bfloat16", 1)

@@ -12,13 +12,16 @@ _JOINED = ("fused_product", "rotary_product")
 
 
 def steady(site, place, call):
-    """Return a product that reads its weights before the call before it has ended.
+    """Return a product that reads its weights before the call before it has ended, if it may.
+
+    Another product with an activation becomes one of our kernels, since none for `product` has one.
 
     Nothing writes the weights of a program while it runs. A kernel before the program may, so x
     must be a result of an earlier call whose kernel has waited for it.
     """
     if call.name not in (*_JOINED, "product", "quantized_product"):
         return None
+    ended = None
     if call.name in _JOINED:
         made = call
     else:
@@ -26,14 +29,15 @@ def steady(site, place, call):
         if given is None:
             return None
         made = fused(given, call, call.writes[0], addend=addend)
+        ended = {place: (made,)} if given.activation else None
     x, *constant = made.reads[: 5 if made.name == "fused_product" else 4]
     constant = (one for one in constant if one is not None)
     if any(site.graph.values[one.value].kind != "weight" for one in constant):
-        return None
+        return ended
     before = site.graph.writer.get(x.value)
     while before is not None and site.calls[before].name == "attention":
         # Kernels of attention let the next one come before they wait themselves.
         before = site.graph.writer.get(site.calls[before].reads[0].value)
     if before is None or site.calls[before].stream != call.stream:
-        return None
+        return ended
     return {place: (replace(made, attributes={**made.attributes, "is_steady": True}),)}

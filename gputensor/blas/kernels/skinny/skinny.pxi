@@ -22,7 +22,9 @@ cdef enum:
     WORTHWHILE_NBYTES = 1048576     # of weights
     WORTHWHILE_FEATURES = 512
     HALF_FEATURES = 32768       # at most, in 16-bit floats
-    LEAST_HALF_TERMS = 768
+    LEAST_HALF_TERMS = 512
+    EAGER_HALF_TERMS = 768
+    LEAST_HALF_FEATURES = 8
     MOST_HALF_TERMS = 16384
     SKINNY_MAX_SIZE = 1073741824       # n and k; blocks and steps are counted in 31 bits
 
@@ -297,13 +299,13 @@ cdef bint is_worthwhile(int64_t n, int64_t row_nbytes) noexcept nogil:
 
 cpdef bint skinny_half_wins(int64_t m, int64_t n, int64_t k) noexcept nogil:
     """Return whether ours is faster for m rows by plain weights [n, k], both in 16-bit floats."""
-    if m > 1 or n > HALF_FEATURES or k < LEAST_HALF_TERMS or k > MOST_HALF_TERMS:
+    if m > 1 or k < LEAST_HALF_TERMS or k > MOST_HALF_TERMS:
+        return False
+    if n < LEAST_HALF_FEATURES or n > HALF_FEATURES:
         return False
     # Other rows begin within a sector of 32 bytes, so chunks of a row share sectors: 5392 x 7592
     # takes 29.1 us, the library 25.2, while 4096 x 14336 runs at 3.95 TB/s (H200).
-    if k % 16:
-        return False
-    return is_worthwhile(n, 2 * k)
+    return k % 16 == 0
 
 
 cdef bint skinny_wins(const Product* product) except -1 nogil:
@@ -311,11 +313,14 @@ cdef bint skinny_wins(const Product* product) except -1 nogil:
     # to 198. In 16-bit floats the libraries are as fast or faster (33 us, ours 33 to 39), except
     # for one row, where our kernels start early in a chain: a token of a Llama of 1B takes 1,062 us
     # with ours and 1,125 with theirs, of 8B with 8 layers 1,355 and 1,391. The last product is as
-    # fast either way. One row by 2304 x 768 takes 3.1 us, by 768 x 768 2.4 (theirs: 4.2 and 3.5).
+    # fast either way. One row by 2304 x 768 takes 3.1 us, by 768 x 768 2.4 (theirs: 4.2 and 3.5),
+    # by 512 x 784 2.6, 512 x 512 2.1, 10 x 512 1.9, 256 x 1536 2.8 (theirs: 3.6, 3.2, 2.4, 4.4).
     if product.compute != COMPUTE_32F:
         return False
     if product.type_a != DT_FLOAT32:
-        return skinny_half_wins(product.n, product.m, product.k)
+        # Small ones gain too little for a kernel to be compiled, except in programs.
+        return (skinny_half_wins(product.n, product.m, product.k)
+                and product.k >= EAGER_HALF_TERMS and is_worthwhile(product.m, 2 * product.k))
     if product.n > SKINNY_MAX_ROWS:
         return turned_wins(product.m, product.n, product.k)
     return is_worthwhile(product.m, product.k * 4)
