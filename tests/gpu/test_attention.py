@@ -9,13 +9,23 @@ pytestmark = pytest.mark.skipif(cuda_device_count() == 0, reason="needs an NVIDI
 MASKS = ("bool", "float16", "bfloat16", "float32", "float64")
 
 
-@pytest.mark.parametrize("size", [64, 128])
+@pytest.mark.parametrize("size", [32, 64, 128])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("case", range(8))
 def test_many_queries(size, dtype, case, rng):
     batch, kept, shared = int(rng.integers(2, 4)), int(rng.integers(3, 6)), int(rng.integers(1, 4))
     queries, keys = int(rng.integers(900, 1400)), int(rng.integers(1, 900))
     how = options(rng, queries, keys, masks=MASKS if case == 0 else ())
+    check(rng, dtype, (batch, kept, shared, queries, keys, size), how)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("case", range(6))
+def test_few_blocks(dtype, case, rng):
+    batch, kept, shared = int(rng.integers(1, 3)), int(rng.integers(1, 13)), int(rng.integers(1, 3))
+    queries, keys = int(rng.integers(17, 129)), int(rng.integers(1, 256 if case % 2 else 129))
+    size = 8 * int(rng.integers(1, 9))
+    how = options(rng, queries, keys, masks=MASKS)
     check(rng, dtype, (batch, kept, shared, queries, keys, size), how)
 
 

@@ -196,8 +196,8 @@ def attention_few():
 
 
 #: Head size, warpgroups, keys of a step.
-ATTENTION_WGMMA = ((64, 1, 64), (64, 2, 128), (64, 3, 128), (64, 4, 64), (128, 1, 64),
-                   (128, 2, 128))  # fmt: skip
+ATTENTION_WGMMA = ((32, 1, 64), (64, 1, 64), (64, 2, 128), (64, 3, 128), (64, 4, 64),
+                   (128, 1, 64), (128, 2, 128))  # fmt: skip
 
 
 def maps():

@@ -57,8 +57,8 @@ def attention_few(name, head, eights, mask, warps, stages):
 
 #: Registers of a thread of `attention_wgmma` that multiplies and that copies, by warpgroups of a
 #: block and blocks of a multiprocessor.
-_ATTENTION_REGISTERS = {(1, 2): (232, 24), (1, 3): (136, 24), (2, 1): (240, 24), (3, 1): (160, 32),
-                        (4, 1): (112, 24)}  # fmt: skip
+_ATTENTION_REGISTERS = {(1, 2): (232, 24), (1, 3): (136, 24), (1, 4): (104, 24),
+                        (2, 1): (240, 24), (3, 1): (160, 32), (4, 1): (112, 24)}  # fmt: skip
 
 
 def attention_wgmma(name, head, groups, columns):
@@ -67,7 +67,7 @@ def attention_wgmma(name, head, groups, columns):
     Parameters
     ----------
     name : {"float16", "bfloat16"}
-    head : {64, 128}
+    head : {32, 64, 128}
         The head size.
     groups : {1, 2, 3, 4}
         Warpgroups that multiply, of 64 rows each.
@@ -93,7 +93,7 @@ def attention_wgmma(name, head, groups, columns):
     )
     text, sums = instruction(head, "{{%{0}, %{1}, %{2}, %{3}}}, %{4}, ", "1, 1, 1, 1;")
     held = ", ".join(f'"r"(a[{i}])' for i in range(4))
-    blocks = 1 if groups > 1 else {64: 3, 128: 2}[head]
+    blocks = 1 if groups > 1 else {32: 4, 64: 3, 128: 2}[head]
     multiplying, copying = _ATTENTION_REGISTERS[groups, blocks]
     defines = {"ELEMENT": _HALVES[name], "PACK": f'"{kind}x2"', "HEAD": head, "GROUPS": groups}
     defines |= {"BLOCKS": blocks, "BN": columns, "SCORES": scores}

@@ -34,8 +34,9 @@ def made(monkeypatch):
 
 # Head size, warpgroups, keys of a step, and the fewest and the most rows for which a single
 # multiprocessor takes this form, if there are many keys.
-FORMS = [(64, 1, 64, 385, 448), (64, 2, 128, 128, 128), (64, 3, 128, 257, 384),
-         (64, 4, 64, 449, 512), (128, 1, 64, 129, 192), (128, 2, 128, 193, 256)]  # fmt: skip
+FORMS = [(32, 1, 64, 128, 500), (64, 1, 64, 385, 448), (64, 2, 128, 128, 128),
+         (64, 3, 128, 257, 384), (64, 4, 64, 449, 512), (128, 1, 64, 129, 192),
+         (128, 2, 128, 193, 256)]  # fmt: skip
 MANY = 5000
 
 
@@ -63,6 +64,17 @@ def test_mma(rng, made, sizes):
     check(rng, str(rng.choice(HALVES)), (1, int(rng.integers(1, 3)), shared, queries, keys, size),
           how)  # fmt: skip
     assert [form[0] for form in made] == ["attention"] and not made[0][6]
+
+
+def test_few_blocks(rng, made):
+    """Four warps; up to 128 keys are one step."""
+    shared, keys = int(rng.integers(1, 4)), int(rng.integers(1, 256))
+    queries, size = int(rng.integers(-(-17 // shared), 64 // shared + 1)), int(rng.integers(1, 9))
+    how = options(rng, queries, keys, masks=MASKS)
+    check(rng, str(rng.choice(HALVES)), (1, 1, shared, queries, keys, 8 * size), how)
+    assert [(form[0], *form[3:5]) for form in made] == [
+        ("attention", 4, 128 if 64 < keys <= 128 else 64)
+    ]
 
 
 @pytest.mark.parametrize("size", [64, 136, 256])

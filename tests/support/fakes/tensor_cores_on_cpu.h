@@ -292,10 +292,11 @@ static void cpu_multiply(float* d, const unsigned* a, unsigned b0, unsigned b1) 
 
 // ---- products of warpgroups
 
-// Rows of 128 bytes, whose pieces of 16 are exchanged by the number of the row mod 8.
-static float cpu_element(unsigned at) {
+// Rows of 128 bytes, whose pieces of 16 are exchanged by the number of the row mod 8; or of 64, by
+// half of that number mod 4.
+static float cpu_element(unsigned at, int row) {
     unsigned bits = 0;
-    at ^= (at >> 7 & 7) << 4;
+    at ^= (at >> 7 & (row == 128 ? 7 : 3)) << 4;
     memcpy(&bits, cpu_at(at, CPU_NBYTES, CPU_NBYTES), CPU_NBYTES);
     return cpu_wide(bits);
 }
@@ -305,20 +306,23 @@ static void cpu_do(const CpuProduct& p) {
     const unsigned left = (p.a & 0x3fff) << 4, right = (p.b & 0x3fff) << 4;
     const unsigned rows = (p.a >> 32 & 0x3fff) << 4, lines = (p.b >> 32 & 0x3fff) << 4;
     const unsigned panels = (p.b >> 16 & 0x3fff) << 4;
-    if (p.b >> 62 != 1 || (!p.held && p.a >> 62 != 1)) cpu_fault("a matrix is not swizzled");
+    const int mode = (int)(p.b >> 62), row_nbytes = mode == 1 ? 128 : 64, wide = row_nbytes / 2;
+    if ((mode != 1 && mode != 2) || (!p.held && (int)(p.a >> 62) != mode))
+        cpu_fault("a matrix is not swizzled");
+    if (!p.is_along && p.columns > wide && panels == 0) cpu_fault("panels have no distance");
     if (p.held) cpu_spread_left(warp, p.held);
     else
         for (int i = lane; i < 16 * CPU_TERMS; i += 32) {
             const int row = threadIdx.x / 32 % 4 * 16 + i / CPU_TERMS, k = i % CPU_TERMS;
-            warp.left[i / CPU_TERMS][k] =
-                cpu_element(left + row / 8 * rows + row % 8 * 128 + k * CPU_NBYTES);
+            warp.left[i / CPU_TERMS][k] = cpu_element(
+                left + row / 8 * rows + row % 8 * row_nbytes + k * CPU_NBYTES, row_nbytes);
         }
     for (int i = lane; i < CPU_TERMS * p.columns; i += 32) {
         const int k = i % CPU_TERMS, column = i / CPU_TERMS;
         warp.right[k][column] = cpu_element(
-            right + (p.is_along ? column / 8 * lines + column % 8 * 128 + k * CPU_NBYTES
-                                : column / 64 * panels + k / 8 * lines + k % 8 * 128
-                                      + column % 64 * 2));
+            right + (p.is_along ? column / 8 * lines + column % 8 * row_nbytes + k * CPU_NBYTES
+                                : column / wide * panels + k / 8 * lines + k % 8 * row_nbytes
+                                      + column % wide * 2), row_nbytes);
     }
     __syncwarp();
     for (int i = 0; i < p.columns / 2; ++i) {

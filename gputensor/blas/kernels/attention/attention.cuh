@@ -40,9 +40,12 @@ DEVICE void fetch(uint32 to, const char* from, int64 row_bytes, int count, int f
     }
 }
 
+// The head of a row among those that share keys.
+DEVICE int part_of(const Parameters& p, int row) { return p.shared == 1 ? 0 : row / p.queries; }
+
 // Blocks on a multiprocessor: 24 warps leave each thread 80 registers. Larger heads and masks need
 // more; with SPLIT there are few blocks.
-const int RESIDENT = SPLIT || MASK || HEAD > 32 ? 1 : 24 / WARPS;
+const int RESIDENT = SPLIT || MASK || HEAD > 32 || BN > 64 ? 1 : 24 / WARPS;
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) kernel(const Parameters p) {
     start_together();
@@ -72,8 +75,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) kernel(const Par
     for (int i = 0; i < 2; ++i) {
         row[i] = tile * BM + warp * 16 + lane / 4 + 8 * i;
         const int inside = row[i] < rows ? row[i] : rows - 1;
-        head[i] = kept * p.shared + inside / p.queries;
-        query[i] = inside % p.queries;
+        head[i] = kept * p.shared + part_of(p, inside);
+        query[i] = inside - part_of(p, inside) * p.queries;
         last[i] = query[i] + keys - p.queries;          // the key of this query
     }
     // The keys that some row of the block sees.
@@ -102,11 +105,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) kernel(const Par
     for (int i = threadIdx.x; i < BM * CHUNKS; i += THREADS) {
         const int r = tile * BM + i / CHUNKS, chunk = i % CHUNKS;
         const bool is_valid = r < rows && chunk * 8 < p.size;
-        const int s = is_valid ? r : 0;
+        const int s = is_valid ? r : 0, part = part_of(p, s);
         copy_16(shared + ALONE + (i / CHUNKS * PITCH + chunk * 8) * 2,
-                p.query.ptr + 2 * (batch * p.query.batch
-                                   + (kept * p.shared + s / p.queries) * p.query.head
-                                   + s % p.queries * p.query.row + (is_valid ? chunk * 8 : 0)),
+                p.query.ptr + 2 * (batch * p.query.batch + (kept * p.shared + part) * p.query.head
+                                   + (s - part * p.queries) * p.query.row
+                                   + (is_valid ? chunk * 8 : 0)),
                 is_valid);
     }
     copies_commit();

@@ -4,14 +4,14 @@
 // and values, BN at a time, into two places each, and those of the next tile while the groups end
 // theirs. A group multiplies the queries by the next keys, and then the weights of the last
 // keys, which it holds in registers, by their values. While the second product runs, the scores of
-// the first become weights (the order of Shah and others, 2024). Rows of 128 bytes lie swizzled, 64
-// elements of a head to a panel.
+// the first become weights (the order of Shah and others, 2024). Rows of 128 bytes, or of 64 where
+// heads have 32 elements, lie swizzled, 64 elements of a head to a panel.
 //
 // Defined before this text: ELEMENT, a 16-bit float; PACK, the name of the conversion of two
-// floats; HEAD, 64 or 128; GROUPS; BLOCKS of a multiprocessor; BN; HELD and COPYING, registers of a
-// thread that multiplies or copies; SCORES, the instruction that multiplies 16 elements of queries
-// and keys from the descriptors a and b and adds them to the sums d, or overwrites d if `adds` is 0;
-// SUMS, the one that adds 16 keys from registers a and descriptor b.
+// floats; HEAD, 32, 64 or 128; GROUPS; BLOCKS of a multiprocessor; BN; HELD and COPYING, registers
+// of a thread that multiplies or copies; SCORES, the instruction that multiplies 16 elements of
+// queries and keys from the descriptors a and b and adds them to the sums d, or overwrites d if
+// `adds` is 0; SUMS, the one that adds 16 keys from registers a and descriptor b.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -23,14 +23,16 @@
 typedef AttentionParameters Parameters;
 
 const int BM = 64 * GROUPS, MULTIPLYING = 128 * GROUPS, THREADS = MULTIPLYING + 128;
-const int PANELS = HEAD / 64, CHUNKS = HEAD / 8;
+const int ROW = HEAD < 64 ? 2 * HEAD : 128;     // bytes of a row of a panel
+const int CHUNKS = HEAD / 8;
 const int TILE = BN * HEAD * 2;                 // bytes of keys or of values
 
 DEVICE void multiply_scores(float* d, uint64 a, uint64 b, uint32 adds) { SCORES; }
 DEVICE void multiply_values(float* d, const uint32* a, uint64 b) { SUMS; }
-// Rows of 128 bytes, swizzled; `leading` is the distance of panels where columns span several.
+// Swizzled rows of 128 or 64 bytes; `leading`: the distance of panels where columns span several.
 DEVICE uint64 descriptor(uint32 at, int leading) {
-    return (uint64)(at >> 4) | (uint64)(leading >> 4) << 16 | 64ull << 32 | 1ull << 62;
+    return (uint64)(at >> 4) | (uint64)(leading >> 4) << 16 | (uint64)(ROW / 2) << 32
+        | (uint64)(ROW == 128 ? 1 : 2) << 62;
 }
 DEVICE uint32 pack(float low, float high) {
     uint32 y;
@@ -49,6 +51,7 @@ struct Barriers { uint64 key[2], key_left[2], value[2], value_left[2]; };
 
 // Where a chunk of 16 bytes of a row lies in panels of `rows` rows.
 DEVICE uint32 place_of(int row, int chunk, int rows) {
+    if (ROW == 64) return row * 64 + ((chunk ^ row / 2 % 4) << 4);
     return chunk / 8 * rows * 128 + row * 128 + ((chunk % 8 ^ row % 8) << 4);
 }
 // BN rows from row `first` on; rows from `end` on are 0.
@@ -61,7 +64,7 @@ DEVICE void load(uint32 to, const char* from, int64 row_bytes, int first, int en
 #pragma unroll
     for (int i = 0; i < BN / lines; ++i)
         asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;"
-                     :: "r"(to + i * lines * 128), "l"(from + i * lines * row_bytes),
+                     :: "r"(to + i * lines * ROW), "l"(from + i * lines * row_bytes),
                      "r"(i * lines < left ? 16 : 0) : "memory");
 }
 
@@ -171,7 +174,7 @@ DEVICE void add_values(float* sums, const uint32* weights, uint32 values) {
     wgmma_fence();
 #pragma unroll
     for (int c = 0; c < BN / 16; ++c)
-        multiply_values(sums, weights + 4 * c, descriptor(values, BN * 128) + c * 128);
+        multiply_values(sums, weights + 4 * c, descriptor(values, BN * 128) + c * ROW);
     wgmma_commit();
 }
 
@@ -245,7 +248,7 @@ kernel(const __grid_constant__ Parameters p) {
     }
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(HELD));
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const uint32 mine = queries + group * 8192;
+    const uint32 mine = queries + group * 64 * ROW;
     const float infinity = __int_as_float(0x7f800000);
     const float scale = (p.cap != 0 ? p.cap : p.scale) * 1.4426950408889634f;
     int n = 0;                                  // the steps so far
