@@ -4,12 +4,13 @@
 
 Needs torch and a GPU. Each program runs in a separate process on each of four allocators: this
 library through its C symbols (with thread caches and without), torch with expandable segments, and
-torch's default, in turn and `--repetitions` times: times of one process differ from another's by a
-tenth on the same allocator. The programs:
+torch's default. The processes of a program live side by side. Each runs the program once, untimed:
+for each new length, cuDNN builds plans of attention for some 150 ms, which would hide everything
+else. Then they run the same steps again, one process at a time and in turn, `--rounds` times: a
+step's time is the median of its rounds, because the machine's own speed drifts. `step_ms` is the
+median step, `steps_ms` the sum of all. The programs:
 
-gpt     a GPT with 12 layers, trained with batches of varying length; autograd frees on its thread.
-        Steps are timed when their lengths come for the second time: for each new one, cuDNN builds
-        plans of attention for some 150 ms, which would hide everything else
+gpt     a GPT with 12 layers, trained with batches of varying length; autograd frees on its thread
 pair    two threads, each training a small convolutional network on its own stream
 serve   eight threads, each answering requests of varying length with an encoder, results kept
 
@@ -19,10 +20,10 @@ included, in the format of benchmarks/traces/README.md.
 
 import argparse
 import ctypes
+import functools
 import json
 import os
 import random
-import statistics
 import subprocess
 import sys
 import threading
@@ -44,7 +45,7 @@ def blocks_of(torch, layers, width, heads):
 
 
 def gpt(torch, steps):
-    """Train on the same shapes twice; return seconds of each step of the second time."""
+    """Return a function that trains on all shapes and returns the seconds of each step."""
     torch.manual_seed(0)
     draw = random.Random(0)
     width, words = 768, 32000
@@ -54,20 +55,24 @@ def gpt(torch, steps):
     parameters = [*embed.parameters(), *body.parameters(), *head.parameters()]
     optimizer = torch.optim.AdamW(parameters, lr=1e-4)
     shapes = [(draw.randint(1, 8), draw.randint(64, 1023)) for _ in range(steps)]
-    seconds = []
-    for batch, length in shapes + shapes:
-        start = time.perf_counter()
-        tokens = torch.randint(0, words, (batch, length), device="cuda")
-        mask = torch.nn.Transformer.generate_square_subsequent_mask(length, device="cuda")
-        with torch.autocast("cuda", torch.bfloat16):
-            logits = head(body(embed(tokens), mask=mask, is_causal=True))
-            loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens.flatten())
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        torch.cuda.synchronize()
-        seconds.append(time.perf_counter() - start)
-    return seconds[steps:]
+
+    def train():
+        seconds = []
+        for batch, length in shapes:
+            start = time.perf_counter()
+            tokens = torch.randint(0, words, (batch, length), device="cuda")
+            mask = torch.nn.Transformer.generate_square_subsequent_mask(length, device="cuda")
+            with torch.autocast("cuda", torch.bfloat16):
+                logits = head(body(embed(tokens), mask=mask, is_causal=True))
+                loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens.flatten())
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+            torch.cuda.synchronize()
+            seconds.append(time.perf_counter() - start)
+        return seconds
+
+    return train
 
 
 def network(torch):
@@ -100,7 +105,7 @@ def train_network(torch, steps, seed, seconds):
 
 
 def pair(torch, steps):
-    return on_threads(2, lambda i, seconds: train_network(torch, steps, i, seconds))
+    return lambda: on_threads(2, lambda i, seconds: train_network(torch, steps, i, seconds))
 
 
 def answer(torch, model, requests, seed, seconds):
@@ -122,7 +127,7 @@ def answer(torch, model, requests, seed, seconds):
 def serve(torch, steps):
     torch.manual_seed(0)
     model = blocks_of(torch, 6, 768, 12).cuda().to(torch.bfloat16).eval()
-    return on_threads(8, lambda i, seconds: answer(torch, model, 4 * steps, i, seconds))
+    return lambda: on_threads(8, lambda i, seconds: answer(torch, model, 4 * steps, i, seconds))
 
 
 def on_threads(count, work):
@@ -160,7 +165,7 @@ def taken(recorder):
 
 
 def run_one(side, program, steps, record):
-    """Run one program on one allocator in this process; return its figures."""
+    """Serve a parent process: print the seconds of a run for each line of input, then memory."""
     if side.startswith("torch"):
         expandable = side == "torch_expandable"
         os.environ["PYTORCH_CUDA_ALLOC_CONF"] = f"expandable_segments:{expandable}"
@@ -168,15 +173,12 @@ def run_one(side, program, steps, record):
         os.environ["GPUTENSOR_ALLOC_CONF"] = "thread_cache:False"
     import torch
 
-    work = globals()[program]
     if side.startswith("torch"):
-        seconds = work(torch, steps)
-        stats = torch.cuda.memory_stats()
-        asked = stats["requested_bytes.all.peak"]
-        reserved = stats["reserved_bytes.all.peak"]
+        memory_stats = torch.cuda.memory_stats
     else:
         import gputensor as gt
 
+        memory_stats = functools.partial(gt.memory.memory_stats, "cuda")
         own = gt.memory.c_library()
         if record:
             recorder = use_recorder(torch, own)
@@ -185,58 +187,85 @@ def run_one(side, program, steps, record):
                 own, "gputensor_malloc", "gputensor_free"
             )
             torch.cuda.memory.change_current_allocator(allocator)
-        seconds = work(torch, steps)
-        stats = gt.memory.memory_stats("cuda")
-        asked = stats["requested_bytes.all.peak"]
-        reserved = stats["reserved_bytes.all.peak"]
-        if record:
-            arrays = taken(recorder)
-            np.savez_compressed(record, **arrays, peak_requested=asked, peak_reserved=reserved)
-    seconds.sort()
-    return {
-        "asked_mib": asked / 2**20,
-        "reserved_mib": reserved / 2**20,
-        "utilization": asked / reserved,
-        "step_ms": 1e3 * seconds[len(seconds) // 2],
-    }
+    run = globals()[program](torch, steps)
+    for _line in sys.stdin:
+        print(json.dumps(run()), flush=True)
+    stats = memory_stats()
+    asked, reserved = (stats[f"{what}_bytes.all.peak"] for what in ("requested", "reserved"))
+    if record:
+        arrays = taken(recorder)
+        np.savez_compressed(record, **arrays, peak_requested=asked, peak_reserved=reserved)
+    print(json.dumps([asked / 2**20, reserved / 2**20]), flush=True)
+
+
+class Side:
+    """A process that runs one program on one allocator."""
+
+    def __init__(self, side, program, steps, record=None):
+        command = [sys.executable, __file__, "--one", "--sides", side, "--programs", program]
+        command += ["--steps", str(steps)] + (["--record", str(record)] if record else [])
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+        self.begin()
+
+    def begin(self):
+        self.process.stdin.write("run\n")
+        self.process.stdin.flush()
+
+    def answer(self):
+        return json.loads(self.process.stdout.readline())
+
+    def end(self):
+        """Return the peaks of requested and reserved bytes, in MiB, and end the process."""
+        self.process.stdin.close()
+        peaks = self.answer()
+        if self.process.wait():
+            raise subprocess.CalledProcessError(self.process.returncode, self.process.args)
+        return peaks
+
+
+def measure(report, program, options):
+    sides = {side: Side(side, program, options.steps) for side in options.sides}
+    rounds = {side: [] for side in sides}
+    for process in sides.values():
+        process.answer()
+    for turn in range(options.rounds):
+        for side in list(sides)[:: -1 if turn % 2 else 1]:
+            sides[side].begin()
+            rounds[side].append(sides[side].answer())
+    for side, process in sides.items():
+        steps = np.median(rounds[side], axis=0) * 1e3
+        asked, reserved = process.end()
+        report.add(
+            program=program, allocator=side, asked_mib=asked, reserved_mib=reserved,
+            utilization=asked / reserved, step_ms=np.median(steps), steps_ms=np.sum(steps),
+        )  # fmt: skip
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--programs", nargs="+", default=PROGRAMS, choices=PROGRAMS)
     parser.add_argument("--sides", nargs="+", default=SIDES, choices=SIDES)
-    parser.add_argument("--steps", type=int, default=60)
-    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--record", type=Path)
     parser.add_argument("--one", action="store_true", help="run in this process, print JSON")
     options = parser.parse_args()
     if options.one:
         [side], [program] = options.sides, options.programs
-        print(json.dumps(run_one(side, program, options.steps, options.record)))
+        run_one(side, program, options.steps, options.record)
         return
     from report import Report
 
     report = Report("allocator_threads", "peak reserved of threaded programs, by allocator")
     for program in options.programs:
-        found = {side: [] for side in options.sides}
-        for turn in range(options.repetitions):
-            for side in list(found)[:: -1 if turn % 2 else 1]:
-                found[side].append(in_process(options, side, program))
-        for side, rows in found.items():
-            medians = {key: statistics.median(row[key] for row in rows) for key in rows[0]}
-            report.add(program=program, allocator=side, **medians)
+        measure(report, program, options)
         if options.record:
-            in_process(options, "ours", program, options.record / f"{program}_threads.npz")
+            file = options.record / f"{program}_threads.npz"
+            process = Side("ours", program, options.steps, file)
+            process.answer()
+            process.end()
     report.finish()
-
-
-def in_process(options, side, program, record=None):
-    command = [sys.executable, __file__, "--one", "--sides", side, "--programs", program]
-    command += ["--steps", str(options.steps)]
-    if record:
-        command += ["--record", str(record)]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ torch's by more than float16 allows is an error.
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -41,9 +42,10 @@ def torch_result(path):
     import torch
 
     def result():
+        x = torch.ones(SHAPE, dtype=torch.float16, device="cuda")
         program = torch._inductor.aoti_load_package(path)
         with torch.no_grad():
-            found = program(torch.ones(SHAPE, dtype=torch.float16, device="cuda"))
+            found = program(x)
         found = found[0] if isinstance(found, (list, tuple)) else found
         return found.double().cpu().numpy()
 
@@ -54,13 +56,17 @@ SIDES = {"ours": our_result, "torch": torch_result}
 
 
 def child(side, path):
-    """Print the seconds of the import, the seconds after it, and the result."""
+    """Print the seconds of the import, the seconds after it, and the result, and end there.
+
+    The end of the interpreter is not timed, and torch's package does not always survive it.
+    """
     began = time.perf_counter()
     result = SIDES[side](path)
     imported = time.perf_counter()
     found = result()
     done = time.perf_counter()
-    print(json.dumps([imported - began, done - imported, found.ravel().tolist()]))
+    print(json.dumps([imported - began, done - imported, found.ravel().tolist()]), flush=True)
+    os._exit(0)
 
 
 def write_files(network, folder):
@@ -93,7 +99,9 @@ def measure(report, network, rounds):
         for _round in range(rounds):
             for side, path in paths.items():
                 command = [sys.executable, __file__, "--child", side, path]
-                out = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+                out = subprocess.run(
+                    command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT
+                )
                 found[side].append(json.loads(out.stdout.splitlines()[-1]))
         nbytes = {side: Path(path).stat().st_size for side, path in paths.items()}
     ours, theirs = (np.array(found[side][-1][2]) for side in SIDES)
