@@ -34,6 +34,12 @@ SECTIONS = [
         "The same traces on one of the two GPUs of a machine.",
     ),
     (
+        "models/allocator_threads",
+        "A GPT of varying lengths, trained by torch in three processes",
+        "torch's autograd frees on a second thread. Each process has its own allocator; their "
+        "runs of 40 steps alternate.",
+    ),
+    (
         "allocator_pairs",
         "One free and one malloc in C, ns",
         "Cache hits, by the number of threads.",
@@ -81,9 +87,9 @@ SECTIONS = [
         "models/networks",
         "Networks for images, texts and sounds, milliseconds",
         "Random weights, both sides alternating on the same GPU. `ratio` is our time over torch's "
-        "best time (eager, as a CUDA graph, compiled and as a graph). MobileNet's error is 1 "
-        "because activations underflow in float16 with the statistics of new layers, on both "
-        "sides; the benchmark has since used the statistics of random images.",
+        "best time (eager, as a CUDA graph, compiled and as a graph), `tuned ratio` that of a "
+        "program compiled with `tune`. Torch captures ViT's attention as plain products in "
+        "float32, which is why its graph is slower than its eager run.",
     ),
     (
         "convolution",

@@ -1,6 +1,6 @@
 """Threaded torch programs on each allocator: peak reserved, peak requested, time of a step.
 
-    python benchmarks/allocator_threads.py [--programs gpt pair serve] [--record FOLDER]
+    python benchmarks/models/allocator_threads.py [--programs gpt pair serve] [--record FOLDER]
 
 Needs torch and a GPU. Each program runs in a separate process on each of four allocators: this
 library through its C symbols (with thread caches and without), torch with expandable segments, and
@@ -31,6 +31,9 @@ import time
 from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 SIDES = ("ours", "ours_pools_alone", "torch_expandable", "torch_default")
 PROGRAMS = ("gpt", "pair", "serve")
@@ -255,9 +258,9 @@ def main():
         [side], [program] = options.sides, options.programs
         run_one(side, program, options.steps, options.record)
         return
-    from report import Report
+    from benchmarks.report import Report
 
-    report = Report("allocator_threads", "peak reserved of threaded programs, by allocator")
+    report = Report("models/allocator_threads", "peak reserved of threaded programs, by allocator")
     for program in options.programs:
         measure(report, program, options)
         if options.record:
