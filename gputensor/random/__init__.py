@@ -56,11 +56,31 @@ from gputensor.random.generators import (
     set_state,
 )
 from gputensor.random.states import seed, spec
+from gputensor.random.transformed import (
+    f,
+    multivariate_normal,
+    negative_binomial,
+    noncentral_chisquare,
+    pareto,
+    power,
+    rayleigh,
+    standard_cauchy,
+    triangular,
+    wald,
+)
+
+RandomState = default_rng  # NumPy's older generators: seed as the argument, the same methods
+random_sample = random
+sample = random
+ranf = random
 
 __all__ = [
-    "Generator", "bernoulli", "beta", "binomial", "categorical", "chisquare", "choice",
-    "default_rng", "dirichlet", "exponential", "gamma", "generator", "geometric", "get_state",
+    "Generator", "RandomState", "bernoulli", "beta", "binomial", "categorical", "chisquare",
+    "choice", "default_rng", "dirichlet", "exponential", "f", "gamma", "generator", "geometric",
+    "get_state",
     "gumbel", "integers", "laplace", "logistic", "lognormal", "manual_seed", "multinomial",
+    "multivariate_normal", "negative_binomial", "noncentral_chisquare", "pareto", "power",
+    "random_sample", "ranf", "rayleigh", "sample", "standard_cauchy", "triangular", "wald",
     "normal", "permutation", "poisson", "rand", "randint", "randn", "random", "randperm", "seed",
     "set_state", "shuffle", "spec", "standard_exponential", "standard_gamma", "standard_normal",
     "standard_t", "uniform", "weibull",

@@ -5,7 +5,7 @@ import operator
 
 from gputensor._arrays.dtypes import uint64
 from gputensor.errors import argument_error
-from gputensor.random import choices, distributions, families
+from gputensor.random import choices, distributions, families, transformed
 from gputensor.random.states import (
     checked_words,
     default_state,
@@ -152,6 +152,17 @@ class Generator:
     standard_gamma = _method(families.standard_gamma)
     standard_t = _method(families.standard_t)
     weibull = _method(families.weibull)
+    f = _method(transformed.f)
+    multivariate_normal = _method(transformed.multivariate_normal)
+    negative_binomial = _method(transformed.negative_binomial)
+    noncentral_chisquare = _method(transformed.noncentral_chisquare)
+    pareto = _method(transformed.pareto)
+    power = _method(transformed.power)
+    rayleigh = _method(transformed.rayleigh)
+    standard_cauchy = _method(transformed.standard_cauchy)
+    triangular = _method(transformed.triangular)
+    wald = _method(transformed.wald)
+    random_sample = random
     permutation = _method(choices.permutation)
     randperm = _method(choices.randperm)
     shuffle = _method(choices.shuffle)

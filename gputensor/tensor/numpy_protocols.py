@@ -65,9 +65,19 @@ FACTS = {
     "array_repr": lambda arr, *_, **__: repr(arr),
     "array_str": lambda a, *_, **__: str(a),
     "array2string": lambda a, *_, **options: _library("numpy").array2string(a, **options),
-    "may_share_memory": lambda a, b, max_work=None: may_share(a, b),
-    "shares_memory": lambda a, b, max_work=None: may_share(a, b),
+    "may_share_memory": lambda a, b, max_work=None: _shared(a, b),
+    "shares_memory": lambda a, b, max_work=None: _shared(a, b),
 }
+
+
+def _shared(a, b):
+    """Whether two tensors, or an array and a tensor, may share memory."""
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        return may_share(a, b)
+    if not all(isinstance(one, np.ndarray) or str(one.device) == "host" for one in (a, b)):
+        return False
+    arrays = (one if isinstance(one, np.ndarray) else np.from_dlpack(one) for one in (a, b))
+    return np.may_share_memory(*arrays)
 
 
 def _library(part):
@@ -197,7 +207,7 @@ def array_function(x, function, types, arguments, keywords):
     name = function.__name__
     values = [*arguments, *keywords.values()]
     values += [one for value in values if isinstance(value, (list, tuple)) for one in value]
-    if name not in CREATION:
+    if name not in CREATION and not name.endswith("_memory"):  # np.may_share_memory(array, x)
         # The host reads the fractions of a quantile, so they may be an array.
         _arguments_checked(name, values[:1] if name in QUANTILES else values)
     keywords = _keywords(name, keywords)

@@ -143,3 +143,11 @@ def test_array_consumer_code_runs_on_tensors(rng=None):
 
     a = np.random.default_rng().normal(size=(4, 5)).astype(np.float32)
     check_same(softmax(gt.asarray(a, device="host")), softmax(a), 1e-6)
+
+
+def test_numpy_tells_whether_an_array_shares_memory_with_a_tensor():
+    a = np.zeros(4)
+    shared, copied = gt.asarray(a, device="host", copy=False), gt.asarray(a, device="host")
+    for tells in (np.may_share_memory, np.shares_memory):
+        assert tells(a, shared) and tells(shared, a[1:]) and not tells(a[:2], shared[2:])
+        assert not tells(np.asarray(copied), copied) and not tells(a, copied)

@@ -43,6 +43,15 @@ FAMILIES = {
     "laplace(1, 2)": ("laplace", (1, 2), {}),
     "logistic(1, 2)": ("logistic", (1, 2), {}),
     "weibull(1.7)": ("weibull_min", (1.7,), {}),
+    "rayleigh(2.0)": ("rayleigh", (0, 2), {}),
+    "pareto(2.5)": ("lomax", (2.5,), {}),
+    "power(2.5)": ("powerlaw", (2.5,), {}),
+    "standard_cauchy()": ("cauchy", (), {}),
+    "triangular(1, 2, 5)": ("triang", (0.25, 1, 4), {}),
+    "wald(1.5, 2.5)": ("invgauss", (0.6,), {"scale": 2.5}),
+    "f(3, 7)": ("f", (3, 7), {}),
+    "noncentral_chisquare(3.0, 2.5)": ("ncx2", (3, 2.5), {}),
+    "negative_binomial(4.0, 0.4)": ("nbinom", (4, 0.4), {}),
     "standard_exponential()": ("expon", (), {}),
     "binomial(20, 0.3)": ("binom", (20, 0.3), {}),
     "binomial(1000, 0.07)": ("binom", (1000, 0.07), {}),
@@ -58,7 +67,7 @@ def test_distributions_made_of_others(place, call):
     made = getattr(generator(place), name)(*arguments, size=20_000).numpy()
     family, shapes, options = FAMILIES[call]
     expected = getattr(stats, family)(*shapes, **options)
-    if family not in ("binom", "geom", "poisson"):
+    if family not in ("binom", "geom", "nbinom", "poisson"):
         assert made.dtype == np.float32
         assert stats.kstest(made.astype(float), expected.cdf).pvalue > LEAST
         return
@@ -66,6 +75,40 @@ def test_distributions_made_of_others(place, call):
     counts = np.diff([0, *[(made <= edge).sum() for edge in edges], made.size])
     shares = np.diff([0, *expected.cdf(edges), 1])
     assert stats.chisquare(counts, shares * made.size).pvalue > LEAST
+
+
+def test_normal_vectors_have_the_covariance(place):
+    cov = np.asarray([[2.0, 1.0, 0.0], [1.0, 3.0, 0.0], [0.0, 0.0, 0.0]])
+    rng = generator(place)
+    for mean, spread in (
+        ([1.0, 2.0, 5.0], cov.tolist()),
+        (gt.asarray([1.0, 2.0, 5.0], device=place), gt.asarray(cov, device=place)),
+    ):
+        made = rng.multivariate_normal(mean, spread, (200, 100), dtype="float64").numpy()
+        assert made.shape == (200, 100, 3)
+        flat = made.reshape(-1, 3)
+        np.testing.assert_allclose(flat[:, 2], 5)
+        assert stats.kstest(flat[:, 0] + flat[:, 1], stats.norm(3, np.sqrt(7)).cdf).pvalue > LEAST
+        # Seven standard deviations of the estimate of the largest variance, 3 * sqrt(2 / 20_000).
+        np.testing.assert_allclose(np.cov(flat.T), cov, rtol=0, atol=0.21)
+    values, vectors = np.linalg.eigh(cov)
+    root = (
+        vectors * np.sqrt(np.maximum(values, 0)) @ vectors.T
+    )  # it depends on no sign that a solver chooses
+    drawn = generator(place).normal(size=(50, 3), dtype="float64").numpy()
+    made = generator(place).multivariate_normal(np.zeros(3), cov, 50, dtype="float64").numpy()
+    np.testing.assert_allclose(made, drawn @ root, rtol=0, atol=1e-6)
+    assert rng.multivariate_normal([0.0], [[1.0]]).shape == (1,)
+    with pytest.raises(ValueError, match="multivariate_normal: mean, cov: got shapes"):
+        rng.multivariate_normal([0.0, 1.0], [[1.0]])
+    with pytest.raises(ValueError, match="triangular: left, mode, right: got"):
+        rng.triangular(2, 1, 3)
+
+
+def test_older_names_of_numpy_are_there(place):
+    one, two = gt.random.RandomState(3), gt.random.default_rng(3)
+    assert one.rand(2).tolist() == two.random_sample(2).tolist()
+    assert gt.random.ranf(3).shape == gt.random.sample(3).shape == (3,)
 
 
 def test_parameters_of_distributions_may_be_tensors(place):
