@@ -259,7 +259,7 @@ __all__ = [
 ]
 globals().update({name: globals()[full] for name, full in _SPELLINGS.items() if full in globals()})
 _make_callable("gputensor.tensor", _tensor)
-_bind_methods(
+_METHODS = (
     {"norm": _LateMethod("gputensor.linalg.norms", "norm", "norm")}
     | {name: _LateMethod("gputensor.nn", name, name)
        for name in ("log_softmax", "logsumexp", "softmax")}
@@ -271,6 +271,7 @@ _bind_methods(
     | {name: _LateMethod("gputensor.random.in_place", name, name)
        for name in ("bernoulli_", "exponential_", "normal_", "random_", "uniform_")}
 )  # fmt: skip
+_bind_methods(_METHODS)
 _report_environment()
 
 

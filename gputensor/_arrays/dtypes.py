@@ -9,7 +9,7 @@ dict lookup.
 """
 
 import builtins
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -63,7 +63,7 @@ __all__ = [
 DEFAULT_FLOAT, DEFAULT_INT, DEFAULT_COMPLEX, BOOL = 11, 4, 13, 0
 
 # Every accepted spelling of a dtype -> its code.
-CODES = {row.name: row.code for row in DTYPES}
+CODES: dict[Any, int] = {row.name: row.code for row in DTYPES}
 CODES |= {row.numpy: row.code for row in DTYPES}
 CODES |= {row.numpy.type: row.code for row in DTYPES}
 CODES |= {builtins.bool: BOOL, int: DEFAULT_INT, float: 12, complex: 14}

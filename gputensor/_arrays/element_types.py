@@ -28,7 +28,7 @@ class ElementType(NamedTuple):
     compute: str  # the C++ type that a kernel computes with
 
 
-def _row(code, name, scalar_type, kind, cuda, compute=None):
+def _row(code, name, scalar_type, kind, cuda, compute=None) -> ElementType:
     dtype = np.dtype(scalar_type)
     return ElementType(code, name, dtype, dtype.itemsize, kind, cuda, compute or cuda)
 

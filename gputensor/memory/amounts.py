@@ -4,6 +4,7 @@ Byte counts are ints. `device` is a device or its name; None is the current devi
 """
 
 import warnings
+from typing import Any
 
 from gputensor._alloc import foreign as raw_memory
 from gputensor._alloc import observe as report
@@ -37,7 +38,7 @@ __all__ = [
 ]
 
 
-def memory_allocated(device=None):
+def memory_allocated(device=None) -> int:
     """Return the bytes in use by callers, with each size rounded up to 512.
 
     It costs one load for each thread that allocates.
@@ -50,22 +51,22 @@ def memory_allocated(device=None):
     return report.allocated_nbytes(device_number(device))
 
 
-def max_memory_allocated(device=None):
+def max_memory_allocated(device=None) -> int:
     """Return the most bytes in use at one time since the last :func:`reset_peak_memory_stats`."""
     return report.peak_nbytes(device_number(device), "allocated_bytes")
 
 
-def memory_reserved(device=None):
+def memory_reserved(device=None) -> int:
     """Return the bytes of device memory that the process holds, in use or cached."""
     return report.reserved_nbytes(device_number(device))
 
 
-def max_memory_reserved(device=None):
+def max_memory_reserved(device=None) -> int:
     """Return the most bytes held at one time since the last :func:`reset_peak_memory_stats`."""
     return report.peak_nbytes(device_number(device), "reserved_bytes")
 
 
-def mem_get_info(device=None):
+def mem_get_info(device=None) -> tuple[int, int]:
     """Return (free, total) bytes of the device, as its driver reports for all processes."""
     return raw_memory.device_memory(device_number(device))
 
@@ -75,29 +76,29 @@ def _deprecated(name, instead, function, device):
     return function(device)
 
 
-def memory_cached(device=None):
+def memory_cached(device=None) -> int:
     """Deprecated name of :func:`memory_reserved`."""
     return _deprecated("memory_cached", "memory_reserved", memory_reserved, device)
 
 
-def max_memory_cached(device=None):
+def max_memory_cached(device=None) -> int:
     """Deprecated name of :func:`max_memory_reserved`."""
     return _deprecated("max_memory_cached", "max_memory_reserved", max_memory_reserved, device)
 
 
-def reset_max_memory_allocated(device=None):
+def reset_max_memory_allocated(device=None) -> None:
     """Deprecated name of :func:`reset_peak_memory_stats`, which resets every peak."""
     return _deprecated("reset_max_memory_allocated", "reset_peak_memory_stats",
                        reset_peak_memory_stats, device)  # fmt: skip
 
 
-def reset_max_memory_cached(device=None):
+def reset_max_memory_cached(device=None) -> None:
     """Deprecated name of :func:`reset_peak_memory_stats`, which resets every peak."""
     return _deprecated("reset_max_memory_cached", "reset_peak_memory_stats",
                        reset_peak_memory_stats, device)  # fmt: skip
 
 
-def memory_stats(device=None):
+def memory_stats(device=None) -> dict[str, int]:
     """Return all statistics of a device as a flat dict, sorted by name.
 
     Keys are ``"<statistic>.<pool>.<field>"`` with the statistics ``allocation``, ``segment``,
@@ -119,7 +120,7 @@ def memory_stats(device=None):
     return accounts.flat_statistics(device_number(device))
 
 
-def memory_stats_as_nested_dict(device=None):
+def memory_stats_as_nested_dict(device=None) -> dict[str, Any]:
     """Return :func:`memory_stats` with a dict for each part of a name.
 
     The keys of ``reserved_bytes_by_private_pools`` are the ids of the pools, pairs of ints.
@@ -137,17 +138,17 @@ def memory_stats_as_nested_dict(device=None):
     return nested
 
 
-def reset_peak_memory_stats(device=None):
+def reset_peak_memory_stats(device=None) -> None:
     """Set every peak to its current value."""
     report.reset_peak(device_number(device))
 
 
-def reset_accumulated_memory_stats(device=None):
+def reset_accumulated_memory_stats(device=None) -> None:
     """Set the values that only grow to zero: ``allocated``, ``freed`` and the event counts."""
     accounts.reset_accumulated(device_number(device))
 
 
-def host_memory_stats():
+def host_memory_stats() -> dict[str, int]:
     """Return the statistics of pinned host memory as a flat dict, sorted by name.
 
     ``allocations`` and ``allocated_bytes`` describe the segments held, ``active_requests`` and
@@ -159,22 +160,22 @@ def host_memory_stats():
     return accounts.pinned_statistics()
 
 
-def host_memory_stats_as_nested_dict():
+def host_memory_stats_as_nested_dict() -> dict[str, Any]:
     """Return :func:`host_memory_stats` with a dict for each part of a name."""
     return nest(host_memory_stats())
 
 
-def reset_peak_host_memory_stats():
+def reset_peak_host_memory_stats() -> None:
     """Set every peak of pinned host memory to its current value."""
     report.reset_peak_pinned()
 
 
-def reset_accumulated_host_memory_stats():
+def reset_accumulated_host_memory_stats() -> None:
     """Set the statistics of pinned host memory that only grow to zero."""
     accounts.reset_accumulated_pinned()
 
 
-def memory_summary(device=None, abbreviated=False):
+def memory_summary(device=None, abbreviated=False) -> str:
     """Return the statistics of a device as a readable table of text.
 
     Parameters
@@ -189,7 +190,7 @@ def memory_summary(device=None, abbreviated=False):
     return format_summary(str(device_of(number)), memory_stats(number), free, total, abbreviated)
 
 
-def list_gpu_processes(device=None):
+def list_gpu_processes(device=None) -> str:
     """Return the processes that use a GPU and their memory, as text; uses NVML, not CUDA.
 
     Raises

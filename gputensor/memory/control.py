@@ -2,6 +2,7 @@
 
 import contextlib
 import operator
+from typing import Any
 
 from gputensor._alloc import (
     allocator as device_allocator,
@@ -43,19 +44,19 @@ __all__ = [
 ]
 
 
-def empty_cache(device=None):
+def empty_cache(device=None) -> None:
     """Return cached memory to the driver, on one device or on all; waits for queued work."""
     numbers = device_allocator.open_devices() if device is None else [device_number(device)]
     for number in numbers:
         report.empty_cache(number)
 
 
-def empty_host_cache():
+def empty_host_cache() -> None:
     """Return cached pinned host memory to the system."""
     pinned_memory.empty_cache()
 
 
-def caching_allocator_alloc(size, device=None, stream=None):
+def caching_allocator_alloc(size, device=None, stream=None) -> int:
     """Allocate device memory and return its address, for callers that work with addresses.
 
     Parameters
@@ -81,7 +82,7 @@ def caching_allocator_alloc(size, device=None, stream=None):
     return raw_memory.raw_alloc(number, min(nbytes, 1 << 62), stream_handle(number, stream))
 
 
-def caching_allocator_delete(mem_ptr):
+def caching_allocator_delete(mem_ptr) -> None:
     """Free an allocation of :func:`caching_allocator_alloc`.
 
     Raises
@@ -94,7 +95,7 @@ def caching_allocator_delete(mem_ptr):
     raw_memory.raw_delete(mem_ptr)
 
 
-def record_stream(mem_ptr, stream, device=None):
+def record_stream(mem_ptr, stream, device=None) -> None:
     """Record that foreign work queued on a stream uses the allocation at an address.
 
     The library's own operations do not need it.
@@ -102,7 +103,7 @@ def record_stream(mem_ptr, stream, device=None):
     raw_memory.raw_record_stream(mem_ptr, stream_handle(device_number(device), stream))
 
 
-def caching_allocator_enable(value=True, device=None):
+def caching_allocator_enable(value=True, device=None) -> None:
     """Turn caching on or off for later requests; without it each request is a driver call.
 
     Parameters
@@ -138,7 +139,7 @@ def _used_number(device):
     return number
 
 
-def set_per_process_memory_fraction(fraction, device=None):
+def set_per_process_memory_fraction(fraction, device=None) -> None:
     """Limit the memory that the process may hold on a device to a share of its total.
 
     Parameters
@@ -168,17 +169,17 @@ def set_per_process_memory_fraction(fraction, device=None):
     config.set_fraction(device_number(device), fraction)
 
 
-def get_per_process_memory_fraction(device=None):
+def get_per_process_memory_fraction(device=None) -> float:
     """Return the share of a device's memory that the process may hold."""
     return config.fraction_of(device_number(device))
 
 
-def get_allocator_backend():
+def get_allocator_backend() -> str:
     """Return ``"native"`` or ``"cudaMallocAsync"``."""
     return _settings.current().backend
 
 
-def get_allocator_settings(device=None):
+def get_allocator_settings(device=None) -> dict[str, tuple[Any, str]]:
     """Return a dict from the name of each option to its (value, source) on a device.
 
     The source is ``"default"``, ``"environment"``, or the function that set the option last:
@@ -195,7 +196,7 @@ def get_allocator_settings(device=None):
     return config.in_force_on(device_number(device))
 
 
-def set_allocator_settings(text):
+def set_allocator_settings(text) -> None:
     """Change options at run time; options that `text` does not name keep their values.
 
     Parameters
@@ -255,7 +256,7 @@ def register_pinned(buffer, device=None):
     return pinned_memory.PinnedRegion(device_number(device), buffer)
 
 
-def c_library():
+def c_library() -> str:
     """Return the path of the library whose C functions allocate for other libraries.
 
     For PyTorch's ``CUDAPluggableAllocator`` the names are ``"gputensor_malloc_or_throw"`` and

@@ -3,6 +3,8 @@
 Snapshots have PyTorch's schema, so that its viewers can read them.
 """
 
+from typing import Any
+
 from gputensor._alloc import foreign as raw_memory
 from gputensor._alloc import history
 from gputensor._alloc import observe as _snapshot
@@ -40,7 +42,7 @@ def _collect(number):
     return report.collect_segments(number, with_page_pool=True)
 
 
-def snapshot(device=None, include_traces=True):
+def snapshot(device=None, include_traces=True) -> dict[str, Any]:
     """Return the state of the allocator in PyTorch's schema, for one device or all open ones.
 
     The allocator's lock is held while raw records are copied, not while they are formatted.
@@ -63,7 +65,7 @@ def snapshot(device=None, include_traces=True):
     return _snapshot.format_snapshot(_open_numbers(device), _collect, include_traces)
 
 
-def dump_snapshot(path="dump_snapshot.pickle", device=None):
+def dump_snapshot(path="dump_snapshot.pickle", device=None) -> None:
     """Write :func:`snapshot` to a file that PyTorch's ``_memory_viz.py`` and web viewer read.
 
     The file is replaced atomically, so `path` always has either the old or the new content. A
@@ -72,7 +74,7 @@ def dump_snapshot(path="dump_snapshot.pickle", device=None):
     _snapshot.write_pickle(snapshot(device), path)
 
 
-def memory_snapshot(mempool_id=None, include_traces=True, device=None):
+def memory_snapshot(mempool_id=None, include_traces=True, device=None) -> list[dict[str, Any]]:
     """Return the segments of :func:`snapshot`, from all pools or one.
 
     Parameters
@@ -96,7 +98,7 @@ set_memory_metadata = history.set_memory_metadata
 get_memory_metadata = history.get_memory_metadata
 
 
-def where_allocated(ptr):
+def where_allocated(ptr) -> list[Any]:
     """Return the Python frames that allocated an address, innermost first.
 
     Parameters
@@ -112,7 +114,7 @@ def where_allocated(ptr):
     return raw_memory.raw_traceback(ptr)
 
 
-def top_call_sites(device=None, count=5):
+def top_call_sites(device=None, count=5) -> list[Any]:
     """Return the lines of the program that hold the most memory of a device, largest first.
 
     Counts the blocks that were allocated while :func:`record_memory_history` recorded stacks.
@@ -144,7 +146,7 @@ def top_call_sites(device=None, count=5):
     return _call_sites.top_call_sites(device_number(device), count)
 
 
-def attach_out_of_memory_observer(observer):
+def attach_out_of_memory_observer(observer) -> None:
     """Call ``observer(device, alloc_size, device_total_or_limit, device_free)`` at each failure.
 
     The arguments are ints: the device's number, and bytes. It is called before the
@@ -155,7 +157,7 @@ def attach_out_of_memory_observer(observer):
     out_of_memory.attach_observer(observer)
 
 
-def attach_allocator_tracker(tracker):
+def attach_allocator_tracker(tracker) -> None:
     """Call ``tracker(device, entry)`` for each event that is recorded in the history.
 
     :func:`record_memory_history` turns recording on. `entry` is a dict as in the
@@ -181,11 +183,11 @@ def attach_allocator_tracker(tracker):
     history.attach_tracker(tracker)
 
 
-def detach_allocator_tracker(tracker):
+def detach_allocator_tracker(tracker) -> None:
     """Remove a tracker after delivering the events so far; ``ValueError`` if it is not attached."""
     history.detach_tracker(tracker)
 
 
-def detach_out_of_memory_observer(observer):
+def detach_out_of_memory_observer(observer) -> None:
     """Remove an observer; ``ValueError`` if it is not attached."""
     out_of_memory.detach_observer(observer)

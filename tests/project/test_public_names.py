@@ -78,3 +78,30 @@ def parts(text):
 )
 def test_stub_says_what_the_tables_say(path, made):
     assert set(parts(path.read_text())) == set(parts(made())), "run tests/support/public_stubs.py"
+
+
+def test_stubs_have_every_method():
+    core = public_stubs.METHODS.with_name("core") / "__init__.pyi"
+    named = set()
+    for node in ast.walk(ast.parse(core.read_text() + public_stubs.METHODS.read_text())):
+        if isinstance(node, ast.ClassDef) and node.name in ("Tensor", "Methods"):
+            for one in node.body:
+                targets = getattr(one, "targets", [getattr(one, "target", one)])
+                named |= {getattr(part, "name", getattr(part, "id", None)) for part in targets}
+    assert not {name for name in dir(gt.Tensor) if name[0] != "_"} - named
+
+
+def test_results_that_are_not_one_tensor_are_said():
+    x = gt.ones((2, 2), device="host")
+    index = gt.asarray([[0, 1]], device="host")
+    arguments = {
+        "array_split": (2,), "chunk": (2,), "concat": (), "cumsum": (0,), "gather": (0, index),
+        "index_select": (0, index[0]), "norm": (), "permute": ((1, 0),), "quantile": (0.5,),
+        "repeat": (2,), "split": (2,), "stack": (), "std_mean": (), "take_along_axis": (index, 0),
+        "tensordot": (x, 1), "unsqueeze": (0,), "unstack": (), "var_mean": (),
+    }  # fmt: skip
+    for name, more in arguments.items():
+        first = [x, x] if name in ("concat", "stack") else x
+        result = getattr(gt, name)(first, *more)
+        said = public_stubs.RESULTS.get(name, "Tensor").partition("[")[0]
+        assert type(result).__name__ == said, name

@@ -28,6 +28,18 @@ __version__: str
 
 def __array_namespace_info__() -> object: ...
 """
+#: Results of functions with spellings that are not one tensor: the type says which parts they have.
+RESULTS = {
+    **dict.fromkeys("array_split chunk split".split(), "list[Tensor]"),
+    **dict.fromkeys("std_mean var_mean".split(), "tuple[Tensor, Tensor]"),
+    "unstack": "tuple[Tensor, ...]",
+    # Tuples with names, or a tensor or a tuple by their arguments.
+    **dict.fromkeys(
+        "cummax cummin gradient kthvalue median mode nanmedian qr slogdet sort svd topk "
+        "unique".split(),
+        "Any",
+    ),
+}
 TABLES = """
 ALIASES: dict[str, str]
 BOUND: dict[ModuleType, list[str]]
@@ -59,7 +71,7 @@ def _is_spelled(module, name):
 def _definition(module, name, as_name, first=None):
     """A ``def`` of a function and of the keywords that stand for its own."""
     shown = inspect.signature(_found(module, name))
-    words = _found(module, name).spellings.values()
+    words = getattr(_found(module, name), "spellings", {}).values()
     is_optional = False
     parts = []
     for one in shown.parameters.values():
@@ -71,7 +83,7 @@ def _definition(module, name, as_name, first=None):
         parts.append(one.replace(annotation=kind, default=default))
     text = str(shown.replace(parameters=parts)).replace("typing.Any", "Any")
     text = text.replace("Ellipsis", "...")
-    return f"def {as_name}{text} -> Any: ..."
+    return f"def {as_name}{text} -> {RESULTS.get(as_name, 'Tensor')}: ..."
 
 
 def package_stub():
@@ -137,6 +149,9 @@ def method_stub():
             lines.append(f"    def {name}(self) -> Tensor: ...")
         else:
             lines.append(f"    {name} = {aliases[module]}.{there}")
+    for name, one in sorted(gt._METHODS.items()):  # of rooms above, which the stub may not import
+        first = next(iter(inspect.signature(_found(one.module, one.name)).parameters))
+        lines.append(f"    {_definition(one.module, one.name, name, first)}")
     for name in sorted([*methods.IN_PLACE.split(), *methods.COPIED_BACK.split()]):
         lines.append(f"    def {name}_(self, *arguments: Any, **keywords: Any) -> Tensor: ...")
     return "\n".join([*lines, ""])
