@@ -266,6 +266,11 @@ _ROWS = (
         attributes="epsilon:number is_centered:flag activation:activation is_gated:flag "
                    "is_steady:flag precision:precision",
         writes="out", reads="x weight scales? gain? shift? bias? addend?"),
+    # The same without scales and gate; it also writes r.
+    Row("normed_product", "blas.product",
+        attributes="epsilon:number is_centered:flag activation:activation is_steady:flag "
+                   "precision:precision",
+        writes="out normed", reads="x weight gain shift? bias? addend?"),
     # A map (formula.py) of x @ (weight * scales).T + bias, its load 0, and other operands. If
     # paired, load 0 is the first half of the product's columns and load 1 the second half.
     Row("formula_product", "blas.product",

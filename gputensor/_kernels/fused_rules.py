@@ -49,6 +49,14 @@ def _fused_product(name, attributes, writes, reads):
     _need(fits, name, "addend", addend and tuple(addend), "that of out, and no gate")
 
 
+def _normed_product(name, attributes, writes, reads):
+    epsilon, is_centered, activation, is_steady, precision = attributes
+    (out, normed), (x, weight, *vectors) = writes, reads
+    given = (epsilon, is_centered, activation, False, is_steady, precision)
+    _fused_product(name, given, (out,), (x, weight, None, *vectors))
+    _need(normed == x, name, "normed", tuple(normed), "that of x")
+
+
 def _formula_product(name, attributes, writes, reads):
     (trees, is_paired, _precision), (out,), (*given, first, second, third) = (
         attributes, writes, reads)  # fmt: skip
@@ -89,5 +97,6 @@ def _rotary_product(name, attributes, writes, reads):
 FUSED_RULES = {
     "formula_product": _formula_product,
     "fused_product": _fused_product,
+    "normed_product": _normed_product,
     "rotary_product": _rotary_product,
 }

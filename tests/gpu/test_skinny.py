@@ -82,6 +82,24 @@ def test_fused_product(rng, form, what, case):
     fused_checks.check_form(rng, *fused_checks.FORMS[form], what)
 
 
+@pytest.mark.parametrize("norm", [None, "rms", "layer"])
+@pytest.mark.parametrize("case", range(40))
+def test_panels(rng, norm, case):
+    """Any shape of block, layout, norm and end; sizes of several waves of blocks too."""
+    rows, columns = fused_checks.PANEL_TILES[case % 5]
+    splits = 0 if norm else int(rng.choice([0, 1, 2, 4]))
+    if case < 30:
+        internals.panel_configure(rows=rows, columns=columns, splits=splits)
+    try:
+        fused_checks.check_panel(
+            rng, fused_checks.panel_sizes(rng, 8), norm, rng.choice(["silu", "relu", "gelu", None]),
+            writes_rows=norm is not None and bool(rng.integers(2)),
+            is_along_terms=bool(rng.integers(2)),
+        )  # fmt: skip
+    finally:
+        internals.panel_configure()
+
+
 @pytest.mark.parametrize("form", ["plain", "int8", "int4:32", "int4:128"])
 @pytest.mark.parametrize("case", range(4))
 def test_tokens_of_a_model(rng, form, case):

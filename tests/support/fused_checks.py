@@ -13,8 +13,8 @@ from tests.support.skinny_checks import DTYPES, UNIT, on_device, random_weights,
 
 
 def operand(tensor):
-    if tensor is None:
-        return None
+    if tensor is None or isinstance(tensor, CallOperand):
+        return tensor
     return CallOperand(tensor.data_ptr(), dtype_name(tensor.dtype), tensor.shape)
 
 
@@ -171,3 +171,45 @@ def check_form(rng, form, group, what):
         check_gate(rng, name, form, group, (m, n, k), norm, activation)
     else:
         check_sum(rng, name, form, group, (m, n, k), norm, activation)
+
+
+PANEL_TILES = [(64, 64), (64, 32), (32, 64), (32, 32), (16, 32)]
+
+
+def panel_sizes(rng, scale=1):
+    """Sizes of a few tiles; the last ones, and the last terms of a cluster, are incomplete."""
+    m, n = int(rng.integers(2, 70 * scale)), 8 * int(rng.integers(1, 16 * scale))
+    return m, n, 8 * int(rng.integers(1, 60))
+
+
+def check_panel(rng, sizes, norm, activation, *, writes_rows, is_along_terms):
+    """Check a product of plain weights, and the normalized rows that it writes."""
+    name = str(rng.choice(["float16", "bfloat16"]))
+    case = Case(rng, name, PLAIN, 0, sizes, norm)
+    m, n, k = sizes
+    if not is_along_terms:
+        turned = on_device(np.ascontiguousarray(case.weight.numpy().T))
+        case.reads[1] = CallOperand(turned.data_ptr(), name, (n, k), (1, n))
+    addend = None
+    if rng.integers(2):
+        addend = on_device(rng.standard_normal((m, n)).astype(DTYPES[name]))
+    out, rows = case.poison((m, n)), case.poison((m, k))
+    if writes_rows:
+        x, weight, _scales, *vectors = case.reads
+        attributes = (case.epsilon, case.is_centered, activation, case.is_steady, 0)
+        case.make("normed_product", attributes, out, rows, x, weight, *vectors, addend)
+        expected = case.poison((m, k))
+        gain, shift = vectors[:2]
+        normed = gt.layer_norm if case.is_centered else gt.rms_norm
+        given = (gain, shift) if case.is_centered else (gain,)
+        expected = normed(case.x, *given, eps=case.epsilon)
+        # Sums of k terms in another order, and one rounding.
+        away = np.abs(wide(rows.numpy()) - wide(expected.numpy()))
+        limit = 4 * UNIT[name] * np.abs(wide(expected.numpy())) + 2.0**-12
+        assert np.all(away <= limit), float(np.nanmax(away / limit))
+    else:
+        attributes = (case.epsilon, case.is_centered, activation, False, case.is_steady, 0)
+        case.make("fused_product", attributes, out, *case.reads, addend)
+    exact = case.exact + (wide(addend.numpy()) if addend is not None else 0)
+    limit = 1.2 * (case.error + UNIT[name] * (np.abs(case.exact) + np.abs(exact)))
+    case.assert_near(out, activated(activation, exact), limit + 2.0**-20 * np.abs(exact))

@@ -227,9 +227,35 @@ cpdef bint skinny_half_wins(int64_t m, int64_t n, int64_t k) noexcept nogil
 cdef int skinny_product_run(const SkinnyProduct* product, uint64_t stream) except -1 nogil
 
 
+# ---- panel
+
+# y = activation(r w^T + bias + addend) in 16-bit floats; r is x, or with a gain its rows normalized.
+cdef struct PanelProduct:
+    int device
+    int type                    # DType code of all operands
+    int along_terms             # rows of w are along k, else along n
+    int is_steady               # w, gain and shift may be read before earlier work ends
+    int is_centered             # the mean of a row is subtracted first
+    int gate                    # ACT_* applied to the result
+    float epsilon
+    int64_t m, n, k
+    uint64_t x, w, y
+    uint64_t gain               # [k], or 0
+    uint64_t shift              # the same
+    uint64_t bias               # [n], or 0
+    uint64_t addend             # [m, n], or 0
+    uint64_t normed             # [m, k]: receives the normalized rows; or 0
+    int64_t x_pitch, w_pitch, y_pitch, addend_pitch     # elements from row to row
+
+cdef bint panel_fits(const PanelProduct* product, const DeviceFacts* device) noexcept nogil
+# Queues it on the stream; raises DriverError when the launch is refused.
+cdef int panel_run(const PanelProduct* product, uint64_t stream) except -1 nogil
+
+
 # ---- doors of the tests' extension
 
 include "../kernels/tiny/door.pxi"
 include "../kernels/unaligned/door.pxi"
 include "../kernels/packed/door.pxi"
 include "../kernels/skinny/door.pxi"
+include "../kernels/panel/door.pxi"

@@ -1,5 +1,6 @@
 # Which backend computes a product, its plan, and its way to the stream.
 
+from libc.math cimport ceil
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
@@ -42,7 +43,7 @@ from gputensor.blas.plan cimport (
 )
 
 from gputensor._arrays.element_types import DTYPES
-from gputensor.blas.kernels import programs
+from gputensor.blas.kernels import panel_programs, programs
 from gputensor.blas.libraries import preferred_blas_library
 from gputensor.blas.libraries.status import raise_for_blas
 from gputensor.blas.tuning import measured_algorithms, tunable
@@ -52,6 +53,7 @@ include "work.pxi"
 include "../kernels/tiny/tiny.pxi"
 include "../kernels/skinny/skinny_mma.pxi"
 include "../kernels/skinny/skinny.pxi"
+include "../kernels/panel/panel.pxi"
 include "../kernels/unaligned/unaligned.pxi"
 include "../kernels/packed/packed_schedule.pxi"
 include "../kernels/packed/packed.pxi"

@@ -10,7 +10,9 @@ import numpy as np
 from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.calls import bound_row
 
-__all__ = ["epilogue_trees", "finished", "fused", "norm_trees", "normed", "rotary"]
+__all__ = [
+    "epilogue_trees", "finished", "fused", "norm_trees", "normed", "normed_product", "rotary",
+]  # fmt: skip
 
 _NUMPY = {row.name: row.numpy for row in DTYPES}
 _X = ("load", 0)
@@ -83,6 +85,11 @@ class _Arrays:
         )
 
     @staticmethod
+    def turned(x):
+        """Return a transposed view of a matrix."""
+        return x.T
+
+    @staticmethod
     def call(name, *arguments):
         bound_row(name).run(*arguments)
 
@@ -91,10 +98,10 @@ class _Arrays:
         return next(name for name, dtype in _NUMPY.items() if dtype == x.dtype)
 
 
-def normed(maker, epsilon, x, gain, is_centered=False, shift=None):
-    """Return a new matrix of the normalized rows of x."""
+def normed(maker, epsilon, x, gain, is_centered=False, shift=None, *, out=None):
+    """Return a matrix of the normalized rows of x, a new one unless `out` is given."""
     m, k = x.shape
-    out = maker.new(maker.dtype(x), (m, k))
+    out = maker.new(maker.dtype(x), (m, k)) if out is None else out
     vectors = [maker.part(one, (m, k), (0, 1)) for one in (gain, shift) if one is not None]
     maker.call("formula", norm_trees(epsilon, is_centered, shift is not None), 1, out, x, *vectors)
     return out
@@ -103,9 +110,8 @@ def normed(maker, epsilon, x, gain, is_centered=False, shift=None):
 def _plain(maker, precision, out, given, addend=None, activation=None):
     """Write activation(x @ (weight * scales).T + bias + addend)."""
     x, weight, scales, bias = given
-    n, k = out.shape[1], x.shape[1]
     if scales is None:
-        right = maker.part(weight, (k, n), (1, k))
+        right = maker.turned(weight)
         beta = 0 if addend is None else 1
         numbers = (1, beta, activation, False, False, precision)
         maker.call("product", *numbers, out, x, right, addend, bias, None, None)
@@ -164,6 +170,20 @@ def fused(*arguments, maker=_Arrays):
     product = maker.new(maker.dtype(out), (m, 2 * n))
     _plain(maker, precision, product, given)
     _finish(maker, activation, product, out)
+
+
+def normed_product(*arguments, maker=_Arrays):
+    """The row `normed_product`.
+
+    >>> x, w, y, r = (np.ones(shape, "f4") for shape in ((1, 2), (1, 2), (1, 1), (1, 2)))
+    >>> normed_product(0.0, True, None, False, 0, y, r, x, w, np.ones(2, "f4"), r[0] * 3, y, None)
+    >>> float(y[0, 0]), r.tolist()
+    (7.0, [[3.0, 3.0]])
+    """
+    epsilon, is_centered, activation, _steady, precision, out, rows, *reads = arguments
+    x, weight, gain, shift, bias, addend = reads
+    normed(maker, epsilon, x, gain, is_centered, shift, out=rows)
+    _plain(maker, precision, out, (rows, weight, None, bias), addend, activation)
 
 
 def finished(trees, is_paired, precision, out, x, *operands, maker=_Arrays):

@@ -1,7 +1,8 @@
 """Products of a few rows of x with a norm before and further steps after them, in one kernel.
 
-One kernel computes everything only where our skinny kernel would also compute the product alone.
-Elsewhere the single calls are made instead (blas/host/fused.py), with temporary memory.
+One kernel computes everything only where our skinny kernel would also compute the product alone, or
+where the panels of the product fit into shared memory (kernels/panel). Elsewhere the single calls
+are made instead (blas/host/fused.py), with temporary memory.
 """
 
 cdef enum:
@@ -32,6 +33,9 @@ cdef class _Maker:
 
     def call(self, str name, *arguments):
         bound_row(name).door(self.temporaries.device, self.temporaries.stream, arguments)
+
+    def turned(self, CallOperand x):
+        return CallOperand(x.c.ptr, x.dtype, x.shape[::-1], x.strides[::-1])
 
     def dtype(self, CallOperand x):
         return x.dtype
@@ -110,16 +114,19 @@ def _fused_door(int device, uint64_t stream, tuple arguments):
     cdef _Maker maker
     epsilon, is_centered, activation, is_gated, is_steady, precision = arguments[:6]
     out, x, weight, scales, gain, shift, bias, addend = arguments[6:]
-    for operand in arguments[6:]:
-        check_dense(operand, "fused_product")
+    along_terms = check_operands(arguments[6:], 2, "fused_product")
     if device_kind(device) == DEVICE_HOST:
         host_call(device, stream, FUSED_CALL, given_to_host(device, 6, arguments))
         return
     if 0 in x.shape or 0 in out.shape:
         return
+    if scales is None and not is_gated and run_panel(
+            device, stream, (epsilon, is_centered, activation, is_steady), along_terms, out, None,
+            x, weight, gain, shift, bias, addend):
+        return
     maker = _Maker(device, stream)
     try:
-        if takes_own(device, x) and fill_skinny(
+        if along_terms and takes_own(device, x) and fill_skinny(
                 &small, device, x, weight, scales, bias,
                 out.c.shape[1] * (2 if is_gated else 1)):
             small.y, small.y_pitch, small.is_steady = out.c.ptr, out.c.shape[1], is_steady
@@ -132,6 +139,68 @@ def _fused_door(int device, uint64_t stream, tuple arguments):
             if run_skinny(&small, maker, x, gain, epsilon, is_centered, shift):
                 return
         fused_host.fused(*arguments, maker=maker)
+    finally:
+        maker.release()
+
+
+cdef bint check_operands(tuple operands, int weight, str name) except -1:
+    """Return whether the rows of the weights are along k; refuse operands that are not dense."""
+    cdef CallOperand given = operands[weight]
+    cdef bint is_turned = given.c.strides[0] == 1 and given.c.strides[1] == given.c.shape[0]
+    cdef bint along_terms = given.c.strides[1] == 1 or not is_turned
+    for number, operand in enumerate(operands):
+        if number != weight or along_terms:
+            check_dense(operand, name)
+    return along_terms
+
+
+cdef bint run_panel(int device, uint64_t stream, tuple attributes, bint along_terms,
+                    CallOperand out, CallOperand normed, CallOperand x, CallOperand weight,
+                    CallOperand gain, CallOperand shift, CallOperand bias,
+                    CallOperand addend) except -1:
+    """Queue a product of more than one row as panels; return False where they do not fit."""
+    cdef PanelProduct p
+    if x.c.shape[0] < 2 or not takes_own(device, x) or weight.c.dtype != x.c.dtype:
+        return False
+    memset(&p, 0, sizeof(p))
+    epsilon, is_centered, activation, is_steady = attributes
+    p.device, p.type, p.along_terms, p.is_steady = device, x.c.dtype, along_terms, is_steady
+    p.epsilon, p.is_centered, p.gate = epsilon, is_centered, ACTIVATION_NAMES.index(activation)
+    p.m, p.k, p.n = x.c.shape[0], x.c.shape[1], out.c.shape[1]
+    p.x, p.w, p.y = x.c.ptr, weight.c.ptr, out.c.ptr
+    p.gain, p.shift, p.bias, p.addend, p.normed = (
+        address_or_0(gain), address_or_0(shift), address_or_0(bias), address_or_0(addend),
+        address_or_0(normed))
+    p.x_pitch, p.w_pitch = p.k, p.k if along_terms else p.n
+    p.y_pitch = p.addend_pitch = p.n
+    if not panel_fits(&p, known_facts(device)):
+        return False
+    panel_run(&p, stream)
+    return True
+
+
+cdef inline uint64_t address_or_0(CallOperand operand):
+    return 0 if operand is None else operand.c.ptr
+
+
+def _normed_door(int device, uint64_t stream, tuple arguments):
+    cdef CallOperand out, normed, x, weight, gain, shift, bias, addend
+    cdef _Maker maker
+    epsilon, is_centered, activation, is_steady, _ = arguments[:5]
+    out, normed, x, weight, gain, shift, bias, addend = arguments[5:]
+    along_terms = check_operands(arguments[5:], 3, "normed_product")
+    if device_kind(device) == DEVICE_HOST:
+        host_call(device, stream, NORMED_CALL, given_to_host(device, 5, arguments))
+        return
+    if 0 in x.shape:
+        return
+    if 0 not in out.shape and run_panel(
+            device, stream, (epsilon, is_centered, activation, is_steady), along_terms, out, normed,
+            x, weight, gain, shift, bias, addend):
+        return
+    maker = _Maker(device, stream)
+    try:
+        fused_host.normed_product(*arguments, maker=maker)
     finally:
         maker.release()
 
@@ -179,4 +248,5 @@ cdef tuple given_to_host(int device, int attributes, tuple arguments):
 
 
 cdef object FUSED_CALL = bind("fused_product", fused_host.fused, _fused_door)
+cdef object NORMED_CALL = bind("normed_product", fused_host.normed_product, _normed_door)
 cdef object ROTARY_CALL = bind("rotary_product", fused_host.rotary, _rotary_door)

@@ -5,17 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from gputensor.blas.backends import skinny_half_wins
+from gputensor.blas.backends import panel_wins, skinny_half_wins
 from gputensor.programs import dims as forms
 from gputensor.programs.attention.views import is_whole
 from gputensor.programs.function import Call, Operand
 
 __all__ = [
-    "MOST_ROWS", "Given", "fused", "given_of", "is_new", "lies", "operands_of", "with_end",
+    "MOST_ROWS", "Given", "fused", "given_of", "has_panels", "is_new", "lies", "operands_of",
+    "with_end",
 ]  # fmt: skip
 
 MOST_ROWS = 16
 _HALVES = ("float16", "bfloat16")
+_LATE = ("gelu", "silu")  # activations that libraries leave to a kernel after the product
 _PLAIN = {"alpha": 1, "beta": 0, "activation": None, "conj_a": False, "conj_b": False}
 
 
@@ -36,15 +38,18 @@ class Given(NamedTuple):
         return *self.x.shape[:1], n, self.x.shape[1]
 
 
-def operands_of(call):
-    """Return the operands of a product of 16-bit floats by weights along k; None for others."""
+def operands_of(call, *, any_layout=False):
+    """Return the operands of a product of 16-bit floats by weights; None for others.
+
+    Weights are along k or, with `any_layout`, along k or n.
+    """
     if call is None or not is_new(call):
         return None
     if call.name == "quantized_product":
         x, weight, scales, bias = call.reads
         found = Given(x, weight, scales, bias, call.attributes["precision"])
     elif call.name == "product":
-        found = _plain(call)
+        found = _plain(call, any_layout)
     else:
         return None
     return found if found is not None and found.x.dtype in _HALVES else None
@@ -55,15 +60,35 @@ def given_of(call):
     found = operands_of(call)
     if found is None:
         return None
-    if any(type(extent) is not int for extent in (*found.x.shape, *found.weight.shape)):
+    if not _is_fixed(found):
         return None
     m, n, k = found.sizes
     fits = 0 < m <= MOST_ROWS and (found.scales is not None or skinny_half_wins(m, n, k))
     return found if fits else None
 
 
-def with_end(call):
-    """Return the operands of a product of few rows with its end, and its addend; each or None."""
+def _panel_of(call, is_normed, activation):
+    """Return the operands of a product that our kernel of panels computes; None for others.
+
+    `is_normed`: a norm of x is before the product, and part of that kernel.
+    """
+    found = operands_of(call, any_layout=True)
+    if found is None or found.scales is not None or not _is_fixed(found):
+        return None
+    is_late = activation in _LATE
+    return found if panel_wins(*found.sizes, is_normed=is_normed, is_late=is_late) else None
+
+
+def _is_fixed(given):
+    return all(type(extent) is int for extent in (*given.x.shape, *given.weight.shape))
+
+
+def with_end(call, *, is_normed=False):
+    """Return the operands of a product with its end, and its addend; each or None.
+
+    Our kernels compute it: it has few rows, or panels that they hold at once. `is_normed`: a norm
+    of x before the product is to be part of it.
+    """
     if call.name != "product":
         return given_of(call), None
     a, b, addend, bias, scale, residual = call.reads
@@ -75,7 +100,8 @@ def with_end(call):
     other = addend if residual is None else residual
     attributes = {**call.attributes, "beta": 0, "activation": None}
     reads = (a, b, None, bias, scale, None)
-    given = given_of(replace(call, attributes=attributes, reads=reads))
+    plain = replace(call, attributes=attributes, reads=reads)
+    given = given_of(plain) or _panel_of(plain, is_normed, activation)
     if given is None:
         return None, None
     given = given._replace(activation=activation)
@@ -90,7 +116,7 @@ def with_end(call):
     return given, other._replace(shape=(m, n), strides=(n, 1))
 
 
-def _plain(call):
+def _plain(call, any_layout):
     a, b, *others, bias, scale, residual = call.reads
     if any(one is not None for one in (*others, scale, residual)):
         return None
@@ -100,13 +126,16 @@ def _plain(call):
     if attributes != _PLAIN or out.dtype != a.dtype or len(a.shape) < 2 or len(b.shape) < 2:
         return None
     k, n = b.shape[-2:]
-    if any(extent != 1 for extent in b.shape[:-2]) or not lies(b, b.shape[-2:], (1, k)):
+    strides = (k, 1)
+    if any_layout and lies(b, (k, n), (n, 1)):
+        strides = (1, n)
+    elif not lies(b, (k, n), (1, k)):
         return None
     rows = forms.mul(*a.shape[:-1])
     if not lies(a, a.shape, forms.row_major(a.shape)):
         return None
     x = a._replace(shape=(rows, k), strides=(k, 1))
-    weight = b._replace(shape=(n, k), strides=(k, 1))
+    weight = b._replace(shape=(n, k), strides=strides)
     if bias is not None:
         if not lies(bias, (n,), (1,)) or bias.dtype != a.dtype:
             return None
@@ -128,6 +157,12 @@ def lies(operand, shape, strides):
         return [(extent, step) for extent, step in pairs if extent != 1]
 
     return shown(operand.shape, operand.strides) == shown(shape, strides)
+
+
+def has_panels(given):
+    """Whether a product of `with_end` goes to the kernel of panels."""
+    m, n, k = given.sizes
+    return given.scales is None and not skinny_half_wins(m, n, k)
 
 
 def fused(given, call, out, *, is_gated=False, addend=None):

@@ -12,7 +12,9 @@ from dataclasses import replace
 from gputensor._kernels.call_rules import ACTIVATIONS
 from gputensor.blas.host.fused import norm_trees
 from gputensor.programs.attention.views import is_whole
-from gputensor.programs.few_rows.products import fused, given_of, is_new, lies, with_end
+from gputensor.programs.few_rows.products import (
+    fused, given_of, has_panels, is_new, lies, with_end,
+)  # fmt: skip
 from gputensor.programs.function import Call, Operand
 
 __all__ = ["gated", "holds", "normed", "only_reader", "summed"]
@@ -196,7 +198,10 @@ def _gate(trees):
 
 
 def normed(site, place, call):
-    """Return a product that normalizes x itself, if it is the only reader of the norm's result."""
+    """Return a product that normalizes x itself, if it is the first reader of the norm's result.
+
+    A product whose panels are in shared memory at once also writes the result for other readers.
+    """
     at = _x_writer(site, call)
     if at is None:
         return None
@@ -206,13 +211,16 @@ def normed(site, place, call):
     if found is None or before.stream != call.stream or not _is_same(x, before.writes[0]):
         return None
     rows, vectors, epsilon, is_centered = found
-    new, is_rotary = call, call.name == "rotary_product"
+    new, is_rotary, writes_rows = call, call.name == "rotary_product", False
     if call.name in ("product", "quantized_product"):
-        given, addend = with_end(call)
+        given, addend = with_end(call, is_normed=True)
         if given is None:
             return None
         new = fused(given, call, call.writes[0], addend=addend)
+        writes_rows = has_panels(given) and only_reader(site, x.value) is None
     elif is_rotary and (is_centered or len(vectors) > 1):
+        return None
+    if only_reader(site, x.value) is None and not writes_rows:
         return None
     m, k = new.reads[0].shape
     lie = lies(rows, (m, k), (k, 1)) and all(lies(one, (m, k), (0, 1)) for one in vectors)
@@ -228,16 +236,29 @@ def normed(site, place, call):
         vectors = (*vectors, None)[:2]
     reads = (rows, *new.reads[1:3], *vectors, *new.reads[3 + len(vectors) :])
     new = replace(new, attributes=attributes, reads=reads)
-    return {at: (), place: (new,)}
+    return {at: (), place: (_with_rows(new, before.writes[0]) if writes_rows else new,)}
+
+
+def _with_rows(call, rows):
+    """Return a fused product that also writes the normalized rows."""
+    attributes = {name: one for name, one in call.attributes.items() if name != "is_gated"}
+    x, weight, _scales, *others = call.reads
+    rows = rows._replace(shape=x.shape, strides=x.strides)
+    return replace(
+        call, name="normed_product", attributes=attributes, writes=(*call.writes, rows),
+        reads=(x, weight, *others), into=(None, None),
+    )  # fmt: skip
 
 
 def _x_writer(site, call):
-    """Return the place of the formula that computes x for this product only, or None."""
+    """Return the place of the formula that computes x for this product first, or None."""
     if call.name not in ("product", "quantized_product", "fused_product", "rotary_product"):
         return None
     x = call.reads[0]
     at = site.graph.writer.get(x.value)
-    if at is None or only_reader(site, x.value) is None or site.calls[at].name != "formula":
+    if at is None or x.value in site.kept or site.calls[at].name != "formula":
+        return None
+    if site.calls[min(site.graph.readers[x.value])] is not call:
         return None
     if call.name in ("fused_product", "rotary_product") and call.reads[3] is not None:
         return None

@@ -25,6 +25,7 @@ static float2 make_float2(float x, float y) { return {x, y}; }
 static float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 template <class T> static T __ldg(const T* at) { return *at; }
 template <class T> static T __ldcg(const T* at) { return *at; }
+static float rsqrtf(float x) { return 1 / sqrtf(x); }
 static int min(int a, int b) { return a < b ? a : b; }
 static int max(int a, int b) { return a > b ? a : b; }
 static long long min(long long a, long long b) { return a < b ? a : b; }

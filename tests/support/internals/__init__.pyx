@@ -18,11 +18,12 @@ from gputensor._alloc.model cimport (
     POOL_LARGE, Block, DeviceAllocator, ThreadCache, View, chain_pop, chain_push,
 )
 from gputensor._arrays cimport DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32, Operand
-from gputensor._driver.registry cimport Slot, register_slot
+from gputensor._driver.registry cimport Slot, known_facts, register_slot
 from gputensor.blas.backends cimport (
     FORM_PLAIN, PACKING_ALWAYS, PACKING_AUTO, PACKING_NEVER, Schedule, SkinnyBlockShape,
     SkinnyDevice, SkinnyForced, SkinnyMmaBlockShape, SkinnyProduct, Work, packed_can,
-    packed_is_worthwhile, packed_mode, pointer_batch_wins, schedule_choose, skinny_choose_shape,
+    PanelProduct, PanelShape, packed_is_worthwhile, packed_mode, panel_choose, panel_forced,
+    pointer_batch_wins, schedule_choose, skinny_choose_shape,
     skinny_forced, skinny_mma_force, skinny_mma_shape, skinny_product_fits, skinny_product_run,
     tiny_tile, unaligned_kernel, unaligned_launch_split, unaligned_split, work_init,
 )

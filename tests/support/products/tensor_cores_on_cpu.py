@@ -38,6 +38,9 @@ _REPLACEMENTS = (
     ("mapa.shared::cluster", "%0 = %1 | %2 << 24;"),
     ("ld.shared::cluster.v4", "memcpy(x, cpu_there(%4, 16), 16);"),
     ("ld.shared.v4.f32", "memcpy(x, cpu_at(%4, 16, 16), 16);"),
+    ("ld.shared.v4.b32", "memcpy(&x, cpu_at(%4, 16, 16), 16);"),
+    ("st.shared.v4.b32", "{ unsigned cpu_v[] = {%1, %2, %3, %4}; "
+                         "memcpy(cpu_at(%0, 16, 16), cpu_v, 16); }"),
     ("ld.shared.u32", "memcpy(&%0, cpu_at(%1, 4, 4), 4);"),
     ("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld",
      "{ if (%2) memcpy(&%0, cpu_at(%1, 4, 4), 4); }"),
@@ -101,7 +104,7 @@ def cpu_source(source):
 
 
 #: The folders of the kernels that are compiled in this way.
-OURS = ("attention/", "unaligned/", "packed/")
+OURS = ("attention/", "unaligned/", "packed/", "panel/")
 
 
 def compile_source(source, target, options=()):

@@ -18,8 +18,3 @@ DEVICE float of_quad(float x, bool is_sum) {
     }
     return x;
 }
-// As `matrices` (fragments.cuh), but each of the four is transposed.
-DEVICE void matrices_turned(uint32* x, uint32 at) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(at));
-}

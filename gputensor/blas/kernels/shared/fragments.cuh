@@ -19,6 +19,11 @@ __device__ __forceinline__ void matrices(uint32* x, uint32 at) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(at) : "memory");
 }
+// The same, each of the four transposed.
+__device__ __forceinline__ void matrices_turned(uint32* x, uint32 at) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(at) : "memory");
+}
 #ifdef PACK
 __device__ __forceinline__ uint32 pack(float low, float high) {
     uint32 y;
