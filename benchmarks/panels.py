@@ -1,7 +1,7 @@
 """Small products of 16-bit floats whose panels are in shared memory at once, beside the libraries.
 
-    python benchmarks/panels.py                 products of encoders' shapes, with what is around them
-    python benchmarks/panels.py --sweep 30      also 30 random shapes, and each shape of a block
+    python benchmarks/panels.py               products of encoders, with what is around them
+    python benchmarks/panels.py --sweep 30    also 30 random shapes, and each shape of a block
 
 GPU time of a call is that of a replayed graph over its calls, each of which waits for the one
 before; weights rotate among eight, as in the layers of a network. `ours` is the block that the
@@ -25,7 +25,7 @@ from gputensor._kernels.launch import CallOperand  # noqa: E402
 from gputensor.blas.backends import panel_wins  # noqa: E402
 from tests.support import internals  # noqa: E402
 
-TILES = [(64, 64), (64, 32), (32, 64), (32, 32), (16, 32)]
+TILES = [(64, 64), (32, 64), (32, 32), (16, 32)]
 ENCODERS = [
     (128, 1152, 384), (128, 384, 384), (128, 1536, 384), (128, 384, 1536), (64, 384, 384),
     (64, 1536, 384), (64, 384, 1536), (197, 384, 384), (32, 768, 768), (128, 768, 768),
@@ -104,28 +104,24 @@ def forms(case):
     """Return graphs of our kernel by the shape of a block."""
     found = {}
     for rows, columns in TILES:
-        for splits in (1,) if case.has_norm else (1, 2, 4):
-            internals.panel_configure(rows=rows, columns=columns, splits=splits)
-            if panel_fits(case):
-                found[f"{rows}x{columns}x{splits}"] = Graph(case.ours)
+        internals.panel_configure(rows=rows, columns=columns)
+        if panel_of(case):
+            found[f"{rows}x{columns}"] = Graph(case.ours)
     internals.panel_configure()
     return found
 
 
-def panel_fits(case):
-    """Whether a block of the forced shape has room for its panels."""
-    rows, columns, splits = internals.panel_shape(
-        *case.x.shape, case.y.shape[1], is_normed=case.has_norm
-    ) or (0, 0, 0)
-    return rows > 0
+def panel_of(case):
+    """Return the rows and columns of a block, or None if its panels do not fit."""
+    return internals.panel_shape(*case.x.shape, case.y.shape[1], is_normed=case.has_norm)
 
 
 def measure(report, sizes, has_norm, activation, is_sweep):
     case = Case(*sizes, has_norm, activation)
-    if not panel_fits(case):
+    if not panel_of(case):
         return
     graphs = {"ours": Graph(case.ours), "library": Graph(case.library)}
-    chosen = internals.panel_shape(*case.x.shape, sizes[1], is_normed=has_norm)
+    chosen = panel_of(case)
     if is_sweep:
         graphs |= forms(case)
     found = measured(graphs)

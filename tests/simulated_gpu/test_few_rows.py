@@ -10,12 +10,19 @@ from gputensor._kernels.launch import nvrtc
 from gputensor.blas.host import fused
 from gputensor.programs.few_rows import join
 from tests.support import fused_checks, internals, skinny_on_cpu
+from tests.support.products import tensor_cores_on_cpu
 from tests.support.programs.decode_models import TYPES, UNIT, DecodeModel, calls_of
 
 pytestmark = [
     pytest.mark.orders("deferred"),
     pytest.mark.process(FAKE_CUDA_SHARED="233472", FAKE_CUDA_MULTIPROCESSORS="8"),
 ]
+
+
+def compile_source(source, *given):
+    is_panel = "PanelParameters" in source
+    compiler = tensor_cores_on_cpu if is_panel else skinny_on_cpu
+    return compiler.compile_source(source, *given)
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +39,7 @@ def composed(monkeypatch):
 
     for source in (fused.fused, fused.rotary, fused.normed):
         monkeypatch.setattr(fused, source.__name__, counted(source))
-    monkeypatch.setattr(nvrtc, "compile_source", skinny_on_cpu.compile_source)
+    monkeypatch.setattr(nvrtc, "compile_source", compile_source)
     yield called
     internals.skinny_mma_configure()
 
@@ -114,6 +121,52 @@ def test_norms_and_activations_of_plain_products(rng, composed):
     want = function(gt.asarray(x.astype(np.float64), device="host"), weights=wide).numpy()
     # Sums of hundreds of random roundings, each of numbers of about 1; x and the result are larger.
     assert np.all(np.abs(got - want) <= UNIT[dtype] * (16 + 2 * np.abs(want)))
+
+
+def with_activation(activation, x, *, weights):
+    """Two layers whose norms are read by a product and added to the sum of another."""
+    for w in weights["layers"]:
+        rows = gt.linear(x @ w["in"], w["out"], residual=x)
+        x = gt.layer_norm(rows, w["gain"], w["shift"])
+        up = gt.linear(x, w["up"], w["bias"], activation=activation)
+        x = gt.rms_norm(gt.linear(up, w["down"], residual=x), w["gain"])
+    return gt.linear(x, weights["layers"][0]["up"])
+
+
+def test_layers_of_panels(rng, composed):
+    """Each product is a call of its own with the norm before it, and the norms are no calls."""
+    m, k, hidden = int(rng.integers(17, 60)), *(8 * int(rng.integers(4, 16)) for _ in range(2))
+    dtype = str(rng.choice(["float16", "bfloat16"]))
+    activation = str(rng.choice(["gelu", "gelu_tanh", "silu", "relu"]))
+    draw = partial(random_array, rng, dtype)
+    shapes = {"in": (k, k), "out": (k, k), "up": (hidden, k), "down": (k, hidden)}
+    layers = [
+        {name: draw(shape, shape[1] ** -0.5) for name, shape in shapes.items()}
+        | {"gain": draw((k,), 1), "shift": draw((k,), 1), "bias": draw((hidden,), 1)}
+        for _ in range(2)
+    ]
+    function = partial(with_activation, activation)
+    x = draw((m, k), 1)
+
+    def on(device, dtype=None):
+        made = [{name: gt.asarray(one.astype(dtype or one.dtype), device=device)
+                 for name, one in w.items()} for w in layers]  # fmt: skip
+        return {"layers": made}
+
+    program = gt.compile(function, gt.spec((m, k), getattr(gt, dtype)), weights=on("cuda"))
+    (made,) = program.data.functions.values()
+    names = [call.name for call in made.calls]
+    assert names == ["fused_product", "fused_product", "normed_product", "fused_product"] + [
+        "normed_product", "fused_product", "normed_product", "fused_product", "fused_product"
+    ]  # fmt: skip
+    assert [call.attributes["is_steady"] for call in made.calls] == [False] + [True] * 8
+    got = program(gt.asarray(x, device="cuda")).numpy().astype(np.float64)
+    assert not composed
+    given = gt.asarray(x.astype(np.float64), device="host")
+    want = function(given, weights=on("host", np.float64)).numpy()
+    # Nine roundings, each of a relative root mean square of at most .6 units.
+    away = np.sqrt(np.square(got - want).mean() / np.square(want).mean())
+    assert away < 5 * UNIT[dtype], away
 
 
 def test_perceptron_of_one_row(rng, composed):

@@ -173,13 +173,13 @@ def check_form(rng, form, group, what):
         check_sum(rng, name, form, group, (m, n, k), norm, activation)
 
 
-PANEL_TILES = [(64, 64), (64, 32), (32, 64), (32, 32), (16, 32)]
+PANEL_TILES = [(64, 64), (32, 64), (32, 32), (16, 32)]
 
 
 def panel_sizes(rng, scale=1):
-    """Sizes of a few tiles; the last ones, and the last terms of a cluster, are incomplete."""
+    """Sizes of a few tiles; the last ones are incomplete."""
     m, n = int(rng.integers(2, 70 * scale)), 8 * int(rng.integers(1, 16 * scale))
-    return m, n, 8 * int(rng.integers(1, 60))
+    return m, n, 8 * int(rng.integers(1, 100))
 
 
 def check_panel(rng, sizes, norm, activation, *, writes_rows, is_along_terms):
@@ -198,7 +198,6 @@ def check_panel(rng, sizes, norm, activation, *, writes_rows, is_along_terms):
         x, weight, _scales, *vectors = case.reads
         attributes = (case.epsilon, case.is_centered, activation, case.is_steady, 0)
         case.make("normed_product", attributes, out, rows, x, weight, *vectors, addend)
-        expected = case.poison((m, k))
         gain, shift = vectors[:2]
         normed = gt.layer_norm if case.is_centered else gt.rms_norm
         given = (gain, shift) if case.is_centered else (gain,)

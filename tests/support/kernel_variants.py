@@ -17,6 +17,7 @@ from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
 from gputensor.blas.backends import few_terms_program, tiny_program
 from gputensor.blas.kernels import attention_programs as attentions
 from gputensor.blas.kernels import convolution_programs as convolutions
+from gputensor.blas.kernels import panel_programs as panels
 from gputensor.blas.kernels import programs as products
 from gputensor.blas.kernels import quantized_programs as quantized
 
@@ -133,6 +134,15 @@ def skinny_mma():
             step=1 if form == products.PLAIN else 2, row_warps=2, k_warps=8, stages=3,
             splits=splits, group=group, norm=norm, pairs=pairs, gate=gate, steady=splits == 1,
         )  # fmt: skip
+
+
+def panel():
+    tiles = ((64, 64), (32, 64), (32, 32), (16, 32))
+    for name, tile, is_along, (norm, chunks), gate in itertools.product(
+        HALVES, tiles, BITS, ((0, 0), (1, 1), (2, 2), (2, 4)), (0, 3, 4)
+    ):
+        yield panels.panel(name, *tile, along_terms=bool(is_along), norm=norm, chunks=chunks,
+                           gate=gate, steady=bool(is_along))  # fmt: skip
 
 
 def quantized_tile():
@@ -433,59 +443,13 @@ KERNELS = {
     "packed": (packed, 1),
     "skinny": (skinny, 2),
     "skinny_mma": (skinny_mma, 3),
+    "panel": (panel, 2),
     "quantized_tile": (quantized_tile, 2),
     "quantized_wgmma": (quantized_wgmma, 2),
     "quantized_endings": (quantized_endings, 2),
     "quantized_order": (each(quantized.order, range(3)), 1),
     "quantized_join": (each(quantized.join, HALVES, FLOATS, BITS), 1),
 }
-
-#: A test of tests/simulated_gpu that runs kernels on the CPU -> those kernels.
-TWINS = {
-    "test_kernels.py::test_elementwise": ("operations", "casts"),
-    "test_calls.py::test_repeated_calls_give_equal_bits": ("arange",),
-    "test_kernels.py::test_reductions": ("reductions",),
-    "test_kernels.py::test_indices": ("indices",),
-    "test_products.py::test_scaled": ("transpositions",),
-    "test_products.py::test_epilogues": ("epilogues",),
-    "test_products.py::test_factors": ("integer",),
-    "test_products.py::test_views": ("strided",),
-    "test_products.py::test_flags": ("listed",),
-    "test_products.py::test_paddings": ("relayout",),
-    "test_products.py::test_groups": ("grouped",),
-    "test_products.py::test_groups_by_wgmma": ("grouped_wgmma",),
-    "test_tuning.py::test_tuning": ("random",),
-    "test_tiny.py::test_layouts": ("tiny",),
-    "test_tiny.py::test_few_terms": ("few terms",),
-    "test_random.py::test_devices_give_equal_bits": ("draws",),
-    "test_orders.py::test_sorts_of_long_rows": ("orders",),
-    "test_orders.py::test_histograms": ("counts",),
-    "test_orders.py::test_choices": ("choices",),
-    "test_orders.py::test_scans": ("scans",),
-    "test_row_clusters.py::test_clusters": ("rows",),
-    "test_maps.py::test_long_and_strided": ("maps",),
-    "test_program_entry.py::test_conditions_are_those_of_python": ("conditions",),
-    "test_convolution.py::test_convolutions": ("convolution plain",),
-    "test_convolution.py::test_poolings": ("windows",),
-    "test_convolution.py::test_strips_of_depthwise": ("depthwise",),
-    "test_convolution_tiles.py::test_parts_of_the_terms": ("convolution", "convolution join"),
-    "test_convolution_tiles.py::test_rows_of_few_channels": ("convolution few",),
-    "test_convolution_tiles.py::test_shifted_patches": ("convolution shifted",),
-    "test_convolution_tiles.py::test_tensor_maps": ("convolution mapped",),
-    "test_skinny.py::test_plain": ("skinny",),
-    "test_skinny.py::test_quantized": ("skinny_mma",),
-    "test_skinny.py::test_layers": ("dequantize",),
-    "test_skinny.py::test_tiles_with_a_formula": ("quantized_endings",),
-    "test_skinny.py::test_tiles": (
-        "quantized_tile", "quantized_wgmma", "quantized_order", "quantized_join",
-    ),
-    "tensor_cores/test_attention.py::test_mma": ("attention",),
-    "tensor_cores/test_attention.py::test_few_rows_of_many_heads": ("attention of few rows",),
-    "tensor_cores/test_attention.py::test_wgmma": ("attention on Hopper",),
-    "tensor_cores/test_attention.py::test_cut_keys": ("attention join",),
-    "tensor_cores/test_products.py::test_unaligned": ("unaligned",),
-    "tensor_cores/test_products.py::test_packed": ("packing", "packed"),
-}  # fmt: skip
 
 
 def variants(name):

@@ -229,7 +229,7 @@ cdef int skinny_product_run(const SkinnyProduct* product, uint64_t stream) excep
 
 # ---- panel
 
-# y = activation(r w^T + bias + addend) in 16-bit floats; r is x, or with a gain its rows normalized.
+# y = activation(r w^T + bias + addend) in 16-bit floats; r is x, normalized if there is a gain.
 cdef struct PanelProduct:
     int device
     int type                    # DType code of all operands

@@ -176,7 +176,7 @@ def normed_product(*arguments, maker=_Arrays):
     """The row `normed_product`.
 
     >>> x, w, y, r = (np.ones(shape, "f4") for shape in ((1, 2), (1, 2), (1, 1), (1, 2)))
-    >>> normed_product(0.0, True, None, False, 0, y, r, x, w, np.ones(2, "f4"), r[0] * 3, y, None)
+    >>> normed_product(1.0, True, None, False, 0, y, r, x, w, np.ones(2, "f4"), r[0] * 3, y, None)
     >>> float(y[0, 0]), r.tolist()
     (7.0, [[3.0, 3.0]])
     """

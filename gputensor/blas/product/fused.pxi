@@ -121,8 +121,8 @@ def _fused_door(int device, uint64_t stream, tuple arguments):
     if 0 in x.shape or 0 in out.shape:
         return
     if scales is None and not is_gated and run_panel(
-            device, stream, (epsilon, is_centered, activation, is_steady), along_terms, out, None,
-            x, weight, gain, shift, bias, addend):
+            device, stream, (epsilon, is_centered, activation, is_steady), along_terms,
+            (out, None, x, weight, gain, shift, bias, addend)):
         return
     maker = _Maker(device, stream)
     try:
@@ -155,11 +155,11 @@ cdef bint check_operands(tuple operands, int weight, str name) except -1:
 
 
 cdef bint run_panel(int device, uint64_t stream, tuple attributes, bint along_terms,
-                    CallOperand out, CallOperand normed, CallOperand x, CallOperand weight,
-                    CallOperand gain, CallOperand shift, CallOperand bias,
-                    CallOperand addend) except -1:
+                    tuple operands) except -1:
     """Queue a product of more than one row as panels; return False where they do not fit."""
+    cdef CallOperand out, normed, x, weight, gain, shift, bias, addend
     cdef PanelProduct p
+    out, normed, x, weight, gain, shift, bias, addend = operands
     if x.c.shape[0] < 2 or not takes_own(device, x) or weight.c.dtype != x.c.dtype:
         return False
     memset(&p, 0, sizeof(p))
@@ -184,19 +184,15 @@ cdef inline uint64_t address_or_0(CallOperand operand):
 
 
 def _normed_door(int device, uint64_t stream, tuple arguments):
-    cdef CallOperand out, normed, x, weight, gain, shift, bias, addend
+    cdef CallOperand out = arguments[5], x = arguments[7]
     cdef _Maker maker
-    epsilon, is_centered, activation, is_steady, _ = arguments[:5]
-    out, normed, x, weight, gain, shift, bias, addend = arguments[5:]
     along_terms = check_operands(arguments[5:], 3, "normed_product")
     if device_kind(device) == DEVICE_HOST:
         host_call(device, stream, NORMED_CALL, given_to_host(device, 5, arguments))
         return
     if 0 in x.shape:
         return
-    if 0 not in out.shape and run_panel(
-            device, stream, (epsilon, is_centered, activation, is_steady), along_terms, out, normed,
-            x, weight, gain, shift, bias, addend):
+    if 0 not in out.shape and run_panel(device, stream, arguments[:4], along_terms, arguments[5:]):
         return
     maker = _Maker(device, stream)
     try:

@@ -13,7 +13,12 @@ from gputensor._kernels.call_rules import ACTIVATIONS
 from gputensor.blas.host.fused import norm_trees
 from gputensor.programs.attention.views import is_whole
 from gputensor.programs.few_rows.products import (
-    fused, given_of, has_panels, is_new, lies, with_end,
+    fused,
+    given_of,
+    has_panels,
+    is_new,
+    lies,
+    with_end,
 )  # fmt: skip
 from gputensor.programs.function import Call, Operand
 

@@ -1,4 +1,4 @@
-"""Products whose panels are in shared memory at once, run on the CPU in random orders of threads."""
+"""Small products whose panels are in shared memory at once, in random orders of threads."""
 
 import pytest
 
@@ -31,8 +31,7 @@ def kernels_on_the_cpu(monkeypatch):
 @pytest.mark.parametrize("rows, columns", TILES)
 @pytest.mark.parametrize("is_along_terms", [True, False])
 def test_products(rng, rows, columns, is_along_terms):
-    splits = int(rng.choice([1, 2, 4]))
-    internals.panel_configure(rows=rows, columns=columns, splits=splits)
+    internals.panel_configure(rows=rows, columns=columns)
     activation = rng.choice(["silu", "relu", "gelu", None])
     fused_checks.check_panel(
         rng, fused_checks.panel_sizes(rng), None, activation, writes_rows=False,

@@ -199,17 +199,17 @@ def padded(int dtype, int compute, int64_t m, int64_t n, int64_t k, *, lda, ldb,
         name for name, bit in (("a", PAD_A), ("b", PAD_B), ("d", PAD_D)) if picked & bit)
 
 
-def panel_configure(*, int rows=0, int columns=0, int splits=0):
+def panel_configure(*, int rows=0, int columns=0):
     """Force parts of the shape of blocks of panel products; the rules choose a part of 0.
 
     >>> panel_configure(rows=32, columns=64)
     >>> panel_configure()
     """
-    panel_forced.rows, panel_forced.columns, panel_forced.splits = rows, columns, splits
+    panel_forced.rows, panel_forced.columns = rows, columns
 
 
 def panel_shape(int64_t m, int64_t k, int64_t n, *, bint is_normed=False, int device=0):
-    """Return rows, columns and splits of the blocks of a panel product, or None if none fits."""
+    """Return the rows and columns of the blocks of a panel product, or None if none fits."""
     cdef PanelProduct product
     cdef PanelShape shape
     memset(&product, 0, sizeof(product))
@@ -217,4 +217,4 @@ def panel_shape(int64_t m, int64_t k, int64_t n, *, bint is_normed=False, int de
     product.gain = product.shift = 16 if is_normed else 0
     if not panel_choose(&product, known_facts(device), &shape):
         return None
-    return shape.rows, shape.columns, shape.splits
+    return shape.rows, shape.columns

@@ -41,6 +41,7 @@ _REPLACEMENTS = (
     ("ld.shared.v4.b32", "memcpy(&x, cpu_at(%4, 16, 16), 16);"),
     ("st.shared.v4.b32", "{ unsigned cpu_v[] = {%1, %2, %3, %4}; "
                          "memcpy(cpu_at(%0, 16, 16), cpu_v, 16); }"),
+    ("st.shared.v2.f32", "{ float cpu_v[] = {%1, %2}; memcpy(cpu_at(%0, 8, 8), cpu_v, 8); }"),
     ("ld.shared.u32", "memcpy(&%0, cpu_at(%1, 4, 4), 4);"),
     ("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld",
      "{ if (%2) memcpy(&%0, cpu_at(%1, 4, 4), 4); }"),

@@ -14,8 +14,9 @@ import pytest
 
 from gputensor._kernels.launch import nvrtc
 from gputensor._kernels.program import Program, read_text
-from tests.support.kernel_variants import KERNELS, TWINS, few, variants
+from tests.support.kernel_variants import KERNELS, few, variants
 from tests.support.nvrtc_library import needs_nvrtc, quick_options
+from tests.unit.kernels.kernel_twins import TWINS
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDERS = ("gputensor/_kernels/cuda", "gputensor/blas/kernels")
@@ -154,9 +155,9 @@ def test_kernels_that_start_early_wait_before_anything_else():
         text = read_text(path)
         for found in re.finditer(r"__global__[^;{]*\bkernel\([^)]*\) \{\n\s*([^\n]*)", text):
             is_first = found[1] in ("start_early();", "start_together();")
-            # Both may copy weights before: steady ones, and those of a product whose first kernel
+            # All may copy weights before: steady ones, and those of a product whose first kernel
             # has waited.
-            is_first |= Path(path).stem in ("skinny_mma", "wgmma")
+            is_first |= Path(path).stem in ("skinny_mma", "panel", "wgmma")
             assert is_first is (Path(path).stem not in late), path
         if "__global__" in text:
             assert text.count("chain/early.cuh") == (Path(path).stem not in late), path

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import gputensor as gt
+from gputensor.programs.few_rows import products as few_rows
 
 compiling = importlib.import_module("gputensor.programs.compile")  # not its function `compile`
 BATCH = gt.Dim("n", 1, 4)
@@ -250,6 +251,8 @@ def test_images_that_are_flattened_stay(rng):
 
 def test_products_of_many_rows_with_a_formula(rng, monkeypatch):
     """Halves of columns, vectors and other tensors are operands of one call; so is a free size."""
+    # As for sizes at which a library is faster.
+    monkeypatch.setattr(few_rows, "panel_wins", lambda *sizes, **options: False)
     weights = {"w": draw(rng, 96, 64) / 8, "b": draw(rng, 96)}
     x, other = draw(rng, 3, 20, 64), draw(rng, 3, 20, 48)
 
@@ -275,8 +278,9 @@ def test_products_of_many_rows_with_a_formula(rng, monkeypatch):
             np.testing.assert_array_equal(program(*given).numpy(), apart(*given).numpy())
 
 
-def test_products_that_keep_their_formula_apart(rng):
+def test_products_that_keep_their_formula_apart(rng, monkeypatch):
     """Few rows, float32, a result with two readers, places of columns, and sums of columns."""
+    monkeypatch.setattr(few_rows, "panel_wins", lambda *sizes, **options: False)
     placed = {"w": gt.asarray(draw(rng, 96, 64), dtype="bfloat16")}
 
     def with_two(x, *, weights):

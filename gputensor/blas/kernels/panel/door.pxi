@@ -4,7 +4,6 @@
 cdef struct PanelForced:        # 0: the rules decide
     int rows
     int columns
-    int splits
 
 cdef PanelForced panel_forced
 
@@ -14,11 +13,9 @@ cdef struct PanelShape:
     int row_warps
     int column_warps
     int k_warps
-    int splits
-    int slice                   # k of a block
+    int slice                   # k, rounded up to whole steps of all warps
     int w_offset
     int vectors_offset
-    int received_offset
     int shared_nbytes
     double cost
 

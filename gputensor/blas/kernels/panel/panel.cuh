@@ -4,17 +4,18 @@
 // A block has one tile of y, and its *panels*, all of its rows of x and of w, are in shared memory
 // at the same time. So all copies are under way at once, there is one wait, and no ring of stages.
 // Because the block has whole rows of x, it can normalize them before it multiplies. K is cut among
-// K_WARPS warps of a block, and among the SPLITS blocks of a cluster; sums are added in a fixed
-// order in shared memory, each row by the block of the cluster that owns it.
+// K_WARPS warps, whose sums are added in a fixed order in shared memory.
 //
-// Defined before this text: X_KIND, 0 for float16, 1 for bfloat16; INSTRUCTION, the mma; ROWS and
-// COLUMNS of a tile, multiples of 16; ROW_WARPS, COLUMN_WARPS, K_WARPS; SPLITS; ALONG_TERMS, whether
-// rows of w are along k (else along n); NORM, 0 for none, 1 for a root mean square, 2 with the mean
-// subtracted first; GATE, the activation; STEADY, whether w, gain and shift may be read before
-// earlier work has ended.
+// Defined before this text: X_KIND, 0 for float16, 1 for bfloat16; INSTRUCTION, the mma; PACK, the
+// type of a pair of elements; ROWS and COLUMNS of a tile, multiples of 16; ROW_WARPS, COLUMN_WARPS,
+// K_WARPS; ALONG_TERMS, whether rows of w are along k (else along n); NORM, 0 for none, 1 for a root
+// mean square, 2 with the mean subtracted first; CHUNKS, pieces of 8 elements of a row for each
+// lane that normalizes it; GATE, the activation; STEADY, whether w, gain and shift may be read
+// before earlier work has ended.
 #pragma once
 
 #define Y_KIND X_KIND
+#define SPLITS 1
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/blas/kernels/shared/fragments.cuh"
@@ -27,11 +28,13 @@ typedef PanelParameters Parameters;
 #define THREADS (32 * WARPS)
 #define WARP_ROWS (ROWS / ROW_WARPS)
 #define WARP_COLUMNS (COLUMNS / COLUMN_WARPS)
-#define OWN_ROWS (ROWS / SPLITS)
-#define OWN_NORMS ((ROWS + WARPS - 1) / WARPS)
-// Floats from row to row of the sums.
-#define SUM_PITCH (COLUMNS + 4)
-#define PIECES (COLUMNS / 4)        // of four columns, which a thread finishes together
+// Floats from row to row of the sums: pairs of a quarter of a warp go to different banks.
+#define SUM_PITCH (COLUMNS + 8)
+// Results that a thread finishes: quads of neighbours.
+#define QUADS (ROWS * COLUMNS / 4)
+#define OWN_QUADS ((QUADS + THREADS - 1) / THREADS)
+
+struct alignas(8) Quad { uint16 item[4]; };
 
 // Copies `rows` rows of `chunks` pieces of 16 bytes; those from `valid_rows` or `valid_chunks` on
 // are zeros. A warp copies whole rows, or several short ones.
@@ -52,75 +55,82 @@ __device__ __forceinline__ void copy_panel(uint32 to, int row_nbytes, const char
 }
 
 #if NORM
-__device__ __forceinline__ float of_warp(float x) {
+#define WARP_NORMS (ROWS / WARPS)       // rows that a warp normalizes
+#define TOGETHER (WARP_NORMS < 4 ? WARP_NORMS : 4)
+
+// Adds each of the numbers over the lanes. The rows take turns, since a shuffle waits for the last.
+__device__ __forceinline__ void of_warp(float* x) {
 #pragma unroll
-    for (int step = 16; step; step /= 2) x += __shfl_xor_sync(0xffffffffu, x, step);
-    return x;
+    for (int step = 16; step; step /= 2)
+#pragma unroll
+        for (int i = 0; i < TOGETHER; ++i) x[i] += __shfl_xor_sync(0xffffffffu, x[i], step);
 }
-__device__ __forceinline__ float element(const Words& x, int e) {
-    return wide((uint16)(x.item[e / 2] >> e % 2 * 16), X_KIND);
+__device__ __forceinline__ void spread(const Words& x, float* elements) {
+#pragma unroll
+    for (int e = 0; e < 8; ++e)
+        elements[e] = wide((uint16)(x.item[e / 2] >> e % 2 * 16), X_KIND);
 }
 
-// Normalizes the rows of x in shared memory, a warp each row; the first tile of a row of tiles also
-// stores them.
+// Normalizes rows `first` to `first` + TOGETHER of the tile, which stay in registers meanwhile.
 __device__ __forceinline__ void normalize(const Parameters& p, uint32 x_at, uint32 vectors,
-                                          int first_row, bool stores) {
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, chunks = p.k / 8;
-    float means[OWN_NORMS], factors[OWN_NORMS];
+                                          int first, int64 row, bool stores) {
+    const int lane = threadIdx.x % 32, chunks = p.k / 8;
+    const float share = 1 / (float)p.k;
+    float x[TOGETHER][CHUNKS][8], means[TOGETHER] = {}, factors[TOGETHER] = {};
 #pragma unroll
-    for (int i = 0; i < OWN_NORMS; ++i) {
-        const uint32 row = x_at + min(warp + i * WARPS, ROWS - 1) * p.x_row;
-        float mean = 0, squares = 0;
+    for (int c = 0; c < CHUNKS; ++c)
+#pragma unroll
+        for (int i = 0; i < TOGETHER; ++i) {
+            Words words = {};
+            const int chunk = lane + 32 * c;
+            if (chunk < chunks) words = shared_16(x_at + (first + i) * p.x_row + chunk * 16);
+            spread(words, x[i][c]);
+        }
 #if NORM == 2
-#pragma unroll 1
-        for (int chunk = lane; chunk < chunks; chunk += 32) {
-            const Words x = shared_16(row + chunk * 16);
 #pragma unroll
-            for (int e = 0; e < 8; ++e) mean += element(x, e);
-        }
-        mean = of_warp(mean) / (float)p.k;
+    for (int c = 0; c < CHUNKS; ++c)
+#pragma unroll
+        for (int e = 0; e < 8; ++e)
+#pragma unroll
+            for (int i = 0; i < TOGETHER; ++i) means[i] += x[i][c][e];
+    of_warp(means);
+#pragma unroll
+    for (int i = 0; i < TOGETHER; ++i) means[i] *= share;
 #endif
-#pragma unroll 1
-        for (int chunk = lane; chunk < chunks; chunk += 32) {
-            const Words x = shared_16(row + chunk * 16);
 #pragma unroll
-            for (int e = 0; e < 8; ++e) {
-                const float away = element(x, e) - mean;
-                squares = fmaf(away, away, squares);
+    for (int c = 0; c < CHUNKS; ++c) {
+        if (lane + 32 * c >= chunks) break;
+#pragma unroll
+        for (int e = 0; e < 8; ++e)
+#pragma unroll
+            for (int i = 0; i < TOGETHER; ++i) {
+                x[i][c][e] -= means[i];
+                factors[i] = fmaf(x[i][c][e], x[i][c][e], factors[i]);
             }
-        }
-        means[i] = mean;
-        factors[i] = rsqrtf(of_warp(squares) / (float)p.k + p.epsilon);
     }
-#pragma unroll 1
-    for (int chunk = lane; chunk < chunks; chunk += 32) {
-        const Words gain = shared_16(vectors + chunk * 16);
-        Words shift = {};
-        if (p.shift) shift = shared_16(vectors + p.slice * 2 + chunk * 16);
+    of_warp(factors);
 #pragma unroll
-        for (int i = 0; i < OWN_NORMS; ++i) {
-            const int own = warp + i * WARPS;
-            if (own >= ROWS) break;
-            const uint32 place = x_at + own * p.x_row + chunk * 16;
-            const Words x = shared_16(place);
-            Words y;
+    for (int i = 0; i < TOGETHER; ++i) factors[i] = rsqrtf(factors[i] * share + p.epsilon);
 #pragma unroll
-            for (int j = 0; j < 4; ++j) {
-                uint32 pair = 0;
+    for (int c = 0; c < CHUNKS; ++c) {
+        const int chunk = lane + 32 * c;
+        if (chunk >= chunks) break;
+        float gain[8], shift[8] = {};
+        spread(shared_16(vectors + chunk * 16), gain);
+        if (p.shift) spread(shared_16(vectors + p.slice * 2 + chunk * 16), shift);
 #pragma unroll
-                for (int e = 0; e < 2; ++e) {
-                    const float away = element(x, 2 * j + e) - means[i];
-                    const float value = away * factors[i] * element(gain, 2 * j + e)
-                                      + element(shift, 2 * j + e);
-                    pair |= (uint32)narrow(value, X_KIND) << 16 * e;
-                }
-                y.item[j] = pair;
-            }
+        for (int i = 0; i < TOGETHER; ++i) {
+            float y[8];
+#pragma unroll
+            for (int e = 0; e < 8; ++e) y[e] = fmaf(x[i][c][e] * factors[i], gain[e], shift[e]);
+            Words words;
+#pragma unroll
+            for (int j = 0; j < 4; ++j) words.item[j] = pack(y[2 * j], y[2 * j + 1]);
             asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
-                         :: "r"(place), "r"(y.item[0]), "r"(y.item[1]), "r"(y.item[2]),
-                            "r"(y.item[3]) : "memory");
-            if (stores && first_row + own < p.m)
-                reinterpret_cast<Words*>(p.normed + (int64)(first_row + own) * p.k * 2)[chunk] = y;
+                         :: "r"(x_at + (first + i) * p.x_row + chunk * 16), "r"(words.item[0]),
+                            "r"(words.item[1]), "r"(words.item[2]), "r"(words.item[3]) : "memory");
+            if (stores && row + first + i < p.m)
+                reinterpret_cast<Words*>(p.normed + (row + first + i) * p.k * 2)[chunk] = words;
         }
     }
 }
@@ -160,97 +170,40 @@ __device__ __forceinline__ void multiply_panels(
     }
 }
 
-// Four sums of the block's warps for a row of the tile.
-__device__ __forceinline__ void add_warps(uint32 sums_at, int row, int piece, float* total) {
+// Stores the warp's sums in the place of the panels.
+__device__ __forceinline__ void store_sums(uint32 shared, int row, int column, int k_warp,
+                                           float sums[WARP_ROWS / 16][WARP_COLUMNS / 8][4]) {
+    const int lane = threadIdx.x % 32;
 #pragma unroll
-    for (int e = 0; e < 4; ++e) total[e] = 0;
+    for (int i = 0; i < WARP_ROWS / 16; ++i)
 #pragma unroll
-    for (int warp = 0; warp < K_WARPS; ++warp) {
-        const Words x = shared_16(sums_at + ((warp * ROWS + row) * SUM_PITCH + piece * 4) * 4);
+        for (int j = 0; j < WARP_COLUMNS / 8; ++j)
 #pragma unroll
-        for (int e = 0; e < 4; ++e) total[e] += __uint_as_float(x.item[e]);
-    }
+            for (int half = 0; half < 2; ++half) {
+                const int at = k_warp * ROWS + row + 16 * i + 8 * half + lane / 4;
+                const int to = at * SUM_PITCH + column + 8 * j + lane % 4 * 2;
+                asm volatile("st.shared.v2.f32 [%0], {%1, %2};"
+                             :: "r"(shared + to * 4), "f"(sums[i][j][2 * half]),
+                                "f"(sums[i][j][2 * half + 1]) : "memory");
+            }
 }
 
-#if SPLITS > 1
-__device__ __forceinline__ uint32 received_at(const Parameters& p, uint32 shared, int split, int own,
-                                              int piece) {
-    return shared + p.received_offset + ((split * OWN_ROWS + own) * COLUMNS + piece * 4) * 4;
-}
-
-// Sends the sums for rows of other blocks to these blocks.
-__device__ __forceinline__ void send_sums(const Parameters& p, uint32 shared, int split) {
-    for (int i = threadIdx.x; i < ROWS * PIECES; i += THREADS) {
-        const int row = i / PIECES, owner = row / OWN_ROWS;
-        if (owner == split) continue;
-        float total[4];
-        add_warps(shared, row, i % PIECES, total);
-        uint32 there;
-        asm("mapa.shared::cluster.u32 %0, %1, %2;"
-            : "=r"(there) : "r"(received_at(p, shared, split, row % OWN_ROWS, i % PIECES)),
-              "r"(owner));
-#pragma unroll
-        for (int e = 0; e < 4; ++e)
-            asm volatile("st.shared::cluster.f32 [%0], %1;"
-                         :: "r"(there + 4 * e), "f"(total[e]) : "memory");
-    }
-    meet();
-}
-#endif
-
-// Adds, finishes and stores four results.
-__device__ __forceinline__ void finish(const Parameters& p, uint32 shared, int split, int own,
-                                       int piece, int64 row, int column) {
-    float total[4];
-    add_warps(shared, split * OWN_ROWS + own, piece, total);
-#if SPLITS > 1
-    float whole[4] = {};
-#pragma unroll
-    for (int s = 0; s < SPLITS; ++s) {
-        Words x = {};
-        if (s != split) x = shared_16(received_at(p, shared, s, own, piece));
-#pragma unroll
-        for (int e = 0; e < 4; ++e) whole[e] += s == split ? total[e] : __uint_as_float(x.item[e]);
-    }
-#pragma unroll
-    for (int e = 0; e < 4; ++e) total[e] = whole[e];
-#endif
-    struct alignas(8) Quad { uint16 item[4]; };
-    Quad bias = {}, addend = {}, y;
-    if (p.bias) bias = reinterpret_cast<const Quad*>(p.bias)[column / 4];
-    if (p.addend)
-        addend = reinterpret_cast<const Quad*>(p.addend)[(row * p.addend_pitch + column) / 4];
-#pragma unroll
-    for (int e = 0; e < 4; ++e) {
-        float value = total[e];
-        if (p.addend) value += wide(addend.item[e], X_KIND);
-        if (p.bias) value += wide(bias.item[e], X_KIND);
-        y.item[e] = narrow(activated(value), X_KIND);
-    }
-    reinterpret_cast<Quad*>(p.y)[(row * p.y_pitch + column) / 4] = y;
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS)
-#if SPLITS > 1
-__cluster_dims__(SPLITS, 1, 1)
-#endif
-kernel(const Parameters p) {
+extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p) {
 #if !STEADY
     start_early();
 #endif
     extern __shared__ __align__(128) char memory[];
     const uint32 shared = (uint32)__cvta_generic_to_shared(memory);
-    const int split = blockIdx.x % SPLITS, tile = blockIdx.x / SPLITS;
-    const int column = tile % p.columns * COLUMNS;
-    const int64 row = (int64)(tile / p.columns) * ROWS;
-    const int first = split * p.slice, terms = max(min(p.k - first, p.slice), 0);
+    const int warp = threadIdx.x / 32, k_warp = warp / (ROW_WARPS * COLUMN_WARPS);
+    const int first_column = blockIdx.x % p.columns * COLUMNS;
+    const int64 first_row = (int64)(blockIdx.x / p.columns) * ROWS;
     const uint32 w_at = shared + p.w_offset, vectors = shared + p.vectors_offset;
 #if ALONG_TERMS
-    copy_panel<32>(w_at, p.w_row, p.w + column * p.w_pitch + (int64)first * 2, p.w_pitch, COLUMNS,
-                   p.n - column, p.slice / 8, terms / 8);
+    copy_panel<32>(w_at, p.w_row, p.w + first_column * p.w_pitch, p.w_pitch, COLUMNS,
+                   p.n - first_column, p.slice / 8, p.k / 8);
 #else
-    copy_panel<COLUMNS / 8>(w_at, p.w_row, p.w + first * p.w_pitch + column * 2, p.w_pitch, p.slice,
-                            terms, COLUMNS / 8, (p.n - column) / 8);
+    copy_panel<COLUMNS / 8>(w_at, p.w_row, p.w + first_column * 2, p.w_pitch, p.slice, p.k,
+                            COLUMNS / 8, (p.n - first_column) / 8);
 #endif
 #if NORM
     for (int chunk = threadIdx.x; chunk < p.k / 8; chunk += THREADS) {
@@ -261,43 +214,57 @@ kernel(const Parameters p) {
 #if STEADY
     start_early();
 #endif
-    copy_panel<32>(shared, p.x_row, p.x + row * p.x_pitch + (int64)first * 2, p.x_pitch, ROWS,
-                   (int)min(p.m - row, (int64)ROWS), p.slice / 8, terms / 8);
+    copy_panel<32>(shared, p.x_row, p.x + first_row * p.x_pitch, p.x_pitch, ROWS,
+                   (int)min(p.m - first_row, (int64)ROWS), p.slice / 8, p.k / 8);
     copies_commit();
+    // What is added to the sums arrives with x.
+    Quad bias[OWN_QUADS], addend[OWN_QUADS];
+#pragma unroll
+    for (int i = 0; i < OWN_QUADS; ++i) {
+        const int quad = threadIdx.x + i * THREADS, column = first_column + quad % (COLUMNS / 4) * 4;
+        const int64 row = first_row + quad / (COLUMNS / 4);
+        const bool is_valid = quad < QUADS && row < p.m && column < p.n;
+        bias[i] = addend[i] = {};
+        if (p.bias && is_valid) bias[i] = reinterpret_cast<const Quad*>(p.bias)[column / 4];
+        if (p.addend && is_valid)
+            addend[i] = reinterpret_cast<const Quad*>(p.addend)[(row * p.addend_pitch + column) / 4];
+    }
     copies_wait<0>();
     __syncthreads();
 #if NORM
-    normalize(p, shared, vectors, (int)row, p.normed && column == 0);
+#pragma unroll 1
+    for (int i = warp * WARP_NORMS; i < (warp + 1) * WARP_NORMS; i += TOGETHER)
+        normalize(p, shared, vectors, i, first_row, p.normed && first_column == 0);
     __syncthreads();
 #endif
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const int k_warp = warp / (ROW_WARPS * COLUMN_WARPS);
     const int warp_row = warp % ROW_WARPS * WARP_ROWS;
     const int warp_column = warp / ROW_WARPS % COLUMN_WARPS * WARP_COLUMNS;
     float sums[WARP_ROWS / 16][WARP_COLUMNS / 8][4] = {};
     multiply_panels(p, shared, w_at, warp_row, warp_column, k_warp, sums);
-
-    // The sums overwrite the panels.
-    meet();
-#pragma unroll
-    for (int i = 0; i < WARP_ROWS / 16; ++i)
-#pragma unroll
-        for (int j = 0; j < WARP_COLUMNS / 8; ++j)
-#pragma unroll
-            for (int e = 0; e < 4; ++e) {
-                const int at = k_warp * ROWS + warp_row + 16 * i + e / 2 * 8 + lane / 4;
-                const int to = at * SUM_PITCH + warp_column + 8 * j + lane % 4 * 2 + e % 2;
-                store_4(shared + to * 4, sums[i][j][e]);
-            }
     __syncthreads();
-#if SPLITS > 1
-    send_sums(p, shared, split);
-#endif
-#pragma unroll 1
-    for (int i = threadIdx.x; i < OWN_ROWS * PIECES; i += THREADS) {
-        const int own = i / PIECES, piece = i % PIECES;
-        const int64 at = row + split * OWN_ROWS + own;
-        if (at < p.m && column + piece * 4 < p.n)
-            finish(p, shared, split, own, piece, at, column + piece * 4);
+    store_sums(shared, warp_row, warp_column, k_warp, sums);
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < OWN_QUADS; ++i) {
+        const int quad = threadIdx.x + i * THREADS, own = quad / (COLUMNS / 4);
+        const int column = first_column + quad % (COLUMNS / 4) * 4;
+        if (quad >= QUADS || first_row + own >= p.m || column >= p.n) continue;
+        float total[4] = {};
+#pragma unroll
+        for (int part = 0; part < K_WARPS; ++part) {
+            const int at = (part * ROWS + own) * SUM_PITCH + quad % (COLUMNS / 4) * 4;
+            const Words x = shared_16(shared + at * 4);
+#pragma unroll
+            for (int e = 0; e < 4; ++e) total[e] += __uint_as_float(x.item[e]);
+        }
+        Quad y;
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+            float value = total[e];
+            if (p.addend) value += wide(addend[i].item[e], X_KIND);
+            if (p.bias) value += wide(bias[i].item[e], X_KIND);
+            y.item[e] = narrow(activated(value), X_KIND);
+        }
+        reinterpret_cast<Quad*>(p.y)[((first_row + own) * p.y_pitch + column) / 4] = y;
     }
 }

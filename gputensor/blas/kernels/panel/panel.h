@@ -17,14 +17,13 @@ struct PanelParameters {
     int64 x_pitch, w_pitch;                 // bytes from row to row
     int64 y_pitch, addend_pitch;            // elements
     int m, n, k;
-    int slice;                              // terms of a block, a multiple of 16 * K_WARPS
+    int slice;                              // k, rounded up to a multiple of 16 * K_WARPS
     int columns;                            // tiles side by side
     int x_row, w_row;                       // bytes from row to row in shared memory
-    int w_offset, vectors_offset, received_offset;      // bytes in shared memory
+    int w_offset, vectors_offset;           // bytes in shared memory
     float epsilon;
-    int unused;
 };
-static_assert(sizeof(PanelParameters) == 144,
+static_assert(sizeof(PanelParameters) == 136,
               "both sides of a launch lay the parameters out alike");
 
 }  // namespace gputensor

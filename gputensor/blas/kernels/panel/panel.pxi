@@ -1,8 +1,8 @@
 """Panel products: which products of 16-bit floats they take, the shape of a block, and the launch.
 
 The panels of a block, all of its rows of x and of the weights, are in shared memory at the same
-time, so only products with few terms, or with few terms for each block of a cluster, have a shape
-that fits. The shape with the shortest modelled time is taken.
+time, so only products with few terms have a shape that fits. The shape with the shortest modelled
+time is taken. Cutting K among the blocks of a cluster was slower for every shape measured.
 """
 
 cdef enum:
@@ -12,21 +12,24 @@ cdef enum:
     PANEL_PAD = 16              # bytes between rows in shared memory, against bank conflicts
     PANEL_ALIGNMENT = 16        # bytes
     PANEL_RESERVED_NBYTES = 1024
-    MOST_PANEL_SPLITS = 4
+    MOST_NORMED_CHUNKS = 4      # pieces of 8 elements of a row for each lane that normalizes it
     MOST_PANEL_SIZE = 32768     # m and n
     MOST_PANEL_TERMS = 8192
 
-# The model of time, in nanoseconds, bytes and multiply-adds per nanosecond; measured on an H200.
-cdef double PANEL_BEGIN = 1500      # the launch, the first bytes, the last stores
-cdef double PANEL_RATE = 5500       # all blocks from the L2 cache
-cdef double PANEL_BLOCK_RATE = 70   # one multiprocessor from there
-cdef double PANEL_MULTIPLY_RATE = 2000      # one multiprocessor
-cdef double PANEL_SHARED_RATE = 150         # one multiprocessor, to and from shared memory
-cdef double PANEL_MEETING = 700     # synchronizing a cluster
-# What a library takes for products as small as these, and for its rate beyond that.
-cdef double PANEL_LIBRARY_BEGIN = 3300
-cdef double PANEL_LIBRARY_RATE = 300000
-cdef double PANEL_FURTHER_KERNEL = 2000     # a norm before it, or an activation after it
+# The model of time, in nanoseconds, bytes, multiply-adds and elements per nanosecond: fitted to 230
+# blocks for 65 products on an H200, where its choice is 0.9 % slower than the fastest block on
+# average. `benchmarks/panels.py --sweep 40` measures them.
+cdef double PANEL_WAVE = 1300           # the launch, the first bytes, the last stores
+cdef double PANEL_RATE = 9900           # bytes of all blocks from the L2 cache
+cdef double PANEL_MULTIPLY_RATE = 1110  # one multiprocessor
+cdef double PANEL_SHARED_RATE = 190     # bytes of sums of one multiprocessor
+cdef double PANEL_FINISH_RATE = 7       # results of one multiprocessor
+cdef double PANEL_NORM_RATE = 9.7       # normalized elements of one multiprocessor
+# The libraries' time for as small products in the same runs, within 14 % and on average 4 %.
+cdef double PANEL_LIBRARY = 2410
+cdef double PANEL_LIBRARY_RATE = 240000     # multiply-adds
+cdef double PANEL_LIBRARY_TERM = 1.29
+cdef double PANEL_FURTHER_KERNEL = 1800     # a norm before it, or an activation after it
 
 cdef extern from "gputensor/blas/kernels/panel/panel.h" namespace "gputensor" nogil:
     cdef struct PanelParameters:
@@ -51,25 +54,24 @@ cdef extern from "gputensor/blas/kernels/panel/panel.h" namespace "gputensor" no
         int w_row
         int w_offset
         int vectors_offset
-        int received_offset
         float epsilon
 
 cdef struct PanelVariant:       # what a kernel is compiled for
     int rows
     int columns
-    int splits
+    int chunks
     int type
     int along_terms
     int norm
     int gate
     int is_steady
 
-cdef int[5][2] PANEL_TILES
+# Rows and columns of a block's tile; 64 x 32 was never the fastest.
+cdef int[4][2] PANEL_TILES
 PANEL_TILES[0][:] = [64, 64]
-PANEL_TILES[1][:] = [64, 32]
-PANEL_TILES[2][:] = [32, 64]
-PANEL_TILES[3][:] = [32, 32]
-PANEL_TILES[4][:] = [16, 32]
+PANEL_TILES[1][:] = [32, 64]
+PANEL_TILES[2][:] = [32, 32]
+PANEL_TILES[3][:] = [16, 32]
 cdef KernelTable panel_kernels
 
 
@@ -79,11 +81,15 @@ cdef inline int panel_row(int64_t elements) noexcept nogil:
     return <int>(2 * elements + PANEL_PAD)
 
 
+cdef inline int panel_chunks(const PanelProduct* product) noexcept nogil:
+    """Return the pieces of a row for each lane that normalizes it, or 0 without a norm."""
+    return <int>ceil_divide(product.k, 8 * 32) if product.gain else 0
+
+
 cdef bint panel_layout(const PanelProduct* product, int room, PanelShape* shape) noexcept nogil:
     """Place the panels in shared memory; return False if they do not fit."""
-    cdef int unit = PANEL_STEP * shape.k_warps
-    cdef int sums = shape.k_warps * shape.rows * (shape.columns + 4) * 4
-    cdef int64_t slice = round_up(ceil_divide(product.k, shape.splits), unit)
+    cdef int sums = shape.k_warps * shape.rows * (shape.columns + 8) * 4
+    cdef int64_t slice = round_up(product.k, PANEL_STEP * shape.k_warps)
     cdef int64_t w_nbytes = shape.columns * <int64_t>panel_row(slice)
     cdef int64_t end
     shape.slice = <int>slice
@@ -94,45 +100,36 @@ cdef bint panel_layout(const PanelProduct* product, int room, PanelShape* shape)
     shape.vectors_offset = <int>end
     if product.gain:
         end += (2 if product.shift else 1) * 2 * slice
-    if end < sums:
-        end = sums
-    shape.received_offset = <int>end
-    if shape.splits > 1:
-        end += shape.rows * shape.columns * 4
-    shape.shared_nbytes = <int>end
-    return end <= room
+    shape.shared_nbytes = <int>(sums if end < sums else end)
+    return end <= room and sums <= room
 
 
 cdef double panel_cost(const PanelProduct* product, const DeviceFacts* device,
                        const PanelShape* shape) noexcept nogil:
     cdef double blocks = (<double>ceil_divide(product.m, shape.rows)
-                          * ceil_divide(product.n, shape.columns) * shape.splits)
+                          * ceil_divide(product.n, shape.columns))
     cdef int resident = device.shared_nbytes // (shape.shared_nbytes + PANEL_RESERVED_NBYTES)
     cdef double each = ceil(blocks / device.multiprocessors)        # of a multiprocessor
     cdef double waves = ceil(each / (resident if resident > 0 else 1))
     cdef double nbytes = (shape.rows + shape.columns) * 2.0 * shape.slice
-    cdef double sums = 8.0 * shape.k_warps * shape.rows * shape.columns
-    cdef double load = each * nbytes / PANEL_BLOCK_RATE
-    cdef double time
-    if blocks * nbytes / PANEL_RATE > load:
-        load = blocks * nbytes / PANEL_RATE
-    time = waves * PANEL_BEGIN + load
-    time += each * shape.rows * shape.columns * shape.slice / PANEL_MULTIPLY_RATE
-    time += each * sums / PANEL_SHARED_RATE
+    cdef double results = shape.rows * shape.columns
+    cdef double block = results * shape.slice / PANEL_MULTIPLY_RATE + results / PANEL_FINISH_RATE
+    block += 8.0 * shape.k_warps * results / PANEL_SHARED_RATE      # written and read
     if product.gain:
-        time += each * 6.0 * shape.rows * shape.slice / PANEL_SHARED_RATE
-    return time + (PANEL_MEETING if shape.splits > 1 else 0)
+        block += shape.rows * shape.slice / PANEL_NORM_RATE
+    return waves * PANEL_WAVE + blocks * nbytes / PANEL_RATE + each * block
 
 
 cdef bint panel_choose(const PanelProduct* product, const DeviceFacts* device,
                        PanelShape* best) noexcept nogil:
     """Find the shape of least modelled time; return False where none fits."""
     cdef PanelShape shape
-    cdef int number, splits = 1
-    cdef int most = MOST_PANEL_SPLITS if device.can_cluster and not product.gain else 1
+    cdef int number
     memset(&shape, 0, sizeof(shape))
     best.cost = 0
-    for number in range(5):
+    if panel_chunks(product) > MOST_NORMED_CHUNKS:
+        return False
+    for number in range(4):
         shape.rows, shape.columns = PANEL_TILES[number][0], PANEL_TILES[number][1]
         if panel_forced.rows and (
                 shape.rows != panel_forced.rows or shape.columns != panel_forced.columns):
@@ -140,17 +137,11 @@ cdef bint panel_choose(const PanelProduct* product, const DeviceFacts* device,
         shape.row_warps = shape.rows // PANEL_WARP_SIDE if shape.rows > PANEL_WARP_SIDE else 1
         shape.column_warps = shape.columns // PANEL_WARP_SIDE
         shape.k_warps = PANEL_WARPS // (shape.row_warps * shape.column_warps)
-        splits = 1
-        while splits <= most:
-            shape.splits = splits
-            splits *= 2
-            if panel_forced.splits and shape.splits != panel_forced.splits:
-                continue
-            if not panel_layout(product, device.shared_nbytes - PANEL_RESERVED_NBYTES, &shape):
-                continue
-            shape.cost = panel_cost(product, device, &shape)
-            if best.cost == 0 or shape.cost < best.cost:
-                best[0] = shape
+        if not panel_layout(product, device.shared_nbytes - PANEL_RESERVED_NBYTES, &shape):
+            continue
+        shape.cost = panel_cost(product, device, &shape)
+        if best.cost == 0 or shape.cost < best.cost:
+            best[0] = shape
     return best.cost > 0
 
 
@@ -178,15 +169,14 @@ def panel_wins(int64_t m, int64_t n, int64_t k, *, bint is_normed=False, bint is
     cdef PanelProduct product
     cdef DeviceFacts device
     cdef PanelShape shape
-    cdef double library = PANEL_LIBRARY_BEGIN + m * n * k / PANEL_LIBRARY_RATE
+    cdef double library = PANEL_LIBRARY + m * n * k / PANEL_LIBRARY_RATE + k * PANEL_LIBRARY_TERM
     memset(&product, 0, sizeof(product))
     memset(&device, 0, sizeof(device))
     product.m, product.n, product.k, product.along_terms = m, n, k, True
     product.x_pitch = product.w_pitch = k
     product.y_pitch = n
     product.gain = PANEL_ALIGNMENT if is_normed else 0
-    device.multiprocessors, device.shared_nbytes, device.can_cluster = 132, 233472, True
-    device.capability = 90
+    device.multiprocessors, device.shared_nbytes, device.capability = 132, 233472, 90
     if m < 2 or not panel_fits(&product, &device) or not panel_choose(&product, &device, &shape):
         return False
     return shape.cost < library + PANEL_FURTHER_KERNEL * (is_normed + is_late)
@@ -197,19 +187,18 @@ def panel_wins(int64_t m, int64_t n, int64_t k, *, bint is_normed=False, bint is
 cdef object panel_program(const void* variant):
     cdef const PanelVariant* given = <const PanelVariant*>variant
     return panel_programs.panel(
-        DTYPES[given.type].name, given.rows, given.columns, splits=given.splits,
-        along_terms=bool(given.along_terms), norm=given.norm, gate=given.gate,
-        steady=bool(given.is_steady))
+        DTYPES[given.type].name, given.rows, given.columns, along_terms=bool(given.along_terms),
+        norm=given.norm, chunks=given.chunks, gate=given.gate, steady=bool(given.is_steady))
 
 
 cdef void* panel_kernel(const PanelProduct* product, const PanelShape* shape) except NULL nogil:
     cdef PanelVariant made
     cdef uint64_t key
-    made.rows, made.columns, made.splits = shape.rows, shape.columns, shape.splits
+    made.rows, made.columns, made.chunks = shape.rows, shape.columns, panel_chunks(product)
     made.type, made.along_terms = product.type, product.along_terms
     made.norm = 0 if not product.gain else 2 if product.is_centered else 1
     made.gate, made.is_steady = product.gate, product.is_steady
-    key = (<uint64_t>made.rows << 8 | <uint64_t>made.columns) << 4 | <uint64_t>made.splits
+    key = (<uint64_t>made.rows << 8 | <uint64_t>made.columns) << 4 | <uint64_t>made.chunks
     key = (key << 5 | <uint64_t>made.type) << 2 | <uint64_t>made.norm
     key = key << 3 | <uint64_t>made.gate
     key = key << 2 | <uint64_t>(made.along_terms << 1 | made.is_steady)
@@ -236,10 +225,9 @@ cdef int panel_run(const PanelProduct* product, uint64_t stream) except -1 nogil
     if not product.along_terms:
         p.w_row = panel_row(shape.columns)
     p.w_offset, p.vectors_offset = shape.w_offset, shape.vectors_offset
-    p.received_offset = shape.received_offset
     tiles = ceil_divide(product.m, shape.rows) * p.columns
-    launch_init(&launch, product.device, stream, <uint32_t>(tiles * shape.splits),
-                32 * PANEL_WARPS, &p, sizeof(p))
+    launch_init(&launch, product.device, stream, <uint32_t>tiles, 32 * PANEL_WARPS, &p,
+                sizeof(p))
     launch.shared_nbytes = shape.shared_nbytes
     launch.most_shared_nbytes = device.shared_nbytes - PANEL_RESERVED_NBYTES
     return launch_kernel(panel_kernel(product, &shape), &launch)
