@@ -156,6 +156,12 @@ SECTIONS = [
     ),
     ("measured_algorithms_near", "Measured algorithms used for other numbers of rows", ""),
     ("skinny", "Few rows, and quantized weights", ""),
+    (
+        "panels",
+        "Small products in programs, bfloat16, us",
+        "`library` is the product with a kernel for the norm before it and one for an activation "
+        "that no library applies. `wins` is the choice of compiled programs.",
+    ),
     ("kernels", "Kernels, TB/s of bytes read and written", ""),
 ]
 
