@@ -275,7 +275,11 @@ def test_products_of_many_rows_with_a_formula(rng, monkeypatch):
                 patch.setattr(compiling, "join_products", lambda one, weights: one)
                 apart = gt.compile(function, *specs, weights=placed, quantize=scheme)
             assert names(apart)[-1] == "formula"
-            np.testing.assert_array_equal(program(*given).numpy(), apart(*given).numpy())
+            got, want = (one(*given).numpy().astype(np.float64) for one in (program, apart))
+            # One product has 3 x 20 rows and the other 60, for which NumPy may add in another
+            # order; then a few elements are rounded to their other neighbour.
+            assert (got != want).mean() < 0.02
+            np.testing.assert_allclose(got, want, rtol=0, atol=2.0**-6 * np.abs(want).max())
 
 
 def test_products_that_keep_their_formula_apart(rng, monkeypatch):
