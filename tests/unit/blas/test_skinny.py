@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from gputensor._kernels.launch import nvrtc
+from gputensor.blas.backends import panel_wins
 from gputensor.blas.kernels.programs import (
     INT4,
     INT8,
@@ -159,3 +160,31 @@ def test_products_that_the_kernel_does_not_support_are_refused():
         internals.skinny_configure(splits=3)
     with pytest.raises(ValueError, match="warps: got 4 times 5; expected at most 16 in a block"):
         internals.skinny_mma_configure(row_warps=4, k_warps=5)
+
+
+@pytest.mark.parametrize("sizes", [(64, 384, 384), (128, 384, 384), (8, 768, 768), (2, 304, 224)])
+def test_small_products_of_several_rows_go_to_panels(sizes):
+    assert panel_wins(*sizes) and panel_wins(*sizes, is_normed=True)
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        (1, 384, 384),  # one row has the kernel of skinny products
+        (4096, 1536, 384),
+        (128, 2304, 768),
+        (64, 64, 8192),  # panels do not fit into shared memory
+        (64, 60, 384),  # rows are not multiples of 16 bytes
+        (64, 64, 380),
+        (0, 64, 64),
+    ],
+)
+def test_other_products_go_to_other_kernels(sizes):
+    assert not panel_wins(*sizes)
+
+
+def test_kernels_saved_count_for_panels():
+    """A norm, and an activation that libraries do not apply, cost them a kernel each."""
+    assert not panel_wins(128, 1152, 384) and panel_wins(128, 1152, 384, is_normed=True)
+    assert panel_wins(128, 1536, 384, is_late=True)
+    assert not panel_wins(64, 64, 2048, is_normed=True)  # more than a warp holds of a row
