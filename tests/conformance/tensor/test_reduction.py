@@ -186,7 +186,9 @@ def test_methods_are_the_functions(place, rng):
 def test_reduction_of_selected_elements(place, case, name, dtype, keepdims, seed):
     rng = np.random.default_rng(seed)
     shape, axis = case
-    a, x = random_view(rng, rng.integers(0, 9, shape).astype(dtype), place)
+    # Products of powers of two are exact, and do not overflow before a zero, which would give NaN.
+    most = 2 if name == "prod" else 8
+    a, x = random_view(rng, rng.integers(0, most + 1, shape).astype(dtype), place)
     mask_shape = shape[rng.integers(0, len(shape) + 1) :]
     mask = rng.random(mask_shape) < 0.7
     options = {"where": mask} if rng.random() < 0.8 else {}
@@ -208,7 +210,8 @@ def test_reduction_of_selected_elements(place, case, name, dtype, keepdims, seed
                       device=x.device)  # fmt: skip
     found = getattr(gt, name)(x, axis=axis, keepdims=keepdims, out=out, **options)
     assert out is None or found is out
-    np.testing.assert_allclose(found.numpy(), expected, 2e-6)
+    # Two sums of n terms of one sign, and of their squares, differ by (n + 4) roundings each.
+    np.testing.assert_allclose(found.numpy(), expected, max(2e-6, (a.size + 4) * 2**-23))
 
 
 @pytest.mark.parametrize("name", ["mean", "var", "std"])
