@@ -5,6 +5,7 @@ import contextlib
 import pytest
 
 from gputensor import memory
+from gputensor._alloc.explain import advice as oom_advice
 from gputensor._alloc.explain import out_of_memory
 from gputensor._driver import registry
 from gputensor.errors import DeviceError
@@ -13,8 +14,12 @@ MIB = 1 << 20
 
 
 @pytest.fixture
-def open_device():
-    """Open host devices, of 256 MiB by default; the end of the test closes them with all memory."""
+def open_device(monkeypatch):
+    """Open host devices, of 256 MiB by default; the end of the test closes them with all memory.
+
+    Replays have ample time, so that a busy machine finds the same options as an idle one.
+    """
+    monkeypatch.setenv(oom_advice.VARIABLE, "60")
     opened = []
 
     def open_one(capacity=256 * MIB, seed=None):

@@ -153,14 +153,14 @@ def test_the_time_for_replays_is_bounded_and_can_be_set(open_device, monkeypatch
     held = [raw_memory.raw_alloc(device, 4096, 0) for _ in range(20_000)]
     for ptr in held[::2]:
         raw_memory.raw_delete(ptr)
-    monkeypatch.setenv(oom_advice.VARIABLE, "0.001")
-    assert "no option was found in 0.001 s that helps" in str(fail(device, 300 * MIB))
+    monkeypatch.setenv(oom_advice.VARIABLE, "1e-09")  # over before the first event
+    assert "no option was found in 1e-09 s that helps" in str(fail(device, 300 * MIB))
     monkeypatch.setenv(oom_advice.VARIABLE, "0")
     assert "replayed" not in str(fail(device, 300 * MIB))
     monkeypatch.delenv(oom_advice.VARIABLE)
-    start = time.perf_counter()
+    start = time.process_time()  # a busy machine does not lengthen it
     error = fail(device, 300 * MIB)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     assert "replayed" in str(error)
 
 
