@@ -234,7 +234,7 @@ def test_elapsed_time_is_not_negative_and_grows(device):
     first, second, third = marks
     assert 0 <= first.elapsed_time(second) <= first.elapsed_time(third)
     assert first.elapsed_time(third) == pytest.approx(
-        first.elapsed_time(second) + second.elapsed_time(third), abs=1e-3
+        first.elapsed_time(second) + second.elapsed_time(third), rel=1e-6, abs=1e-3
     )
 
 
