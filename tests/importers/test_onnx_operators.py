@@ -129,8 +129,7 @@ def test_another_element_type(device, rng):
 def test_regions_are_sampled_like_the_reference(mode, rng):
     attributes = {"output_height": 3, "output_width": 2, "spatial_scale": 0.5, "mode": mode}
     x = rng.standard_normal((2, 3, 7, 9), np.float32)
-    first = rng.uniform(-6, 16, (5, 2))
-    boxes = np.concatenate([first, first + rng.uniform(-2, 20, (5, 2))], 1).astype(np.float32)
+    boxes = regions(rng)
     batch = rng.integers(0, 2, 5)
     for count in (0, 1, 3):
         node = one("RoiAlign", ("x", "boxes", "batch"), sampling_ratio=count, **attributes)
@@ -141,6 +140,22 @@ def test_regions_are_sampled_like_the_reference(mode, rng):
         if count:  # the values of the boxes decide how many samples there are
             with made.compile(target="host") as program:
                 np.testing.assert_allclose(program(*given).numpy(), wanted, rtol=1e-3, atol=1e-4)
+
+
+def regions(rng):
+    """Boxes with up to 5 samples in each of 2 x 3 cells, none close to where it ceases to count.
+
+    That is one element outside of an image of 7 x 9; there rounding decides, as it does for the
+    number of samples of cells whose sides are whole.
+    """
+    shares = [k + (i + 0.5) / n for n in range(1, 6) for i in range(n) for k in range(3)]
+    while True:
+        first, sides = rng.uniform(-6, 16, (5, 2)), rng.uniform(-2, 20, (5, 2))
+        cells = sides / 2 / (2, 3)
+        places = (first / 2 - 0.5)[..., None] + cells[..., None] * shares
+        near = (places + 1, places - [[9], [7]], cells - np.rint(cells))
+        if min(np.abs(one).min() for one in near) > 1e-4:
+            return np.concatenate([first, first + sides], 1).astype(np.float32)
 
 
 def reference(node, given):
