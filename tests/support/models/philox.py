@@ -54,8 +54,13 @@ def _positive(state, count, is_double):
     return (made + np.float32(2.0**-33)).astype(float)
 
 
+def _rounded(function, x):
+    """The nearest float64 to a function of `x`; NumPy's own may be several units away."""
+    return function(x.astype(np.longdouble)).astype(float)
+
+
 def exponential(state, count, is_double):
-    return -np.log(_positive(state, count, is_double))
+    return -_rounded(np.log, _positive(state, count, is_double))
 
 
 def normal(state, count, is_double):
@@ -69,10 +74,10 @@ def normal(state, count, is_double):
     rest = np.where(rest >= 1 << (bits - 1), rest - (1 << bits), rest)
     angle = rest.astype(float) * 2.0**-bits * (np.pi / 2)
     quarter = (word >> np.uint64(bits)).astype(int)
-    cosine, sine = np.cos(angle), np.sin(angle)
+    cosine, sine = _rounded(np.cos, angle), _rounded(np.sin, angle)
     turned = [np.choose(quarter, [cosine, -sine, -cosine, sine]),
               np.choose(quarter, [sine, cosine, -sine, -cosine])]  # fmt: skip
-    radius = np.sqrt(-2 * np.log(length))
+    radius = np.sqrt(-2 * _rounded(np.log, length))
     return (radius * np.stack(turned)).T.reshape(-1)[:count]
 
 
