@@ -61,12 +61,14 @@ def new_buffer(rng, arena):
     return kind, {"bytes": bytes, "bytearray": bytearray}[kind](values), True
 
 
+class Pair(ctypes.Structure):
+    """Defined once: of many such classes, ctypes keeps a varying number alive."""
+
+    _fields_ = (("first", ctypes.c_int32), ("second", ctypes.c_float))
+
+
 def odd_buffer(rng, values):
     """A buffer that no tensor can represent: of structures, characters or pointers, or released."""
-
-    class Pair(ctypes.Structure):
-        _fields_ = (("first", ctypes.c_int32), ("second", ctypes.c_float))
-
     released = memoryview(values)
     released.release()
     return pick(
