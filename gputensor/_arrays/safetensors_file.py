@@ -157,7 +157,10 @@ def read_header(file, name):
         raise ValueError(f"got {facts.st_size} bytes; expected at least 10")
     length = int.from_bytes(os.pread(file, 8, 0), "little")
     if not 2 <= length <= most:
-        raise ValueError(f"got a header of {length} bytes; expected 2 to {most}")
+        raise ValueError(
+            f"got a header of {length} bytes; expected 2 to {most}: the file has another format, or "
+            "its end is missing"
+        )
     header = os.pread(file, length, 8)
     if len(header) != length:
         raise ValueError(f"got {len(header)} bytes of the header; expected {length}")

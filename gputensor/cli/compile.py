@@ -98,6 +98,9 @@ def run(options):
     for name, value in (("MODEL", options.model), ("--output", options.output)):
         if value is None:
             raise argument_error(InputError, name, Described("nothing"), "a file")
+    if not os.path.isdir(os.path.dirname(options.output) or "."):
+        rule = "a file in a folder that exists"
+        raise argument_error(InputError, "--output", described(options.output), rule)
     targets = targets_of(options)
     seconds = None if options.tune is None else seconds_of(options.tune)
     maker = MAKERS[kind_of(options)]
@@ -121,7 +124,10 @@ def run(options):
     with program:
         if options.dump_kernels_to is not None:
             dump_kernels(program.data.ahead, options.dump_kernels_to)
-        program.save(options.output, weights=weights)
+        try:
+            program.save(options.output, weights=weights)
+        except ValueError as error:
+            raise InputError(f"--{error}") from None
         tell(program, options, tuned)
     return 0
 

@@ -28,13 +28,20 @@ NOT_COMMANDS = ("main", "input_error", "value_text", "compile_results")
 MOST_FLAG_FILES = 64
 
 
+class Parser(argparse.ArgumentParser):
+    """Reports wrong arguments in one line, like all other errors, instead of printing its usage."""
+
+    def error(self, message):
+        raise InputError(f"{message}; see {self.prog} --help")
+
+
 def build_parser():
     """Return the parser of the whole command, with every module of this package registered.
 
     >>> sorted(build_parser().parse_args(["devices", "--json"]).__dict__)
     ['command', 'json', 'run']
     """
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="gputensor", description="A GPU tensor library: devices, memory and tuning."
     )
     version = sys.modules["gputensor"].__version__

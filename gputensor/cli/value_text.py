@@ -64,6 +64,22 @@ def type_of(dtype, shape):
     return "x".join([*extents, TEXT_OF[dtype]])
 
 
+def wanted_text(dtype, shape):
+    """Return a dtype and shape as text, with the limits of extents that are ranges.
+
+    >>> wanted_text("float32", (range(1, 65), 3, range(8, 33, 8)))
+    '?x3x?xf32, where ? is 1 to 64, 8 to 32 in steps of 8'
+    """
+    ranges = [extent for extent in shape if isinstance(extent, range)]
+    limits = [
+        f"{one[0]} to {one[-1]}" + (f" in steps of {one.step}" if one.step > 1 else "")
+        for one in ranges
+        if len(one) < MOST_ELEMENTS
+    ]
+    text = type_of(dtype, shape)
+    return f"{text}, where ? is {', '.join(limits)}" if len(limits) == len(ranges) > 0 else text
+
+
 def described(text):
     """Return a given text as messages show it, cut at 80 characters."""
     return Described(shown(text, 80))
@@ -297,7 +313,7 @@ class Reader:
         )
         if name != dtype or not fits:
             got = Described(f"{described(text)}: {type_of(name, found)}")
-            raise argument_error(InputError, self.option, got, type_of(dtype, shape))
+            raise argument_error(InputError, self.option, got, wanted_text(dtype, shape))
 
 
 def read_npy(file):

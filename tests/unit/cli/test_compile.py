@@ -57,7 +57,7 @@ def made(capsys, *words):
 
 
 def refused(capsys, *words):
-    code = main(["compile", *words, "-o", "no.gtp"])
+    code = main(["compile", "-o", "no.gtp", *words])
     output = capsys.readouterr()
     assert (code, output.out) == (2, "")
     assert output.err.count("\n") == 1
@@ -210,6 +210,9 @@ def test_weights_are_written_to_the_given_file(folder, capsys):
         (["m.onnx", "--report=r"], "--report: got an option of quantized programs"),
         (["m.onnx", "--quantize=w=int8", "--calibrate=m.onnx"], "--calibrate: "),
         (["m.gtp", "--quantize=w=int8"], "--quantize: got an option that does not apply to m.gtp"),
+        (["m.onnx", "--dtype=f8"], "argument --dtype: invalid choice: 'f8'"),
+        (["m.onnx", "--weights=../w.safetensors"], "--weights: got '../w.safetensors'; expected a"),
+        (["m.onnx", "-o", "none/m.gtp"], "--output: got 'none/m.gtp'; expected a file in a folder"),
         (["m.onnx", "--tune=never"], "--tune: got 'never'; expected seconds, above 0"),
     ],
     ids=lambda part: " ".join(part)[:40] if isinstance(part, list) else "",
