@@ -201,6 +201,8 @@ class Recorder:
             )
         line = user_line(2)
         attributes, written, read = row.split(arguments)
+        if written and all(0 in one.memory()[2] for one in written):
+            return  # a product without rows, for example, writes nothing
         reads = tuple(map(self.read, read))
         made, into = [], []
         updates = row.updates
