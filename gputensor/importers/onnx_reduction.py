@@ -48,13 +48,9 @@ def _log_sum_exp(x, axes, keepdims):
     return gt.logsumexp(x, axis=axes, keepdims=keepdims)
 
 
-def _mean(x, axes, keepdims):
-    return gt.mean(x, axis=axes, keepdims=keepdims).astype(x.dtype, copy=False)
-
-
 _REDUCTIONS = {
     "ReduceSum": _sum,
-    "ReduceMean": _mean,
+    "ReduceMean": lambda x, axes, keep: gt.mean(x, axis=axes, keepdims=keep),
     "ReduceMax": _extreme("max"),
     "ReduceMin": _extreme("min"),
     "ReduceProd": lambda x, axes, keep: gt.prod(x, axis=axes, dtype=x.dtype, keepdims=keep),
@@ -86,7 +82,8 @@ def _reduction(name, function):
         axes = tuple(axes) if axes else None
         if namespace(x) is np and name in _KNOWN and x.size:
             return np.asarray(_KNOWN[name](x, axis=axes, keepdims=bool(keepdims))).astype(x.dtype)
-        return function(tensor(x), axes, bool(keepdims))
+        x = tensor(x)
+        return function(x, axes, bool(keepdims)).astype(x.dtype, copy=False)
 
     operator(name, folds=True)(by_attribute)
     operator(name, 13 if name == "ReduceSum" else 18, folds=True, known=(1,))(by_input)

@@ -33,7 +33,7 @@ def _places(n_in, n_out, scale, mode, roi):
             return np.array([0.5 * (first + last) * (n_in - 1)])
         return first * (n_in - 1) + x * (last - first) * (n_in - 1) / (n_out - 1)
     if mode == "pytorch_half_pixel" and n_out == 1:
-        return np.full(1, -0.5)
+        return np.zeros(1)
     if mode == "half_pixel_symmetric":
         adjusted = n_out / (scale * n_in)
         return n_in / 2 * (1 - adjusted) + (x + 0.5) / scale - 0.5

@@ -167,6 +167,31 @@ def reference(node, given):
     return onnx.reference.ReferenceEvaluator(proto).run(None, given)[0]
 
 
+@pytest.mark.parametrize("n", [1, 5])
+def test_the_only_sample_of_an_axis_is_at_its_first_element(n, rng):
+    """By the standard's text; its reference takes the place -0.5 instead."""
+    how = {"coordinate_transformation_mode": "pytorch_half_pixel", "cubic_coeff_a": -0.5}
+    node = one("Resize", ("x", "", "", "sizes"), mode="cubic", exclude_outside=1, **how)
+    made = model([node], {"x": [1, n]}, {"y": [1, 1]}, [("sizes", np.array([1, 1]))])
+    x = rng.standard_normal((1, n), np.float32)
+    assert made.run(gt.asarray(x, device="host")).tolist() == [[x[0, 0]]]
+
+
+@pytest.mark.parametrize("kind", ["ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean"])
+def test_reductions_of_integers_are_integers(kind, rng):
+    made = model([one(kind, "x", axes=[1], keepdims=0)], {"x": [3, 4]}, {"y": [3]}, opset=13)
+    x = rng.integers(1, 9, (3, 4), np.int32)
+    y = made.run(gt.asarray(x, device="host")).numpy()
+    wide = x.astype(np.float64)
+    wanted = {
+        "ReduceL2": np.sqrt((wide**2).sum(1)), "ReduceLogSum": np.log(wide.sum(1)),
+        "ReduceLogSumExp": np.log(np.exp(wide).sum(1)), "ReduceMean": wide.mean(1),
+    }[kind]  # fmt: skip
+    # Where the exact result is an integer, float32 may be a little below it.
+    near = (y == np.trunc(wanted - 1e-4)) | (y == np.trunc(wanted + 1e-4))
+    assert y.dtype == np.int32 and near.all()
+
+
 def test_regions_are_pooled_over_whole_elements(rng):
     x = rng.standard_normal((2, 3, 8, 9), np.float32)
     boxes = np.float32([[1, 2, 1, 12, 9], [0, -3, 4, 40, 13], [1, 30, 30, 31, 31]])
