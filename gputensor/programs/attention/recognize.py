@@ -121,7 +121,9 @@ class _Match:
         if not query.dtype == key.dtype == value.dtype or not self.is_alike(scores.product):
             return None
         lead = self.lead([*scores.shapes, weights.shape, out.shape])
-        if lead is None or weights.shape[-2:] != softmax[1].shape[-2:]:
+        # A product of one query is the same memory as its transpose, whose rows are the keys.
+        shapes = {one.shape[-2:] for one in (weights, softmax[1], scores.product.writes[0])}
+        if lead is None or len(shapes) > 1:
             return None
         mask, is_causal, window = self.masked(scores.mask, lead, weights.shape[-2:])
         if mask is False:

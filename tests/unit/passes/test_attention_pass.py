@@ -283,6 +283,21 @@ def test_keys_that_lie_as_columns(rng):
     check(attend, wanted(q, k.swapaxes(2, 3), v), q, k, v)
 
 
+@pytest.mark.parametrize("n", [1, N])
+def test_scores_whose_rows_are_the_keys_stay(rng, n):
+    """Those of one query are the same memory as their transpose."""
+    q, k, v = operands(rng, B, H)
+    q = q[..., :n, :]
+
+    def attend(q, k, v):
+        return gt.softmax(transposed(k @ transposed(q)), axis=-1) @ v
+
+    stays(attend, q, k, v)
+    found = gt.compile(attend, *(gt.asarray(one) for one in (q, k, v)))
+    found = found(*(gt.asarray(one) for one in (q, k, v))).numpy()
+    np.testing.assert_allclose(found, wanted(q, k, v), rtol=1e-4, atol=1e-5)
+
+
 def test_several_layers_and_loops(rng):
     q, k, v = operands(rng, B, H)
 
