@@ -14,15 +14,28 @@ from gputensor.importers.public_functions import gt
 __all__ = []
 
 
-def _angles(n, rows, columns):
-    """Return 2 pi j k / n, with j k reduced modulo n first so that large products stay exact."""
-    return 2 * np.pi * (np.outer(np.arange(rows), np.arange(columns)) % n) / n
+def _angles(n, rows, columns, device):
+    """Return 2 pi j k / n in float64, with j k reduced modulo n first so that it stays exact.
+
+    Tensors compute it, because constants would have one size in a program with free extents.
+    """
+    j, k, n = _indices(rows, device), _indices(columns, device), _length(n, device)
+    return gt.expand_dims(j, 1) * k % n * (2 * np.pi) / n
+
+
+def _indices(n, device):
+    return gt.arange(n, dtype="int64", device=device)
+
+
+def _length(n, device):
+    """Return an extent as a tensor of one float64."""
+    return _indices(n + 1, device)[-1:].astype("float64")
 
 
 def _matrices(n_in, n, is_onesided, dtype, device):
     """Return the cosines and sines (inputs, outputs) of a transform of length n."""
-    angles = _angles(n, n_in, n // 2 + 1 if is_onesided else n)
-    return (gt.asarray(f(angles).astype(dtype), device=device) for f in (np.cos, np.sin))
+    angles = _angles(n, n_in, n // 2 + 1 if is_onesided else n, device)
+    return (f(angles).astype(dtype) for f in (gt.cos, gt.sin))
 
 
 def _parts(x):
@@ -42,7 +55,7 @@ def transform(x, n, is_onesided, inverse):
     if imaginary is not None:
         a, b = a + gt.matmul(imaginary, sines), b + gt.matmul(imaginary, cosines)
     y = gt.stack([a, b], -1)
-    return y / n if inverse else y
+    return y / _length(n, x.device).astype(x.dtype) if inverse else y
 
 
 def _real_inverse(x, n):
@@ -50,14 +63,12 @@ def _real_inverse(x, n):
     x = x[..., : n // 2 + 1, :]
     real, imaginary = _parts(x)
     count = x.shape[-2]
-    weights = np.full((count, 1), 2.0)
-    weights[0] = 1
-    if n % 2 == 0 and count == n // 2 + 1:
-        weights[-1] = 1
-    angles = _angles(n, count, n)
+    j, length = _indices(count, x.device), _length(n, x.device)
+    # All but the first and the middle one stand for two terms.
+    weights = (2.0 - (j == 0).astype("float64") - (2 * j == length).astype("float64")) / length
+    angles = _angles(n, count, n, x.device)
     cosines, sines = (
-        gt.asarray((weights * f(angles) / n).astype(x.dtype), device=x.device)
-        for f in (np.cos, np.sin)
+        (gt.expand_dims(weights, 1) * f(angles)).astype(x.dtype) for f in (gt.cos, gt.sin)
     )
     y = gt.matmul(real, cosines)
     y = y if imaginary is None else y - gt.matmul(imaginary, sines)
@@ -91,8 +102,8 @@ def stft(x, step, window=None, length=None, *, onesided):
     step = number(step)
     n = number(length) if length is not None else window.shape[0]
     count = (x.shape[1] - n) // step + 1
-    places = np.arange(count)[:, None] * step + np.arange(n)
-    frames = gt.take(x, gt.asarray(places, device=x.device), 1)
+    places = gt.expand_dims(_indices(count, x.device), 1) * step + _indices(n, x.device)
+    frames = gt.take(x, places, 1)
     if window is not None:
         frames = frames * gt.reshape(window, (-1, 1))
     is_onesided = bool(onesided) and x.shape[-1] == 1
