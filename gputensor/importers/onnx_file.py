@@ -115,7 +115,10 @@ def _external(proto, name, dtype, shape, nbytes, folder):
 def _inside(name, location, folder):
     """Return the file of external data, which must be inside the model's folder, links resolved."""
     rule = "a file inside the folder of the model"
-    if folder is None or not location or os.path.isabs(location) or "\0" in location:
+    is_text = isinstance(location, str)  # other bytes are not UTF-8
+    if folder is None or not location or not is_text or os.path.isabs(location):
+        raise argument_error(ModelError, name, location, rule)
+    if "\0" in location:
         raise argument_error(ModelError, name, location, rule)
     path = (Path(folder) / location).resolve()
     if Path(folder) not in path.parents or not os.path.isfile(path):  # False for a too long name

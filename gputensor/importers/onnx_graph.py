@@ -99,6 +99,7 @@ class Builder:
         return builder._body(proto, list(proto.input), list(proto.output), {}, (), bound)
 
     def _body(self, proto, inputs, outputs, constants, outside, bound):
+        _check_names(proto, inputs, outputs, constants)
         defined = {*inputs, *constants}
         later = {name for node in proto.node for name in node.output if name}
         steps, captures = [], {}
@@ -183,6 +184,15 @@ class Builder:
             rule = "numbers, strings, a tensor or a graph"
             raise argument_error(ModelError, f"attribute {proto.name!r}", Described(kind), rule)
         return _text(onnx.helper.get_attribute_value(proto))
+
+
+def _check_names(proto, *names):
+    """Raise ModelError for a name that is not UTF-8, which protobuf returns as bytes."""
+    of_nodes = ((n.name, n.op_type, n.domain, *n.input, *n.output) for n in proto.node)
+    for name in itertools.chain((proto.name,), *names, *of_nodes):
+        if not isinstance(name, str):
+            got = Described(f"the name {name[:40]!r}")
+            raise argument_error(ModelError, "model", got, "names in UTF-8")
 
 
 def _text(value):
@@ -297,7 +307,8 @@ def mark_sized(graph, needed):
 
 
 def shown(step):
-    return f"{step.key[1]} {step.label!r}"
+    kind = step.key[1]
+    return f"{kind if kind.isprintable() else repr(kind)} {step.label!r}"
 
 
 # ---- running

@@ -30,6 +30,7 @@ from gputensor.importers.onnx_graph import Builder, mark_sized, opsets_of, run_g
 from gputensor.importers.onnx_values import numpy_dtype, tensor
 from gputensor.importers.public_functions import gt
 from gputensor.programs.trace_device import active
+from gputensor.strict_json import shown
 
 __all__ = ["Model", "load_onnx", "model_of"]
 
@@ -121,7 +122,8 @@ def _lacking(lacks):
     parts = []
     for name, labels in sorted(found.items()):
         rest = f" and {len(labels) - 4} more" if len(labels) > 4 else ""
-        parts.append(f"{name} (nodes {', '.join(map(repr, labels[:4]))}{rest})")
+        name = name if name.isprintable() and len(name) < 100 else shown(name)
+        parts.append(f"{name} (nodes {', '.join(map(shown, labels[:4]))}{rest})")
     return "; ".join(parts)
 
 
@@ -332,6 +334,7 @@ def _is_constant(name, array, needed, is_free):
 
 def _identifier(name, taken):
     """Return a name as a unique Python identifier."""
+    name = name if isinstance(name, str) else "value"  # of a free extent, and not UTF-8
     found = re.sub(r"\W", "_", name, flags=re.ASCII).lstrip("_") or "value"
     if found[0].isdigit() or keyword.iskeyword(found):
         found = f"x_{found}"

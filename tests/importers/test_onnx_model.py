@@ -419,3 +419,17 @@ def test_damaged_bytes_never_raise_another_error(perceptron, rng):
             gt.load_onnx(path)
         except gt.ModelError as error:
             assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("place", [b"Gemm", b"layer.0/w", b"flat", b"out"])
+@pytest.mark.parametrize("byte", [b"\n", b"\xc8"])
+def test_odd_bytes_in_names_are_one_line(perceptron, place, byte):
+    """protobuf returns a name as bytes if it is not UTF-8."""
+    path, _w, _b = perceptron
+    path.write_bytes(path.read_bytes().replace(place, byte + place[1:]))
+    if byte == b"\n" and place != b"Gemm":
+        assert "\n" not in "".join(gt.load_onnx(path).outputs)  # any text is a name
+        return
+    with pytest.raises(gt.ModelError) as caught:
+        gt.load_onnx(path)
+    assert "\n" not in str(caught.value)
