@@ -35,8 +35,8 @@ class _Join:
     def __init__(self, function, prepared):
         self.function, self.prepared = function, prepared
         self.graph = Graph(function, prepared.weights)
-        self.known = Known(self.graph)
         self.values, self.calls = list(function.values), list(function.calls)
+        self.known = Known(self.graph, self.values)
         self.kept = {one.operand.value for one in function.outputs}
         self.kept.update(value.base for value in function.values)
         self.moved, self.is_changed = {}, False

@@ -20,10 +20,13 @@ _STEPS = {
 
 
 class Known:
-    """Values of a function that depend only on weights, in float32; None for all others."""
+    """Values of a function that depend only on weights, in float32; None for all others.
 
-    def __init__(self, graph):
-        self.graph, self.found = graph, {}
+    `values` are those of the graph, followed by those that a pass has added since.
+    """
+
+    def __init__(self, graph, values):
+        self.graph, self.values, self.found = graph, values, {}
 
     def vector(self, operand, axis):
         """Return the elements of an operand along an axis, or None if they are not known."""
@@ -40,7 +43,7 @@ class Known:
         return found if len(found) == extent else None
 
     def dtype_of(self, number):
-        value = self.graph.values[number]
+        value = self.values[number]
         if value.kind in ("weight", "constant"):
             return self.graph.weights[value.name].dtype
         return self.graph.calls[self.graph.writer[number]].writes[0].dtype
@@ -53,7 +56,7 @@ class Known:
         return self.found[number]
 
     def computed(self, number):
-        value = self.graph.values[number]
+        value = self.values[number]
         if type(value.nbytes) is not int or value.nbytes > MOST_NBYTES:
             return None
         if value.kind in ("weight", "constant"):

@@ -122,6 +122,28 @@ def test_normalisation_is_folded_into_weights(rng, has_bias, dtype):
     assert (np.abs(found - want) <= 1.01 * bound + 1e-6).all()
 
 
+@pytest.mark.parametrize("has_shift", [True, False])
+def test_a_normalisation_and_a_scale_of_layers(rng, has_shift):
+    """The second factor multiplies a bias that was itself made by the first one, or by its sum."""
+    x = draw(rng, 2, 8, 6, 5)
+    weights = {"w": draw(rng, 8, 8, 3, 3) / 8, "b": draw(rng, 8)}
+    weights |= {name: draw(rng, 8) for name in ("scale", "shift", "gamma")}
+
+    def layer(x, *, weights):
+        columns = {name: gt.reshape(one, (-1, 1, 1)) for name, one in weights.items()}
+        y = gt.conv2d(x, weights["w"], weights["b"], padding=1) * columns["scale"]
+        return (y + columns["shift"] if has_shift else y) * columns["gamma"] + x
+
+    program, found, eager = made(layer, x, weights=weights)
+    assert names(program)[0] == "convolution" and (has_shift or len(names(program)) == 1)
+    b, scale, shift, gamma = (weights[n][:, None, None] for n in ("b", "scale", "shift", "gamma"))
+    shift = shift if has_shift else 0.0
+    want = ((convolved(x, weights["w"]) + b) * scale + shift) * gamma + x
+    terms = (convolved(np.abs(x), np.abs(weights["w"])) + np.abs(b)) * np.abs(scale)
+    bound = 90 * 2.0**-24 * ((terms + np.abs(shift)) * np.abs(gamma) + np.abs(x))
+    assert (np.abs(found - want) <= bound).all() and (np.abs(eager - want) <= bound).all()
+
+
 def test_products_take_bias_activation_and_residual(rng):
     x, r = draw(rng, 3, 5, 8), draw(rng, 3, 5, 6)
     weights = {"w": draw(rng, 6, 8), "b": draw(rng, 6), "up": draw(rng, 6, 6)}
