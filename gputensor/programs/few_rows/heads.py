@@ -39,9 +39,9 @@ def placed(site, place, call):
     unchanged there, and nothing may read the results before.
     """
     given = given_of(call)
-    product = call.writes[0].value
-    if given is None or product in site.kept:
+    if given is None or call.writes[0].value in site.kept:
         return None
+    product = call.writes[0].value
     readers = sorted(site.graph.readers.get(product, ()))
     rotated, scattered = [], []
     for at in readers:
