@@ -8,7 +8,7 @@ from gputensor.tensor import functions as fn
 from gputensor.tensor.blends import xlogy
 from gputensor.tensor.core import spellings, tensor_argument
 from gputensor.tensor.interop import astype
-from gputensor.tensor.manipulation import reshape
+from gputensor.tensor.manipulation import broadcast_arrays, reshape
 from gputensor.tensor.manipulation.composed import logaddexp
 from gputensor.tensor.manipulation.padding import pad
 from gputensor.tensor.numerics.distances import powered
@@ -159,7 +159,8 @@ def cosine_similarity(x1, x2, axis=1, eps=1e-8):
     >>> cosine_similarity(x, -2 * x).tolist()
     [-1.0]
     """
-    x1, x2 = (normalize(tensor_argument(x, "cosine_similarity"), 2, axis, eps) for x in (x1, x2))
+    x1, x2 = (tensor_argument(x, "cosine_similarity") for x in (x1, x2))
+    x1, x2 = (normalize(x, 2, axis, eps) for x in broadcast_arrays(x1, x2))
     return fn.sum(fn.multiply(x1, x2), axis)
 
 
