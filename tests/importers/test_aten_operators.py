@@ -402,3 +402,40 @@ def test_a_convolution_with_shifted_terms(has_mask, rng):
         term = sample(x[n, channel], *at) * factors[n, group, i, j, row, column]
         wanted[n, out, row, column] += term * w[out, c, i, j]
     np.testing.assert_allclose(found, wanted + bias[:, None, None], rtol=1e-4, atol=1e-4)
+
+
+def test_batches_are_normalized_by_running_values_where_they_are_given(rng):
+    x = rng.standard_normal((4, 3), np.float32)
+    centre, variance = rng.standard_normal(3, np.float32), rng.random(3, np.float32) + 0.5
+
+    def calls(b, x, centre, variance):
+        how = (False, 0.1, 1e-5)
+        given = b.call("aten._native_batch_norm_legit.default", x, None, None, centre, variance, *how)
+        alone = b.call("aten._native_batch_norm_legit.no_stats", x, None, None, True, *how[1:])
+        return item(b, given, 0), item(b, alone, 0)
+
+    given, alone = ran(x, centre, variance, calls=calls)
+    wide = x.astype(np.float64)
+    # A few roundings of terms that may cancel.
+    bound = 2.0**-20 * (np.abs(wide).max() + np.abs(centre).max()) / 0.5
+    assert np.abs(given - (wide - centre) / np.sqrt(variance + 1e-5)).max() <= bound
+    wanted = (wide - wide.mean(0)) / np.sqrt(wide.var(0) + 1e-5)
+    spread = 1 / np.sqrt(wide.var(0).min() + 1e-5)
+    assert np.abs(alone - wanted).max() <= 2.0**-20 * (1 + spread * np.abs(wide).max()) ** 3
+
+
+def test_a_factor_of_zero_forgets_the_addend():
+    x, y = np.float32([1, 2]), np.float32([3, 4, 5])
+    addend = np.full((2, 3), np.nan, np.float32)
+    (found,) = ran(addend, x, y, calls=lambda b, *x: b.call("aten.addr.default", *x, beta=0))
+    assert (found == np.outer(x, y)).all()
+
+
+def test_attention_that_drops_weights_is_refused():
+    x = np.ones((1, 2, 3, 4), np.float32)
+
+    def calls(b, x):
+        return b.call("aten.scaled_dot_product_attention.default", x, x, x, None, 0.5)
+
+    with pytest.raises(gt.ModelError, match="got dropout_p 0.5; expected model.eval"):
+        ran(x, calls=calls)

@@ -36,7 +36,7 @@ aten("ger")(gt.outer)
 @aten("addr")
 def addr(c, x, y, *, beta=1, alpha=1):
     product = gt.outer(x, y) * alpha
-    return product + c * beta
+    return product + c * beta if beta else product.astype(gt.result_type(c, product), copy=False)
 
 
 @aten("linalg_cross")
@@ -188,8 +188,10 @@ def native_batch_norm(x, weight, bias, centre, variance, momentum, eps):
 
 
 @aten("_native_batch_norm_legit")
-def batch_norm_of_itself(x, weight, bias, training, momentum, *others):
-    """The form without running values: each channel is normalized by the values of its batch."""
+def batch_norm_of_itself(x, weight, bias, *others):
+    """Without running values, each channel is normalized by the values of its batch."""
+    if len(others) == 5:
+        return batch_norm(x, weight, bias, *others, True), None, None
     axes = (0, *range(2, x.ndim))
     centre, variance = gt.mean(x, axis=axes), gt.var(x, axis=axes, correction=0)
     return _normalized(x, weight, bias, (centre, variance), others[-1]), centre, variance
@@ -264,6 +266,9 @@ def cross_entropy(x, target, weight=None, reduction=1, ignore_index=-100, label_
 
 @aten("scaled_dot_product_attention")
 def attention(q, k, v, mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
+    if dropout_p:
+        got = Described(f"dropout_p {dropout_p}")
+        raise argument_error(ModelError, "scaled_dot_product_attention", got, "model.eval(), and 0")
     if is_causal and q.shape[-2] != k.shape[-2]:
         # PyTorch aligns the first query with the first key, the library the last with the last.
         queries, keys = (gt.arange(x.shape[-2], device=q.device) for x in (q, k))
@@ -278,6 +283,5 @@ def flash_attention(q, k, v, dropout_p=0.0, is_causal=False, *others, attn_mask=
 
 @aten("_scaled_dot_product_efficient_attention _scaled_dot_product_cudnn_attention")
 def efficient_attention(q, k, v, mask, compute_log_sumexp, *others, scale=None):
-    return attention(q, k, v, mask, 0.0, others[1] if len(others) > 1 else False, scale=scale), *[
-        None
-    ] * 8
+    dropout_p, is_causal = (*others, 0.0, False)[:2] if len(others) != 1 else (others[0], False)
+    return attention(q, k, v, mask, dropout_p, is_causal, scale=scale), *[None] * 8
