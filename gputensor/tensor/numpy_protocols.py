@@ -13,11 +13,12 @@ import numpy as np
 
 from gputensor.errors import Described, argument_error
 from gputensor.tensor.core import Tensor, may_share, tensor_argument
-from gputensor.tensor.functions import merged
+from gputensor.tensor.functions import NUMPY_NAMES, merged
 from gputensor.tensor.interop import astype
 from gputensor.tensor.interop.arrays import beside
-from gputensor.tensor.numerics.group_reductions import extremes_at
-from gputensor.tensor.numerics.ufunc_folds import FOLDED, accumulated, folded
+from gputensor.tensor.manipulation.joining import stack
+from gputensor.tensor.numerics.group_reductions import extremes_at, products_at
+from gputensor.tensor.numerics.ufunc_folds import FOLDED, accumulated, folded, reduced_at
 
 __all__ = ["array_function", "array_ufunc", "ufunc_method"]
 
@@ -38,6 +39,8 @@ REDUCE = {
 ACCUMULATE = {
     "add": "cumsum", "multiply": "cumprod", "maximum": "cummax", "minimum": "cummin",
 }  # fmt: skip
+#: The ufuncs whose order of evaluation does not matter.
+ASSOCIATIVE = FOLDED | {"add", "multiply", "maximum", "minimum"}
 #: Keywords without a meaning here, and their accepted values (None: any).
 IGNORED = {
     "order": ("K", "A", "C", None),
@@ -113,7 +116,7 @@ def _no_counterpart(name):
 def _at(name, target, indices, *values):
     """``np.add.at`` and others: combine with the elements at `indices`, which may repeat."""
     gt = _library("numpy")
-    if name not in ("add", "subtract", "maximum", "minimum"):
+    if name not in ("add", "subtract", "multiply", "maximum", "minimum"):
         raise _no_counterpart(f"{name}.at")
     tensor_argument(target, f"{name}.at")
     places = gt.reshape(gt.arange(target.size, device=target.device), target.shape)[indices]
@@ -122,6 +125,10 @@ def _at(name, target, indices, *values):
     if name in ("maximum", "minimum"):
         parts = (gt.reshape(one, -1) for one in (target, places, added))
         target[...] = gt.reshape(extremes_at(*parts, name == "minimum"), target.shape)
+        return
+    if name == "multiply":
+        parts = (gt.reshape(one, -1) for one in (target, places, added))
+        target[...] = gt.reshape(products_at(*parts), target.shape)
         return
     sums = gt.index_add(gt.reshape(target, -1), 0, gt.reshape(places, -1), gt.reshape(added, -1),
                         alpha=1 if name == "add" else -1)  # fmt: skip
@@ -139,7 +146,8 @@ def array_ufunc(x, ufunc, method, *inputs, **keywords):
     name = ufunc.__name__
     # NumPy passes its scalars as arrays without axes in comparisons.
     inputs = [one[()] if type(one) is np.ndarray and one.ndim == 0 else one for one in inputs]
-    _arguments_checked(name, inputs)
+    # The second of these holds indices, which may be an array, as in ``x[indices]``.
+    _arguments_checked(name, inputs[:1] if method in ("at", "reduceat") else inputs)
     keywords = _keywords(name, keywords)
     gt = _library("numpy")
     dtype = keywords.pop("dtype", None)
@@ -159,27 +167,34 @@ def array_ufunc(x, ufunc, method, *inputs, **keywords):
         return function(*inputs, **keywords, **({} if out is None else {"out": out}))
     if method == "at":
         return _at(name, *inputs)
-    table = {"reduce": REDUCE, "accumulate": ACCUMULATE}.get(method, {})
     if method == "outer":
-        first, second = (beside(one, x) for one in inputs)
+        like = next((one for one in inputs if isinstance(one, Tensor)), None)
+        first, second = (beside(one, tensor_argument(like, f"{name}.outer")) for one in inputs)
         return array_ufunc(x, ufunc, "__call__", first.reshape((*first.shape, *[1] * second.ndim)),
                            second)  # fmt: skip
-    is_folded = name in FOLDED and method in ("reduce", "accumulate") and name not in table
-    if name not in table and not is_folded:
-        raise _no_counterpart(f"{name}.{method}")
+    options = keywords | {"dtype": dtype, "out": out}
+    return _reduced(name, method, inputs, options)
+
+
+def _reduced(name, method, inputs, options):
+    """Compute ``reduce``, ``accumulate`` or ``reduceat`` of a ufunc."""
+    gt = _library("numpy")
     array, *rest = inputs
-    options = dict(zip(("axis", "dtype", "out", "keepdims"), rest, strict=False)) | keywords
-    options = {"axis": 0} | {key: value for key, value in options.items() if value is not None or
-                             key == "axis"}  # fmt: skip
-    if dtype is not None:
-        options["dtype"] = dtype
-    if out is not None:
-        options["out"] = out
-    if is_folded:
-        fold = folded if method == "reduce" else accumulated
-        return fold(name, getattr(gt, name), array, **options)
-    result = getattr(gt, table[name])(array, **options)
-    return result.values if table[name] in ("cummax", "cummin") else result
+    if isinstance(array, (list, tuple)):  # np.maximum.reduce([a, b, c])
+        array = stack(array)
+    tensor_argument(array, f"{name}.{method}")
+    places = ("indices",) if method == "reduceat" else ()
+    given = zip((*places, "axis", "dtype", "out", "keepdims"), rest, strict=False)
+    options = {"axis": 0, **dict(given), **options}
+    kept = {key: value for key, value in options.items() if value is not None or key == "axis"}
+    table = {"reduce": REDUCE, "accumulate": ACCUMULATE}.get(method, {})
+    if name in table and not (name.startswith("logical") and "initial" in kept):
+        result = getattr(gt, table[name])(array, **kept)
+        return result.values if table[name] in ("cummax", "cummin") else result
+    if name not in ASSOCIATIVE:
+        raise _no_counterpart(f"{name}.{method}")
+    fold = {"reduce": folded, "accumulate": accumulated, "reduceat": reduced_at}[method]
+    return fold(name, getattr(gt, UFUNCS.get(name, name)), array, **kept)
 
 
 def ufunc_method(name, method, *inputs, **keywords):
@@ -191,7 +206,8 @@ def ufunc_method(name, method, *inputs, **keywords):
     >>> x.tolist(), gt.multiply.outer(x, x)[0].tolist()
     ([2.0, 0.0, 1.0], [4.0, 0.0, 2.0])
     """
-    return array_ufunc(None, getattr(np, name), method, *inputs, **keywords)
+    ufunc = getattr(np, NUMPY_NAMES.get(name, name))
+    return array_ufunc(None, ufunc, method, *inputs, **keywords)
 
 
 def array_function(x, function, types, arguments, keywords):

@@ -5,7 +5,6 @@ its first argument.
 """
 
 import importlib
-from functools import partial
 
 from gputensor._arrays.dtypes import dtype_code
 from gputensor._arrays.promotion import is_same_kind
@@ -14,6 +13,8 @@ from gputensor.tensor.core import bind_methods, bind_operators
 from gputensor.tensor.import_hooks import watch
 from gputensor.tensor.interop import array_api
 from gputensor.tensor.printing import format_number, represent, text
+
+PROTOCOLS = "gputensor.tensor.numpy_protocols"  # imported at the first call of a NumPy function
 
 
 def matmul_in_place(x, other):
@@ -52,33 +53,9 @@ bind_operators(
 )
 
 
-# The methods of NumPy's ufuncs, for programs that call them on this library's functions.
-UFUNC_METHODS = {
-    "add": "accumulate at outer reduce",
-    "bitwise_and": "accumulate outer reduce",
-    "bitwise_or": "accumulate outer reduce",
-    "bitwise_xor": "accumulate outer reduce",
-    "divide": "outer",
-    "gcd": "accumulate outer reduce",
-    "lcm": "accumulate outer reduce",
-    "logical_and": "accumulate outer reduce",
-    "logical_or": "accumulate outer reduce",
-    "logical_xor": "accumulate outer reduce",
-    "maximum": "accumulate at outer reduce",
-    "minimum": "accumulate at outer reduce",
-    "multiply": "accumulate outer reduce",
-    "subtract": "at outer",
-}
-
-
-def _ufunc_method(name, method, /, *inputs, **keywords):
-    module = importlib.import_module(PROTOCOLS)
-    return module.ufunc_method(name, method, *inputs, **keywords)
-
-
-for _name, _methods in UFUNC_METHODS.items():
-    for _method in _methods.split():
-        setattr(getattr(functions, _name), _method, partial(_ufunc_method, _name, _method))
+functions.find_ufunc_methods_with(lambda: importlib.import_module(PROTOCOLS).ufunc_method)
+for _name in functions.__all__:
+    functions.add_ufunc_methods(getattr(functions, _name), _name)
 
 
 def tolist(x, /):
@@ -119,9 +96,6 @@ def _divmod(x1, x2, /):
 
 def _round(x, decimals=None, /):
     return x.round(decimals or 0)
-
-
-PROTOCOLS = "gputensor.tensor.numpy_protocols"  # imported at the first call of a NumPy function
 
 
 def _array_ufunc(x, /, ufunc, method, *inputs, **keywords):

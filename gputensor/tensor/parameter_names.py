@@ -128,7 +128,6 @@ NAMES = {name: names for names, functions in GROUPS.items() for name in function
 NAMES["clip"] = "a|input a_min a_max"
 CREATION = "array asarray empty eye full ones zeros"
 LIKE = "empty_like full_like ones_like zeros_like"
-NAN = "nanmax nanmin nanprod nansum"
 #: Option, the function of `numerics.options` that provides it, functions of the package.
 OPTION_GROUPS = (
     ("order", "in_memory_order", f"{CREATION} {LIKE} astype copy"),
@@ -149,7 +148,6 @@ OPTION_GROUPS = (
     ("fix_imports", "unused", "load"),
     ("encoding", "unused", "load"),
     ("max_header_size", "unused", "load"),
-    ("axis", "unused", "trim_zeros"),
     ("axis", "along_new_axis", "geomspace linspace logspace"),
     ("sorted", "unused", "unique"),
     ("mean", "unused", "nanstd nanvar std var"),
@@ -160,8 +158,6 @@ OPTION_GROUPS = (
      "nancumprod nancumsum take"),
     ("dtype", "in_dtype", "corrcoef cov"),
     ("mode", "within_extent", "choose put ravel_multi_index take"),
-    ("where", "of_numbers_where", f"{NAN} nanmean nanstd nanvar"),
-    ("initial", "from_initial", NAN),
     ("sparse", "as_open_grid", "indices"),
     ("axisa", "along_axis_of_first", "cross"),
     ("axisb", "along_axis_of_second", "cross"),

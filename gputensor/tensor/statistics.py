@@ -45,53 +45,67 @@ def _filled(x, value, name):
     return fn.where(fn.isnan(x), value, x) if _may_be_nan(x, name) else x
 
 
+def _selected(x, where):
+    """Return floats with NaN where a mask is false."""
+    return x if where is None or where is True else fn.where(where, x, math.nan)
+
+
 @spellings(dim="axis", keepdim="keepdims")
-def nansum(x, /, axis=None, dtype=None, out=None, keepdims=False):
+def nansum(x, /, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
     """Return the sum over `axis`, ignoring NaN; arguments as in :func:`sum`.
 
     >>> import gputensor as gt
     >>> nansum(gt.asarray([1.0, float("nan")], device="host")).item()
     1.0
     """
-    return fn.sum(_filled(x, 0, "nansum"), axis, dtype, out, keepdims)
+    x = _filled(x, 0, "nansum")
+    return fn.sum(x, axis, dtype, out, keepdims, initial=initial, where=where)
 
 
-def nanprod(x, /, axis=None, dtype=None, out=None, keepdims=False):
+def nanprod(x, /, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
     """Return the product over `axis`, ignoring NaN; arguments as in :func:`sum`.
 
     >>> import gputensor as gt
     >>> nanprod(gt.asarray([2.0, float("nan")], device="host")).item()
     2.0
     """
-    return fn.prod(_filled(x, 1, "nanprod"), axis, dtype, out, keepdims)
+    x = _filled(x, 1, "nanprod")
+    return fn.prod(x, axis, dtype, out, keepdims, initial=initial, where=where)
 
 
-def _nan_extreme(reduce, worst, name, x, axis, out, keepdims):
+def _nan_extreme(reduce, name, x, axis, out, keepdims, *, initial, where):
     if not _may_be_nan(x, name):
-        return reduce(x, axis, out, keepdims)
+        return reduce(x, axis, out, keepdims, initial=initial, where=where)
+    worst = -math.inf if reduce is fn.max else math.inf
+    x = _selected(x, where)
+    if initial is not None:
+        initial = worst if initial != initial else initial
+        return reduce(_filled(x, worst, name), axis, out, keepdims, initial=initial)
     best = reduce(_filled(x, worst, name), axis, keepdims=keepdims)
     is_all = fn.all(fn.isnan(x), axis, keepdims=keepdims)
     return fn.where(is_all, math.nan, best, out=out)
 
 
-def nanmax(x, /, axis=None, out=None, keepdims=False):
+def nanmax(x, /, axis=None, out=None, keepdims=False, initial=None, where=None):
     """Return the greatest element over `axis`, ignoring NaN; NaN if all elements are.
 
     >>> import gputensor as gt
     >>> nanmax(gt.asarray([2.0, float("nan")], device="host")).item()
     2.0
     """
-    return _nan_extreme(fn.max, -math.inf, "nanmax", x, axis, out, keepdims)
+    selected = {"initial": initial, "where": where}
+    return _nan_extreme(fn.max, "nanmax", x, axis, out, keepdims, **selected)
 
 
-def nanmin(x, /, axis=None, out=None, keepdims=False):
+def nanmin(x, /, axis=None, out=None, keepdims=False, initial=None, where=None):
     """Return the least element over `axis`, ignoring NaN; NaN if all elements are.
 
     >>> import gputensor as gt
     >>> nanmin(gt.asarray([2.0, float("nan")], device="host")).item()
     2.0
     """
-    return _nan_extreme(fn.min, math.inf, "nanmin", x, axis, out, keepdims)
+    selected = {"initial": initial, "where": where}
+    return _nan_extreme(fn.min, "nanmin", x, axis, out, keepdims, **selected)
 
 
 def nanargmax(x, /, axis=None, out=None, *, keepdims=False):
@@ -118,14 +132,16 @@ def nanargmin(x, /, axis=None, out=None, *, keepdims=False):
 
 
 @spellings(dim="axis", keepdim="keepdims")
-def nanmean(x, /, axis=None, dtype=None, out=None, keepdims=False):
+def nanmean(x, /, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
     """Return the mean over `axis`, ignoring NaN; NaN if all elements are.
 
     >>> import gputensor as gt
     >>> nanmean(gt.asarray([1.0, float("nan"), 3.0], device="host")).item()
     2.0
     """
-    where = fn.logical_not(fn.isnan(x)) if _may_be_nan(x, "nanmean") else None
+    if _may_be_nan(x, "nanmean"):
+        x = _selected(x, where)
+        where = fn.logical_not(fn.isnan(x))
     return fn.mean(x, axis, dtype, out, keepdims, where=where)
 
 
@@ -151,7 +167,7 @@ def _narrowed(result, dtype, out):
     return astype(result, dtype, copy=False) if dtype.kind != "c" else result
 
 
-def nanvar(x, /, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
+def nanvar(x, /, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None):
     """Return the variance over `axis`, ignoring NaN; arguments as in :func:`var`.
 
     >>> import gputensor as gt
@@ -159,12 +175,12 @@ def nanvar(x, /, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
     1.0
     """
     if not _may_be_nan(x, "nanvar"):
-        return fn.var(x, axis, dtype, out, ddof, keepdims)
-    x = x if dtype is None else astype(x, dtype, copy=False)
+        return fn.var(x, axis, dtype, out, ddof, keepdims, where=where)
+    x = _selected(x if dtype is None else astype(x, dtype, copy=False), where)
     return _narrowed(_nan_variance(x, axis, ddof, keepdims), x.dtype, out)
 
 
-def nanstd(x, /, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
+def nanstd(x, /, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None):
     """Return the standard deviation over `axis`, ignoring NaN; arguments as in :func:`std`.
 
     >>> import gputensor as gt
@@ -172,8 +188,8 @@ def nanstd(x, /, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
     1.0
     """
     if not _may_be_nan(x, "nanstd"):
-        return fn.std(x, axis, dtype, out, ddof, keepdims)
-    x = x if dtype is None else astype(x, dtype, copy=False)
+        return fn.std(x, axis, dtype, out, ddof, keepdims, where=where)
+    x = _selected(x if dtype is None else astype(x, dtype, copy=False), where)
     return _narrowed(fn.sqrt(_nan_variance(x, axis, ddof, keepdims)), x.dtype, out)
 
 

@@ -1,6 +1,7 @@
 """Element-wise functions of numbers only: NumPy's scalars, computed without a device."""
 
-cdef dict NUMPY_NAMES = {
+ufunc_methods = None    # set by find_ufunc_methods_with
+NUMPY_NAMES = {
     "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan",
     "atan2": "arctan2", "atanh": "arctanh", "bitwise_invert": "invert",
     "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift", "pow": "power",
@@ -48,6 +49,24 @@ cpdef object merged(object result, object out, object mask):
     return where(mask, result, out, out=out)
 
 
+def add_ufunc_methods(function, name):
+    """Give a function of two tensors the methods of NumPy's ufunc of its name, if there is one."""
+    ufunc = getattr(np, NUMPY_NAMES.get(name, name), None)
+    if isinstance(ufunc, np.ufunc) and ufunc.nin == 2 and ufunc.signature is None:
+        for method in ("accumulate", "at", "outer", "reduce", "reduceat"):
+            setattr(function, method, functools.partial(ufunc_method, name, method))
+
+
+def find_ufunc_methods_with(find):
+    """Set the function that computes methods of ufuncs; called once, by the package."""
+    global ufunc_methods
+    ufunc_methods = find
+
+
+def ufunc_method(name, method, /, *inputs, **keywords):
+    return ufunc_methods()(name, method, *inputs, **keywords)
+
+
 def numbers_too(function):
     """Let a composed element-wise function return NumPy's scalar if it is called with numbers.
 
@@ -64,4 +83,5 @@ def numbers_too(function):
                 return result
         return function(*arguments, **keywords)
 
+    add_ufunc_methods(call, name)
     return call

@@ -11,7 +11,7 @@ from gputensor.tensor.manipulation.joining import concat
 from gputensor.tensor.sorting import argsort, searchsorted
 from gputensor.tensor.writing import flat_places, index_add
 
-__all__ = ["extremes_at", "index_reduce", "scatter_reduce"]
+__all__ = ["extremes_at", "index_reduce", "products_at", "scatter_reduce"]
 
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
@@ -43,8 +43,14 @@ def extremes_at(x, places, values, is_least, is_included=True):
     return fn.where(fn.less(first, end), joined, x)
 
 
-def _products_at(x, places, values, is_included):
-    """Return a vector with the product of the values at each place, and of its own element."""
+def products_at(x, places, values, is_included=True):
+    """Return a vector with the product of the values at each place, and of its own element.
+
+    >>> import gputensor as gt
+    >>> x, places = gt.ones(2, device="host"), gt.asarray([1, 1], device="host")
+    >>> products_at(x, places, gt.asarray([3.0, 2.0], device="host")).tolist()
+    [1.0, 6.0]
+    """
     if not values.size:
         return fn.positive(x)
     order = argsort(places)
@@ -77,7 +83,7 @@ def _reduced(x, places, values, reduce, is_included):
     if reduce in ("amax", "amin"):
         return extremes_at(x, places, values, reduce == "amin", is_included)
     if reduce == "prod":
-        return _products_at(x, places, values, is_included)
+        return products_at(x, places, values, is_included)
     ones = fn.add(zeros(places.shape, int64, device=x.device), 1)
     count = index_add(zeros(x.shape, int64, device=x.device), 0, places, ones)
     start = x if is_included else fn.where(count > 0, 0, x)

@@ -15,15 +15,15 @@ from gputensor.tensor.manipulation import arange, moveaxis, permute_dims, reshap
 
 __all__ = [
     "along_axis_of_first", "along_axis_of_result", "along_axis_of_second", "along_new_axis",
-    "as_open_grid", "by_same_kind", "castable", "copied_to", "from_initial", "in_dtype",
-    "in_given_order", "in_index_order", "in_memory_order", "of_numbers_where", "on_device_of",
+    "as_open_grid", "by_same_kind", "castable", "copied_to", "in_dtype",
+    "in_given_order", "in_index_order", "in_memory_order", "on_device_of",
     "unused", "with_indices", "within_extent", "without_fields",
 ]  # fmt: skip
 
 
 def _name(function):
-    while hasattr(function, "func"):
-        function = function.func
+    while hasattr(function, "func"):  # a provider of another option, its value and the function
+        function = function.args[1]
     return function.__name__
 
 
@@ -187,26 +187,6 @@ def within_extent(mode, function, /, *arguments, **keywords):
     if not isinstance(second, Tensor):
         second = asarray(second, device=first.device)
     return function(first, _moved_in(mode, second, extent, name), *rest, **keywords)
-
-
-def of_numbers_where(where, function, /, x, *arguments, **keywords):
-    """``where=`` of the functions that ignore NaN: elements where it is false count as NaN."""
-    if where is True:
-        return function(x, *arguments, **keywords)
-    if tensor_argument(x, _name(function)).dtype.kind not in "fc":
-        plain = _name(function).removeprefix("nan")
-        return getattr(fn, plain)(x, *arguments, where=where, **keywords)
-    return function(fn.where(where, x, float("nan")), *arguments, **keywords)
-
-
-def from_initial(initial, function, /, x, *arguments, **keywords):
-    """``initial=`` of the functions that ignore NaN: a further element of every reduction."""
-    name = _name(function)
-    result = function(x, *arguments, **keywords)
-    if name in ("nansum", "nanprod"):
-        return (fn.add if name == "nansum" else fn.multiply)(result, initial)
-    combine = fn.maximum if name == "nanmax" else fn.minimum
-    return fn.where(fn.isnan(result), initial, combine(result, initial))
 
 
 def as_open_grid(sparse, function, /, dimensions, *arguments, **keywords):

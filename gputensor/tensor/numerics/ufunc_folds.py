@@ -1,7 +1,7 @@
-"""``reduce`` and ``accumulate`` of functions that have no reduction of their own.
+"""``reduce``, ``accumulate`` and ``reduceat`` of associative functions of two tensors.
 
-The functions are associative, so a fold takes a number of calls that grows with the logarithm of
-the length: each call joins two halves, or each element with the one 1, 2, 4, ... places before it.
+A fold takes a number of calls that grows with the logarithm of the length: each call joins two
+halves, or each element with the one 1, 2, 4, ... places before it.
 """
 
 import math
@@ -9,14 +9,14 @@ import math
 import numpy as np
 
 from gputensor.errors import Described, argument_error
-from gputensor.tensor.core import axis_argument
-from gputensor.tensor.functions import positive
+from gputensor.tensor.core import Tensor, axis_argument, out_argument
+from gputensor.tensor.functions import where
 from gputensor.tensor.interop import asarray, astype
 from gputensor.tensor.interop import copy as copy_of
 from gputensor.tensor.manipulation import broadcast_to, moveaxis, reshape
 from gputensor.tensor.manipulation.joining import concat
 
-__all__ = ["FOLDED", "accumulated", "folded"]
+__all__ = ["FOLDED", "accumulated", "folded", "reduced_at"]
 
 #: The ufuncs that fold here; NumPy knows the value of an empty one.
 FOLDED = frozenset(
@@ -25,8 +25,10 @@ FOLDED = frozenset(
 )
 
 
-def folded(name, join, x, axis=0, dtype=None, out=None, keepdims=False):
+def folded(name, join, x, axis=0, dtype=None, out=None, **options):
     """Return the elements along the axes joined by a function of two tensors.
+
+    `options` may hold NumPy's ``keepdims``, ``initial`` and ``where``.
 
     >>> import gputensor as gt
     >>> x = gt.asarray([[1, 2], [4, 4]], device="host")
@@ -36,32 +38,57 @@ def folded(name, join, x, axis=0, dtype=None, out=None, keepdims=False):
     x = x if dtype is None else astype(x, dtype, copy=False)
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     axes = sorted({axis_argument(one, x.ndim, name) for one in axes})
+    keepdims = options.pop("keepdims", False)
+    x, initial = _selected(name, x, axes, **options)
     kept = [extent for i, extent in enumerate(x.shape) if i not in axes]
     count = math.prod(x.shape[i] for i in axes)
     rest = reshape(moveaxis(x, tuple(axes), tuple(range(len(axes)))), (count, *kept))
-    if not count:
-        rest = _empty(name, rest)
-    elif name.startswith("logical"):
-        rest = rest != 0
-    elif name == "hypot":
-        rest = abs(rest)
+    if initial is not None:
+        first = asarray(initial, rest.dtype, device=rest.device)
+        rest = concat([rest, broadcast_to(first, (1, *kept))])
+    rest = _truth(name, rest)
+    rest = abs(rest) if name in ("hypot", "gcd") else rest  # joined with 0
     while rest.shape[0] > 1:
         half = rest.shape[0] // 2
         rest, last = join(rest[:half], rest[half : 2 * half]), rest[2 * half :]
         rest = concat([rest, last]) if last.shape[0] else rest
     shape = [1 if i in axes else n for i, n in enumerate(x.shape)] if keepdims else kept
-    result = reshape(rest[0], tuple(shape))
-    if out is None:
-        return result if count > 1 else copy_of(result)
-    return positive(result, out=out)
+    return _into(out, reshape(rest[0], tuple(shape)), name)
 
 
-def _empty(name, rest):
+def _selected(name, x, axes, initial=None, where=None):
+    """Return `x` with the identity where the mask is false, and the value to begin with, if any."""
+    if where is not None:
+        x = _kept(x, where, _identity(name, x.dtype, Described("where"), initial))
+    elif initial is None and not all(x.shape[i] for i in axes):
+        initial = _identity(name, x.dtype, Described("an axis without elements"))
+    return x, initial
+
+
+def _kept(x, mask, other):
+    return where(mask, x, asarray(other, x.dtype, device=x.device))
+
+
+def _identity(name, dtype, got, initial=None):
+    """Return a value that changes no result; `initial` is one where the function has none."""
     identity = getattr(np, name).identity
-    if identity is None:
-        got = Described("an axis without elements")
+    if identity is not None:
+        return np.asarray(identity).astype(dtype)
+    if initial is None:
         raise argument_error(ValueError, f"{name}.reduce: x", got, "one element or more")
-    return broadcast_to(asarray(identity, rest.dtype, device=rest.device), (1, *rest.shape[1:]))
+    return initial  # all functions without an identity join a value with itself to that value
+
+
+def _truth(name, x):
+    return x != 0 if name.startswith("logical") else x
+
+
+def _into(out, result, name):
+    """Return a result, written to `out` where that is given; it shares no memory with `x`."""
+    if out is None:
+        return copy_of(result)
+    out_argument(out, result, result.shape, result.dtype, name)[...] = result
+    return out
 
 
 def accumulated(name, join, x, axis=0, dtype=None, out=None):
@@ -74,11 +101,54 @@ def accumulated(name, join, x, axis=0, dtype=None, out=None):
     """
     x = x if dtype is None else astype(x, dtype, copy=False)
     axis = axis_argument(axis, x.ndim, name)
-    rest = moveaxis(x, axis, 0)
-    rest = rest != 0 if name.startswith("logical") else copy_of(rest)
+    rest = _truth(name, moveaxis(x, axis, 0))
     step = 1
     while step < rest.shape[0]:
         rest = concat([rest[:step], join(rest[:-step], rest[step:])])
         step *= 2
-    result = moveaxis(rest, 0, axis)
-    return result if out is None else positive(result, out=out)
+    return _into(out, moveaxis(rest, 0, axis), name)
+
+
+def reduced_at(name, join, x, indices, axis=0, dtype=None, out=None):
+    """Return the elements from each index up to the next joined, as NumPy's ``reduceat`` does.
+
+    If the next index is not larger, the element at the index stands alone. The indices are read
+    on the host, so a tensor of them is waited for.
+
+    >>> import gputensor as gt
+    >>> x = gt.asarray([1, 2, 4, 8], device="host")
+    >>> reduced_at("add", gt.add, x, [0, 1, 3]).tolist()
+    [1, 6, 8]
+    """
+    if name in ("add", "multiply") and dtype is None and x.dtype.kind in "biu":
+        dtype = np.dtype("uint64" if x.dtype.kind == "u" else "int64")
+    x = x if dtype is None else astype(x, dtype, copy=False)
+    axis = axis_argument(axis, x.ndim, name)
+    rest = _truth(name, moveaxis(x, axis, 0))
+    starts = _starts(name, indices, rest.shape[0])
+    ends = np.append(starts[1:], rest.shape[0])
+    lengths = np.maximum(ends - starts, 1)
+    groups = np.repeat(np.arange(starts.size), lengths)
+    within = np.arange(groups.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    rest = rest[asarray(starts[groups] + within, device=x.device)]
+    step = 1
+    while step < lengths.max(initial=0):
+        is_joined = asarray(within[step:] >= step, device=x.device)
+        is_joined = reshape(is_joined, (-1, *[1] * (rest.ndim - 1)))
+        both = join(rest[:-step], rest[step:])
+        rest = concat([rest[:step], where(is_joined, both, rest[step:])])
+        step *= 2
+    last = asarray(np.cumsum(lengths) - 1, device=x.device)
+    return _into(out, moveaxis(rest[last], 0, axis), name)
+
+
+def _starts(name, indices, extent):
+    starts = np.asarray(indices.numpy() if isinstance(indices, Tensor) else indices)
+    if starts.ndim != 1 or starts.dtype.kind not in "iu" and starts.size:
+        got = Described(f"{starts.dtype} of {starts.ndim} dimensions")
+        raise argument_error(TypeError, f"{name}.reduceat: indices", got, "a vector of ints")
+    wrong = starts[(starts < 0) | (starts >= extent)]
+    if wrong.size:
+        rule = f"0 to {extent - 1}"
+        raise argument_error(IndexError, f"{name}.reduceat: indices", int(wrong[0]), rule)
+    return starts.astype(np.int64)

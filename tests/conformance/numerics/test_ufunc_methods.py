@@ -1,0 +1,108 @@
+"""The methods of NumPy's ufuncs, on this library's functions and on NumPy's with tensors."""
+
+import numpy as np
+import pytest
+
+import gputensor as gt
+from tests.support.tensor_arrays import random_view
+
+DTYPES = {
+    "add multiply maximum minimum fmax fmin logical_and logical_or logical_xor": (
+        "bool int8 int32 int64 uint8 uint32 float32 float64"
+    ),
+    "bitwise_and bitwise_or bitwise_xor": "bool int16 uint32 int64",
+    "gcd lcm": "int32 int64 uint8",
+    "hypot logaddexp logaddexp2": "float32 float64",
+}
+NAMES = {name: dtypes.split() for names, dtypes in DTYPES.items() for name in names.split()}
+
+
+def small_array(rng, dtype, shape):
+    """Values whose joins do not overflow; floats are at most 2 in size."""
+    if dtype == "bool":
+        return rng.random(shape) < 0.5
+    if np.dtype(dtype).kind == "f":
+        return rng.uniform(-2, 2, shape).astype(dtype)
+    least = 0 if np.dtype(dtype).kind == "u" else -4
+    return rng.integers(least, 5, shape).astype(dtype)
+
+
+def call_program(rng, name, shape, axis):
+    """A method of the ufunc and its arguments after the array."""
+    choice = rng.integers(5)
+    if choice == 0:
+        return "accumulate", {"axis": axis}
+    if choice == 1 and shape[axis]:
+        starts = rng.integers(0, shape[axis], rng.integers(0, 7))
+        return "reduceat", {"indices": starts.tolist(), "axis": axis}
+    if choice == 2 and name != "lcm":  # NumPy reduces no two axes by it
+        axes = tuple(int(one) for one in rng.permutation(len(shape))[: rng.integers(1, 3)])
+        return "reduce", {"axis": axes, "keepdims": True, "initial": 1}
+    mask = rng.random(shape) < 0.6
+    options = {"where": mask} if getattr(np, name).identity is not None else {}
+    return "reduce", {"axis": axis, **options, "initial": 1}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_methods_of_ufuncs_give_numpys_values(where, rng, name):
+    for _ in range(12):
+        dtype = str(rng.choice(NAMES[name]))
+        shape = tuple(int(n) for n in rng.integers(0, 5, rng.integers(1, 4)))
+        array, x = random_view(rng, small_array(rng, dtype, shape), where)
+        method, options = call_program(rng, name, shape, int(rng.integers(-len(shape), len(shape))))
+        with np.errstate(all="ignore"):
+            expected = getattr(getattr(np, name), method)(array, **options)
+        ours = {key: gt.asarray(one, device=where) if isinstance(one, np.ndarray) else one
+                for key, one in options.items()}  # fmt: skip
+        # At most 17 numbers of size 2 are joined: 1,000 roundings of the largest sum or product.
+        largest = max(34.0, float(np.abs(expected).max(initial=0)))
+        near = (0, 1000 * float(np.finfo(dtype).eps) * largest) if "float" in dtype else (0, 0)
+        for namespace in (gt, np):
+            got = getattr(getattr(namespace, name), method)(x, **ours)
+            assert isinstance(got, gt.Tensor) and got.dtype.kind == expected.dtype.kind
+            np.testing.assert_allclose(got.numpy(), expected, *near, err_msg=f"{options}")
+
+
+def test_results_are_written_to_out(where):
+    x = gt.asarray([[True, False], [True, True]], device=where)
+    for name, method in (("logical_xor", "reduce"), ("logical_or", "accumulate")):
+        expected = getattr(getattr(np, name), method)(x.numpy(), axis=0)
+        out = gt.ones(expected.shape, dtype=bool, device=where)
+        assert getattr(getattr(gt, name), method)(x, axis=0, out=out) is out
+        assert out.tolist() == expected.tolist()
+    with pytest.raises(ValueError, match=r"logical_xor: out: got shape \(3,\); expected \(2,\)"):
+        gt.logical_xor.reduce(x, out=gt.ones(3, dtype=bool, device=where))
+
+
+def test_lists_of_tensors_and_numbers_are_reduced(where, rng):
+    arrays = list(rng.normal(size=(3, 4)))
+    tensors = [gt.asarray(one, device=where) for one in arrays]
+    for name in ("maximum", "fmin", "add", "hypot"):
+        expected = getattr(np, name).reduce([*arrays, np.full(4, 0.25)])
+        got = getattr(gt, name).reduce([*tensors, [0.25] * 4])
+        np.testing.assert_allclose(got.numpy(), expected, 1e-12, 1e-12)
+
+
+def test_products_at_places_count_each_repetition(where, rng):
+    array, places = rng.uniform(0.5, 2, (4, 3)), rng.integers(0, 4, 7)
+    x, expected = gt.asarray(array, device=where), array.copy()
+    np.multiply.at(expected, (places, 1), 1.5)
+    gt.multiply.at(x, (gt.asarray(places, device=where), 1), 1.5)
+    np.testing.assert_allclose(x.numpy(), expected, 1e-13)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x: gt.add.reduceat(x, [0, 4]), "add.reduceat: indices: got 4; expected 0 to 2"),
+        (lambda x: gt.add.reduceat(x, [0.5]), "add.reduceat: indices: got float64 of 1 dimensions"),
+        (lambda x: gt.subtract.reduce(x), "np.subtract.reduce: got a Tensor; expected arrays: "),
+        (lambda x: gt.multiply.outer([1], [2]), "multiply.outer: argument: got NoneType; expected"),
+        (lambda x: gt.maximum.reduce([[1], [2]]), "stack: argument: got list; expected a Tensor"),
+        (lambda x: gt.lcm.reduce(x.astype(int)[:0]), "lcm.reduce: x: got an axis without elements"),
+        (lambda x: gt.add.outer(x, np.ones(3)), "np.add: argument: got an array; expected tensors"),
+    ],
+)
+def test_wrong_arguments_of_methods_are_named(where, call, message):
+    with pytest.raises((TypeError, ValueError, IndexError), match=message):
+        call(gt.ones(3, device=where))
