@@ -74,6 +74,7 @@ _LATE = {
     "gputensor.linalg.decompositions": "cholesky qr",
     "gputensor.linalg.powers": "matrix_exp matrix_power",
     "gputensor.linalg.solutions": "det slogdet",
+    "gputensor.linalg.triangles": "cholesky_solve",
     "gputensor.linalg.torch_names": "inverse logdet pinverse svd",
     "gputensor.linalg.norms": "norm",
     "gputensor.nn": (
@@ -122,10 +123,10 @@ _LATE = {
         "bincount digitize histogram histogram2d histogram_bin_edges histogramdd"
     ),
     "gputensor.tensor.numerics.digits": "frexp packbits real_if_close spacing unpackbits",
-    "gputensor.tensor.numerics.distances": "addbmm addmv cdist dist renorm",
+    "gputensor.tensor.numerics.distances": "addbmm addmv addr cdist dist ger pdist renorm",
     "gputensor.tensor.numerics.facts": (
         "array2string array_repr array_str asnumpy common_type get_array_module is_complex "
-        "is_floating_point "
+        "is_floating_point is_nonzero "
         "is_tensor iscomplexobj isrealobj isscalar item may_share_memory min_scalar_type ndim "
         "shape size"
     ),
@@ -140,7 +141,7 @@ _LATE = {
     ),
     "gputensor.tensor.numerics.tapers": (
         "bartlett bartlett_window blackman blackman_window hamming hamming_window hann_window "
-        "hanning kaiser"
+        "hanning kaiser kaiser_window"
     ),
     "gputensor.tensor.numerics.text_files": "fromfile fromstring genfromtxt loadtxt savetxt",
     "gputensor.tensor.numerics.torch_methods": "clamp_max clamp_min",

@@ -92,6 +92,7 @@ from gputensor.linalg.torch_names import inverse as inverse
 from gputensor.linalg.torch_names import logdet as logdet
 from gputensor.linalg.torch_names import pinverse as pinverse
 from gputensor.linalg.torch_names import svd as svd
+from gputensor.linalg.triangles import cholesky_solve as cholesky_solve
 from gputensor.nn import batch_norm as batch_norm
 from gputensor.nn import group_norm as group_norm
 from gputensor.nn import instance_norm as instance_norm
@@ -428,8 +429,11 @@ from gputensor.tensor.numerics.digits import spacing as spacing
 from gputensor.tensor.numerics.digits import unpackbits as unpackbits
 from gputensor.tensor.numerics.distances import addbmm as addbmm
 from gputensor.tensor.numerics.distances import addmv as addmv
+from gputensor.tensor.numerics.distances import addr as addr
 from gputensor.tensor.numerics.distances import cdist as cdist
 from gputensor.tensor.numerics.distances import dist as dist
+from gputensor.tensor.numerics.distances import ger as ger
+from gputensor.tensor.numerics.distances import pdist as pdist
 from gputensor.tensor.numerics.facts import array2string as array2string
 from gputensor.tensor.numerics.facts import array_repr as array_repr
 from gputensor.tensor.numerics.facts import array_str as array_str
@@ -438,6 +442,7 @@ from gputensor.tensor.numerics.facts import common_type as common_type
 from gputensor.tensor.numerics.facts import get_array_module as get_array_module
 from gputensor.tensor.numerics.facts import is_complex as is_complex
 from gputensor.tensor.numerics.facts import is_floating_point as is_floating_point
+from gputensor.tensor.numerics.facts import is_nonzero as is_nonzero
 from gputensor.tensor.numerics.facts import is_tensor as is_tensor
 from gputensor.tensor.numerics.facts import iscomplexobj as iscomplexobj
 from gputensor.tensor.numerics.facts import isrealobj as isrealobj
@@ -483,6 +488,7 @@ from gputensor.tensor.numerics.tapers import hamming_window as hamming_window
 from gputensor.tensor.numerics.tapers import hann_window as hann_window
 from gputensor.tensor.numerics.tapers import hanning as hanning
 from gputensor.tensor.numerics.tapers import kaiser as kaiser
+from gputensor.tensor.numerics.tapers import kaiser_window as kaiser_window
 from gputensor.tensor.numerics.text_files import fromfile as fromfile
 from gputensor.tensor.numerics.text_files import fromstring as fromstring
 from gputensor.tensor.numerics.text_files import genfromtxt as genfromtxt
@@ -723,6 +729,7 @@ def nanmean(
     out: Any = ...,
     keepdims: Any = ...,
     *,
+    where: Any = ...,
     dim: Any = ...,
     keepdim: Any = ...,
 ) -> Tensor: ...
@@ -756,6 +763,8 @@ def nansum(
     dtype: Any = ...,
     out: Any = ...,
     keepdims: Any = ...,
+    initial: Any = ...,
+    where: Any = ...,
     *,
     dim: Any = ...,
     keepdim: Any = ...,

@@ -40,6 +40,7 @@ from gputensor.linalg.solutions import (
     tensorinv,
     tensorsolve,
 )
+from gputensor.linalg.triangles import cholesky_solve, solve_triangular
 from gputensor.tensor.manipulation import matrix_transpose
 from gputensor.tensor.parameter_names import LINALG, LINALG_OPTIONS, given_names
 from gputensor.tensor.products import matmul, vecdot
@@ -47,10 +48,11 @@ from gputensor.tensor.products.einsum import tensordot
 from gputensor.tensor.products.outer import cross, outer
 
 __all__ = [
-    "LinAlgError", "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals",
-    "eigvalsh", "inv", "lstsq", "lu", "lu_factor", "lu_solve", "matmul", "matrix_exp",
+    "LinAlgError", "cholesky", "cholesky_solve", "cond", "cross", "det", "diagonal", "eig", "eigh",
+    "eigvals", "eigvalsh", "inv", "lstsq", "lu", "lu_factor", "lu_solve", "matmul", "matrix_exp",
     "matrix_norm", "matrix_power", "matrix_rank",
-    "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve", "svd",
+    "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve",
+    "solve_triangular", "svd",
     "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
 

@@ -1,5 +1,7 @@
 """Arguments that are stacks of matrices, in the dtype that solvers compute in."""
 
+from numpy.linalg import LinAlgError
+
 from gputensor._arrays.dtypes import complex64, float32, float64
 from gputensor.errors import Described, argument_error
 from gputensor.tensor.core import tensor_argument
@@ -26,7 +28,7 @@ def matrices(x, name, argument="x"):
     """Return `x`, which must have at least two axes, in the dtype to compute in."""
     if tensor_argument(x, name).ndim < 2:
         got = Described(f"{x.ndim} dimensions")
-        raise argument_error(ValueError, f"{name}: {argument}", got, "2 or more")
+        raise argument_error(LinAlgError, f"{name}: {argument}", got, "2 or more")
     if x.dtype.name.startswith("float8"):
         rule = "a dtype with arithmetic; convert it with astype"
         raise argument_error(TypeError, f"{name}: {argument}", Described(x.dtype.name), rule)
@@ -38,7 +40,7 @@ def square(x, name, argument="x"):
     x = matrices(x, name, argument)
     if x.shape[-1] != x.shape[-2]:
         got = Described(f"shape {x.shape}")
-        raise argument_error(ValueError, f"{name}: {argument}", got, "square matrices")
+        raise argument_error(LinAlgError, f"{name}: {argument}", got, "square matrices")
     return x
 
 

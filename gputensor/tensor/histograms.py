@@ -15,11 +15,16 @@ from gputensor.tensor.engine import queue_call
 from gputensor.tensor.interop import astype
 from gputensor.tensor.interop.arrays import beside
 from gputensor.tensor.manipulation import flip, linspace, reshape, zeros
+from gputensor.tensor.quantiles import quantile
 from gputensor.tensor.sorting import searchsorted
+from gputensor.tensor.statistics import ptp
 
 __all__ = [
     "bincount", "digitize", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd",
 ]  # fmt: skip
+
+#: NumPy's rules for the number of bins; "stone" is missing, which tries every number.
+RULES = ("auto", "doane", "fd", "rice", "scott", "sqrt", "sturges")
 
 
 def bincount(x, /, weights=None, minlength=0):
@@ -85,6 +90,56 @@ def digitize(x, bins, /, right=False):
     return len(edges) - searchsorted(flip(bins), x, side)
 
 
+def _bin_width(rule, x, dtype):
+    """Return a width of bins for the values by one of NumPy's rules; reads it from the device."""
+    n, x = x.size, astype(x, dtype, copy=False)
+    extent = float(ptp(x))
+    if rule == "auto":
+        widths = {one: _bin_width(one, x, dtype) for one in ("fd", "sqrt", "sturges")}
+        return min(max(widths["fd"], widths["sqrt"] / 2), widths["sturges"])
+    if rule == "fd":
+        low, high = quantile(x, [0.25, 0.75]).tolist()
+        return 2 * (high - low) / n ** (1 / 3)
+    if rule == "scott":
+        return (24 * math.sqrt(math.pi) / n) ** (1 / 3) * float(fn.std(x))
+    if rule == "doane":
+        spread = float(fn.std(x))
+        if n < 3 or spread == 0:
+            return 0.0
+        skewness = float(fn.mean(((x - fn.mean(x)) / spread) ** 3))
+        unit = math.sqrt(6 * (n - 2) / ((n + 1) * (n + 3)))
+        return extent / (1 + math.log2(n) + math.log2(1 + abs(skewness) / unit))
+    counts = {"sqrt": math.sqrt(n), "sturges": math.log2(n) + 1, "rice": 2 * n ** (1 / 3)}
+    return extent / counts[rule]
+
+
+def _bin_count(rule, x, range):
+    """Return the number of bins of equal width that one of NumPy's rules takes for the values."""
+    if rule not in RULES:
+        expected = f"1 or more, ascending edges or one of {', '.join(RULES)}"
+        raise argument_error(ValueError, "histogram: bins", rule, expected)
+    low, high = _ends(x, range)
+    x = reshape(x, -1) if range is None else x[fn.logical_and(x >= low, x <= high)]
+    if not x.size:
+        return 1
+    is_narrow = x.dtype.itemsize <= 2 and x.dtype.kind in "fV"
+    width = _bin_width(rule, x, float32 if is_narrow else result_type(x.dtype, float64))
+    if x.dtype.kind in "biu":
+        width = max(width, 1.0) if width else width
+    return math.ceil((high - low) / width) if width else 1
+
+
+def _ends(x, range):
+    """Return the first and the last edge as Python floats."""
+    if range is None:
+        low, high = (float(fn.min(x)), float(fn.max(x))) if x.size else (0.0, 1.0)
+    else:
+        low, high = (float(one) for one in range)
+    if not low <= high < float("inf") or low == -float("inf"):
+        raise argument_error(ValueError, "histogram: range", (low, high), "finite, low <= high")
+    return (low - 0.5, high + 0.5) if low == high else (low, high)
+
+
 def _edges(x, bins, range):
     if isinstance(bins, Tensor):
         if bins.ndim != 1:
@@ -95,17 +150,11 @@ def _edges(x, bins, range):
         if any(not low <= high for low, high in pairwise(bins)):
             raise argument_error(ValueError, "histogram: bins", list(bins), "ascending edges")
         return beside(list(bins), x)
+    bins = _bin_count(bins, x, range) if isinstance(bins, str) else bins
     if not hasattr(bins, "__index__") or bins < 1:
         raise argument_error(ValueError, "histogram: bins", bins, "1 or more, or ascending edges")
     count = operator.index(bins)
-    if range is None:
-        low, high = (float(fn.min(x)), float(fn.max(x))) if x.size else (0.0, 1.0)
-    else:
-        low, high = (float(one) for one in range)
-    if not low <= high < float("inf") or low == -float("inf"):
-        raise argument_error(ValueError, "histogram: range", (low, high), "finite, low <= high")
-    if low == high:
-        low, high = low - 0.5, high + 0.5
+    low, high = _ends(x, range)
     dtype = float64 if x.dtype.kind in "iub" else float32 if x.dtype.itemsize <= 2 else x.dtype
     return linspace(low, high, count + 1, dtype=dtype, device=x.device)
 
@@ -137,8 +186,9 @@ def histogram(x, /, bins=10, range=None, density=False, weights=None):
 
     Parameters
     ----------
-    bins : int, sequence or Tensor
-        The number of equally wide ranges, or the ascending edges.
+    bins : int, sequence, Tensor or str
+        The number of equally wide ranges, the ascending edges, or NumPy's rule for the number:
+        "auto", "doane", "fd", "rice", "scott", "sqrt" or "sturges", which wait for the device.
     range : pair of float, optional
         The first and the last edge. Default: the least and the greatest element, which waits for
         the device.
@@ -157,7 +207,10 @@ def histogram(x, /, bins=10, range=None, density=False, weights=None):
         raise argument_error(TypeError, "histogram: x", Described(x.dtype.name), "a real dtype")
     if x.dtype.itemsize == 1 and x.dtype.kind in "fV":
         x = astype(x, float32)
-    is_even = not (isinstance(bins, Tensor) or hasattr(bins, "__iter__"))
+    if isinstance(bins, str) and weights is not None:
+        got = Described(f"bins={bins!r} and weights")
+        raise argument_error(TypeError, "histogram: bins", got, "a number or edges with weights")
+    is_even = isinstance(bins, str) or not (isinstance(bins, Tensor) or hasattr(bins, "__iter__"))
     edges = _edges(x, bins, range)
     if weights is None:
         counts = _between(x, edges, is_even)
@@ -209,7 +262,7 @@ def histogramdd(sample, /, bins=10, range=None, density=False, weights=None):
     else:
         columns = [reshape(tensor_argument(one, "histogramdd"), -1) for one in sample]
     ndim = len(columns)
-    if isinstance(bins, Tensor) or not hasattr(bins, "__iter__"):
+    if isinstance(bins, (Tensor, str)) or not hasattr(bins, "__iter__"):
         bins = [bins] * ndim
     ranges = [None] * ndim if range is None else list(range)
     if len(bins) != ndim or len(ranges) != ndim:
@@ -244,7 +297,7 @@ def histogram2d(x, y, /, bins=10, range=None, density=False, weights=None):
     >>> histogram2d(x, x[[0, 1, 0]], 2)[0].tolist()
     [[1.0, 0.0], [1.0, 1.0]]
     """
-    one_for_both = isinstance(bins, Tensor) or hasattr(bins, "__iter__") and len(bins) != 2
+    one_for_both = isinstance(bins, (Tensor, str)) or hasattr(bins, "__iter__") and len(bins) != 2
     bins = [bins, bins] if one_for_both else bins
     counts, (first, second) = histogramdd((x, y), bins, range, density, weights)
     return counts, first, second

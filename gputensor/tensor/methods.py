@@ -17,15 +17,15 @@ __all__ = ["ALIASES", "BOUND", "IN_PLACE", "LATE", "LateMethod", "table"]
 BOUND = {
     functions: [name for name in functions.__all__ if name not in ("round", "real", "imag")],
     interop: ["astype", "copy"],
-    manipulation: ["flip", "moveaxis", "nonzero", "squeeze", "take", "tril", "triu"],
+    manipulation: "broadcast_to flip moveaxis nonzero squeeze take tril triu".split(),
     products: ["addmm", "baddbmm", "bmm", "matmul", "mm", "mv"],
     transfer: ["numpy"],
 }
 # Functions of modules that are imported at their first use, by module.
 LATE = {
     "gputensor.tensor.manipulation.arithmetic": (
-        "angle deg2rad divmod exp2 float_power fmax fmin fmod isneginf isposinf isreal ldexp "
-        "nan_to_num nextafter rad2deg round"
+        "angle deg2rad divmod exp2 float_power fmax fmin fmod heaviside isneginf isposinf isreal "
+        "ldexp nan_to_num nextafter rad2deg round"
     ),
     "gputensor.tensor.manipulation.axes": "expand flatten fliplr flipud ravel rot90 swapaxes "
     "unsqueeze",
@@ -38,11 +38,11 @@ LATE = {
     "gputensor.tensor.manipulation.picking": (
         "argwhere flatnonzero gather index_select masked_fill masked_select scatter take_along_axis"
     ),
-    "gputensor.tensor.manipulation.splitting": "array_split chunk split",
+    "gputensor.tensor.manipulation.splitting": "array_split chunk dsplit hsplit split vsplit",
     "gputensor.tensor.blends": (
         "addcdiv addcmul div frac lerp logaddexp2 logit narrow unflatten xlogy"
     ),
-    "gputensor.tensor.numerics.attributes": "H adjoint flags mH requires_grad",
+    "gputensor.tensor.numerics.attributes": "H adjoint data flags mH ptr requires_grad",
     "gputensor.tensor.numerics.distances": "addbmm addmv dist renorm",
     "gputensor.tensor.numerics.facts": "is_complex is_floating_point",
     "gputensor.tensor.numerics.group_reductions": "index_reduce scatter_reduce",
@@ -52,8 +52,10 @@ LATE = {
     "gputensor.tensor.numerics.text_files": "tofile",
     "gputensor.tensor.numerics.torch_results": "aminmax",
     "gputensor.tensor.numerics.torch_methods": (
-        "clamp_max clamp_min detach expand_as fill_ is_same_size nelement ndimension new_empty "
-        "new_full new_ones new_tensor new_zeros reshape_as select type_as view_as zero_"
+        "clamp_max clamp_min detach detach_ expand_as fill_ fill_diagonal_ "
+        "index_put index_put_ is_same_size is_signed nelement ndimension new_empty "
+        "new_full new_ones new_tensor new_zeros put_ requires_grad_ reshape_as select sum_to_size "
+        "type type_as view_as zero_"
     ),
     "gputensor.tensor.numerics.windows": "as_strided t unfold",
     "gputensor.tensor.numerics.writing": "index_copy index_fill masked_scatter",
@@ -64,7 +66,7 @@ LATE = {
     ),
     "gputensor.tensor.products.outer": "cross dot inner kron outer vdot",
     "gputensor.tensor.histograms": "bincount",
-    "gputensor.tensor.sets": "argpartition",
+    "gputensor.tensor.sets": "argpartition partition_in_place",
     "gputensor.tensor.writing": "choose index_add put scatter_add",
     "gputensor.tensor.scans": "cumprod cumsum",
     "gputensor.tensor.quantiles": "median nanmedian nanquantile quantile",
@@ -181,6 +183,7 @@ def table():
     for method, name in CONDITION_FIRST.items():
         found[method] = LateMethod("gputensor.tensor.manipulation.picking", name, method)
     found["sort"] = LateMethod("gputensor.tensor.sorting", "sort_in_place", "sort")
-    del found["sort_in_place"]
+    found["partition"] = LateMethod("gputensor.tensor.sets", "partition_in_place", "partition")
+    del found["sort_in_place"], found["partition_in_place"]
     found |= {f"{name}_": InPlaceMethod(name) for name in IN_PLACE.split()}
     return found | {f"{name}_": InPlaceMethod(name, False) for name in COPIED_BACK.split()}

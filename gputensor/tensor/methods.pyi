@@ -23,6 +23,7 @@ from gputensor.tensor.manipulation import composed as _composed
 from gputensor.tensor.manipulation import diagonals as _diagonals
 from gputensor.tensor.manipulation import joining as _joining
 from gputensor.tensor.manipulation import picking as _picking
+from gputensor.tensor.manipulation import splitting as _splitting
 from gputensor.tensor.numerics import attributes as _attributes
 from gputensor.tensor.numerics import distances as _distances
 from gputensor.tensor.numerics import facts as _facts
@@ -110,6 +111,7 @@ class Methods:
     bitwise_xor = _functions.bitwise_xor
     bmm = _products.bmm
     def bool(self) -> Tensor: ...
+    broadcast_to = _manipulation.broadcast_to
     def byte(self) -> Tensor: ...
     cbrt = _functions.cbrt
     ceil = _functions.ceil
@@ -142,9 +144,12 @@ class Methods:
     def cumsum(
         x, /, axis: Any = ..., dtype: Any = ..., out: Any = ..., *, dim: Any = ...
     ) -> Tensor: ...
+    @property
+    def data(self) -> Any: ...
     deg2rad = _arithmetic.deg2rad
     degrees = _arithmetic.rad2deg
     detach = _torch_methods.detach
+    detach_ = _torch_methods.detach_
     def diag(x, /, k: Any = ..., *, diagonal: Any = ...) -> Tensor: ...
     def diag_embed(
         x,
@@ -185,6 +190,7 @@ class Methods:
     divmod = _arithmetic.divmod
     dot = _outer.dot
     def double(self) -> Tensor: ...
+    dsplit = _splitting.dsplit
     element_size = _placement.element_size
     eq = _functions.equal
     equal = _functions.equal
@@ -198,6 +204,7 @@ class Methods:
     expm1 = _functions.expm1
     fill_ = _torch_methods.fill_
     fill_diagonal = _diagonals.fill_diagonal
+    fill_diagonal_ = _torch_methods.fill_diagonal_
     fix = _functions.trunc
     @property
     def flags(self) -> Any: ...
@@ -234,7 +241,9 @@ class Methods:
     greater_equal = _functions.greater_equal
     gt = _functions.greater
     def half(self) -> Tensor: ...
+    heaviside = _arithmetic.heaviside
     histc = _order_statistics.histc
+    hsplit = _splitting.hsplit
     hypot = _composed.hypot
     i0 = _functions.i0
     @property
@@ -255,6 +264,8 @@ class Methods:
     def index_fill(
         x, /, axis: Any = ..., index: Any = ..., value: Any = ..., *, dim: Any = ...
     ) -> Tensor: ...
+    index_put = _torch_methods.index_put
+    index_put_ = _torch_methods.index_put_
     def index_reduce(
         x,
         /,
@@ -275,6 +286,7 @@ class Methods:
     def is_cuda(self) -> Any: ...
     is_floating_point = _facts.is_floating_point
     is_same_size = _torch_methods.is_same_size
+    is_signed = _torch_methods.is_signed
     isclose = _closeness.isclose
     isfinite = _functions.isfinite
     isinf = _functions.isinf
@@ -353,6 +365,7 @@ class Methods:
         out: Any = ...,
         keepdims: Any = ...,
         *,
+        where: Any = ...,
         dim: Any = ...,
         keepdim: Any = ...,
     ) -> Tensor: ...
@@ -389,6 +402,8 @@ class Methods:
         dtype: Any = ...,
         out: Any = ...,
         keepdims: Any = ...,
+        initial: Any = ...,
+        where: Any = ...,
         *,
         dim: Any = ...,
         keepdim: Any = ...,
@@ -413,6 +428,7 @@ class Methods:
     numel = _placement.numel
     numpy = _transfer.numpy
     outer = _outer.outer
+    partition = _sets.partition_in_place
     def permute(x, /, *axes: Any, dims: Any = ...) -> Tensor: ...
     poisson_quantile = _functions.poisson_quantile
     positive = _functions.positive
@@ -420,7 +436,10 @@ class Methods:
     power = _functions.pow
     prod = _functions.prod
     ptp = _statistics.ptp
+    @property
+    def ptr(self) -> Any: ...
     put = _tensor_writing.put
+    put_ = _torch_methods.put_
     def quantile(
         x,
         /,
@@ -447,6 +466,7 @@ class Methods:
     def repeat_interleave(x, /, repeats: Any, axis: Any = ..., *, dim: Any = ...) -> Tensor: ...
     @property
     def requires_grad(self) -> Any: ...
+    requires_grad_ = _torch_methods.requires_grad_
     reshape_as = _torch_methods.reshape_as
     right_shift = _functions.bitwise_right_shift
     rint = _arithmetic.round
@@ -527,6 +547,7 @@ class Methods:
     sub = _functions.subtract
     subtract = _functions.subtract
     sum = _functions.sum
+    sum_to_size = _torch_methods.sum_to_size
     def swapaxes(
         x,
         /,
@@ -567,6 +588,7 @@ class Methods:
     triu = _manipulation.triu
     true_divide = _functions.divide
     trunc = _functions.trunc
+    type = _torch_methods.type
     type_as = _torch_methods.type_as
     def unbind(x, /, axis: Any = ..., *, dim: Any = ...) -> Tensor: ...
     def unflatten(x, /, axis: Any = ..., sizes: Any = ..., *, dim: Any = ...) -> Tensor: ...
@@ -591,6 +613,7 @@ class Methods:
     vdot = _outer.vdot
     view = _placement.view
     view_as = _torch_methods.view_as
+    vsplit = _splitting.vsplit
     where = _picking.kept_where
     xlogy = _blends.xlogy
     zero_ = _torch_methods.zero_

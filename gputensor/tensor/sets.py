@@ -12,7 +12,8 @@ from gputensor.tensor.manipulation.picking import take_along_axis
 from gputensor.tensor.sorting import argsort, isin, sort, unique
 
 __all__ = [
-    "argpartition", "intersect1d", "lexsort", "partition", "setdiff1d", "setxor1d", "union1d",
+    "argpartition", "intersect1d", "lexsort", "partition", "partition_in_place", "setdiff1d",
+    "setxor1d", "union1d",
 ]  # fmt: skip
 
 
@@ -75,9 +76,12 @@ def setxor1d(x1, x2, /):
 
 
 def _check_place(x, kth, axis, name):
-    extent = tensor_argument(x, name).shape[axis_argument(axis, x.ndim, name)] if x.ndim else 1
+    if axis is None:
+        extent = tensor_argument(x, name).size
+    else:
+        extent = tensor_argument(x, name).shape[axis_argument(axis, x.ndim, name)]
     for one in kth if isinstance(kth, (tuple, list)) else (kth,):
-        if not isinstance(one, int) or not -extent <= one < extent:
+        if not hasattr(one, "__index__") or not -extent <= one < extent:
             raise argument_error(ValueError, f"{name}: kth", one, f"an int below {extent}")
 
 
@@ -88,8 +92,20 @@ def partition(x, kth, /, axis=-1):
     >>> partition(gt.asarray([3, 1, 2], device="host"), 1).tolist()
     [1, 2, 3]
     """
-    _check_place(x if axis is not None else reshape(x, -1), kth, axis or 0, "partition")
+    _check_place(x, kth, axis, "partition")
     return sort(x, axis)
+
+
+def partition_in_place(x, kth, /, axis=-1):
+    """Sort the tensor itself along `axis`: the method ``x.partition(kth)``, as in NumPy.
+
+    >>> import gputensor as gt
+    >>> x = gt.asarray([3, 1, 2], device="host")
+    >>> x.partition(1)
+    >>> x.tolist()
+    [1, 2, 3]
+    """
+    x[...] = partition(x, kth, axis)
 
 
 def argpartition(x, kth, /, axis=-1):
@@ -99,7 +115,7 @@ def argpartition(x, kth, /, axis=-1):
     >>> argpartition(gt.asarray([3, 1, 2], device="host"), 1).tolist()
     [1, 2, 0]
     """
-    _check_place(x if axis is not None else reshape(x, -1), kth, axis or 0, "argpartition")
+    _check_place(x, kth, axis, "argpartition")
     return argsort(x, axis)
 
 

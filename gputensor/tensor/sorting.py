@@ -190,7 +190,7 @@ def _selected(rows, k, is_largest):
     return values, order
 
 
-def searchsorted(x, values, /, side="left", sorter=None):
+def searchsorted(x, values, /, side="left", sorter=None, *, right=False):
     """Return the positions at which `values` would be inserted into sorted `x` to keep it sorted.
 
     Parameters
@@ -199,7 +199,7 @@ def searchsorted(x, values, /, side="left", sorter=None):
         One dimension, in ascending order; with `sorter` in any order.
     values : Tensor, number or list
     side : {"left", "right"}
-        The position before or after equal elements.
+        The position before or after equal elements; ``right=True`` is PyTorch's ``side="right"``.
     sorter : Tensor, optional
         The positions that sort `x`.
 
@@ -214,6 +214,7 @@ def searchsorted(x, values, /, side="left", sorter=None):
         raise argument_error(ValueError, "searchsorted: x", got, "1 dimension")
     if side not in ("left", "right"):
         raise argument_error(ValueError, "searchsorted: side", side, "'left' or 'right'")
+    side = "right" if right else side
     if isinstance(values, (list, tuple)):
         values = beside(values, x)
     if type(values) is not Tensor:

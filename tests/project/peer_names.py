@@ -74,7 +74,8 @@ equal erf erfc erfinv exp exp2 expm1 eye fix flatten flip fliplr flipud float_po
 floor_divide fmax fmin fmod frac frexp from_dlpack from_numpy full full_like gather ge gelu
 gradient gt hamming_window hann_window heaviside histc histogram hsplit hstack hypot i0 imag
 index_add index_copy index_fill index_reduce index_select inner is_complex is_floating_point
-is_tensor isclose isfinite isin isinf isnan isneginf isposinf isreal istft item kron kthvalue lcm
+is_tensor isclose isfinite isin isinf isnan isneginf isposinf isreal istft item kaiser_window kron
+kthvalue lcm
 ldexp le lerp less lgamma linspace load log log10 log1p log2 log_softmax logaddexp logcumsumexp
 logical_and logical_not logical_or logical_xor logit logspace logsumexp lt manual_seed masked_fill
 masked_scatter masked_select matmul max maximum mean median meshgrid min minimum mm mode moveaxis
@@ -90,8 +91,9 @@ vander var var_mean vdot view_as_complex view_as_real vsplit vstack where xlogy 
 linalg.cholesky linalg.cond linalg.cross linalg.det linalg.eig linalg.eigh linalg.eigvals
 linalg.eigvalsh linalg.inv linalg.lstsq linalg.lu linalg.lu_factor linalg.lu_solve linalg.matmul
 linalg.matrix_exp linalg.matrix_norm linalg.matrix_power linalg.matrix_rank linalg.multi_dot
-linalg.norm linalg.pinv linalg.qr linalg.slogdet linalg.solve linalg.svd linalg.svdvals
-linalg.tensorinv linalg.tensorsolve linalg.vecdot linalg.vector_norm fft.fft fft.fft2 fft.fftfreq
+linalg.norm linalg.pinv linalg.qr linalg.slogdet linalg.solve linalg.solve_triangular linalg.svd
+linalg.svdvals linalg.tensorinv linalg.tensorsolve linalg.vecdot linalg.vector_norm
+fft.fft fft.fft2 fft.fftfreq
 fft.fftn fft.fftshift fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ifftshift fft.ihfft fft.irfft
 fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftfreq fft.rfftn
 adjoint aminmax cdouble cfloat char cholesky clamp_max clamp_min det double dtype float half
@@ -176,6 +178,18 @@ DIFFERENCES = {
             "ElementwiseKernel",
             "or whole tensors: `gt.where`, `gt.select`, `gt.piecewise`",
         ),
+        (
+            "concatenate([[0], a])",
+            "the same",
+            "lists and numbers beside tensors, as in `a + 1`; NumPy arrays raise",
+        ),
+        (
+            "add.reduceat(a, i)",
+            "the same",
+            "of the associative ufuncs, also `logaddexp.reduce`; reads the indices on the host",
+        ),
+        ("max, sort, < of complex numbers", "sort", "only sorting orders complex numbers"),
+        ("reciprocal of integers", "reciprocal", "of floats, as division"),
         ("poly1d", "poly, polyval, polyder, roots", "functions of coefficients"),
         ("errstate, seterr", "the same", "NumPy's own; computing with tensors sets no such flags"),
         ("more than 16 dimensions", "", "at most 16"),
@@ -183,7 +197,7 @@ DIFFERENCES = {
         (
             "add.at(x, i, v)",
             "add.at",
-            "also of subtract, maximum, minimum; `index_add` returns the result instead",
+            "also of subtract, multiply, maximum, minimum; `index_add` returns the result",
         ),
         ("sqrt(2.0), add(1, 2)", "the same", "NumPy's scalar; next to a tensor it is weak"),
         ("mgrid, ogrid, r_, c_", "the same", "on the current device; `r_` without directives"),
@@ -239,6 +253,8 @@ DIFFERENCES = {
             "the same",
             "reads the nearest element, not a wrapped one; raises in `gt.checked_indices()`",
         ),
+        ("x.data.ptr", "the same", "also `x.data_ptr()`"),
+        ("cupyx.scipy.linalg.solve_triangular", "linalg.solve_triangular", "stacks, too"),
         ("scatter_add", "scatter_add", "returns the result; 16-bit floats are summed in float32"),
         ("random.default_rng", "random", "other numbers, from Philox"),
     ),
@@ -283,7 +299,11 @@ DIFFERENCES = {
         ("x.repeat(2, 3)", "tile", "`repeat` repeats elements, as in NumPy"),
         ("repeat_interleave", "repeat", ""),
         ("x.sort()", "sort", "`gt.sort` returns values; the method sorts the tensor itself"),
-        ("x.index_put_((i, j), v)", "x[i, j] = v", "in place, as `index_add_`, `scatter_add_`"),
+        ("x.index_put_((i, j), v)", "the same", "in place, as `x[i, j] = v`, `scatter_add_`"),
+        ("x.data", "the same", "the tensor itself; `x.data = v` writes the values of `v`"),
+        ("bernoulli(p)", "the same", "of bool, not of the dtype of p"),
+        ("max(x, y), min(x, y)", "the same", "as maximum and minimum"),
+        ("linalg.cholesky_ex, inv_ex", "", "`cholesky`, `inv` raise LinAlgError"),
         ("x.to('cuda')", "x.to('cuda')", "takes a dtype, a device or a tensor, in any order"),
         ("x.requires_grad, no_grad", "the same", "False, and without effect"),
         ("backward, autograd", "", "no automatic differentiation"),

@@ -40,9 +40,9 @@ ROOMS = {
     "tensor": (
         "core", "parameter_names", "transfer", "interop", "functions", "manipulation", "products",
         "engine",
-        "places", "statistics", "scans", "sorting", "histograms", "grids",
+        "places", "statistics", "scans", "sorting", "quantiles", "histograms", "grids",
         "series", "sets",
-        "writing", "order_statistics", "quantiles", "blends", "numerics",
+        "writing", "order_statistics", "blends", "numerics",
         "array_file", "user_kernels",
         "printing", "placement", "numpy_protocols", "dask_chunks", "einops_backend",
         "import_hooks", "methods", "operators", "__init__",

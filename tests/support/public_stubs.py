@@ -121,6 +121,7 @@ def method_stub():
     homes |= {name: module for module, names in methods.LATE.items() for name in names.split()}
     places = {name: (module, name) for name, module in homes.items()}
     places["sort"] = places.pop("sort_in_place")  # the method sorts the tensor itself
+    places["partition"] = places.pop("partition_in_place")
     for name, full in methods.CONDITION_FIRST.items():
         places[name] = ("gputensor.tensor.manipulation.picking", full)
     for name, full in methods.ALIASES.items():

@@ -161,9 +161,18 @@ cdef class Tensor:
             raise TypeError("iter: got a tensor with 0 dimensions; expected 1 or more")
         return iter([operators.getitem(self, i) for i in range(self.shape_[0])])
 
-    def item(self):
-        """Return the only element as a Python number; ValueError if there are more or none."""
-        return number_of(self, "item")
+    def item(self, *index):
+        """Return an element as a Python number: the only one, or that at an index.
+
+        One int counts the elements in row-major order, as in NumPy; several are an index for each
+        axis. ValueError without an index if there are more elements or none.
+        """
+        cdef Tensor chosen = self
+        if index:
+            if len(index) == 1 and isinstance(index[0], tuple):
+                index = index[0]
+            chosen = <Tensor> (self.flat[index[0]] if len(index) == 1 else self[index])
+        return number_of(chosen, "item")
 
     def __bool__(self):
         if self.size_ != 1:

@@ -186,7 +186,8 @@ def prod(x, /, axis=None, dtype=None, out=None, keepdims=False, *, initial=None,
 def max(x, /, axis=None, out=None, keepdims=False, *, initial=None, where=None):
     """Return the greatest element over `axis`; ValueError if there is none.
 
-    With PyTorch's ``dim=`` or ``keepdim=``: the pair (values, indices).
+    With PyTorch's ``dim=`` or ``keepdim=``: the pair (values, indices). If the second argument is a
+    tensor: :func:`maximum`, as in PyTorch.
 
     >>> max(gt.asarray([2, 3, 1], device="host")).item()
     3
@@ -194,6 +195,8 @@ def max(x, /, axis=None, out=None, keepdims=False, *, initial=None, where=None):
     if initial is not None or where is not None:
         return masked("extreme", "max", (x, axis, out, keepdims),
                       {"initial": initial, "where": where})
+    if type(axis) is Tensor:
+        return maximum(x, axis, out)
     return chosen(RED_MAX, "max", x, axis, keepdims, -1, out)
 
 
@@ -201,7 +204,8 @@ def max(x, /, axis=None, out=None, keepdims=False, *, initial=None, where=None):
 def min(x, /, axis=None, out=None, keepdims=False, *, initial=None, where=None):
     """Return the least element over `axis`; ValueError if there is none.
 
-    With PyTorch's ``dim=`` or ``keepdim=``: the pair (values, indices).
+    With PyTorch's ``dim=`` or ``keepdim=``: the pair (values, indices). If the second argument is a
+    tensor: :func:`minimum`, as in PyTorch.
 
     >>> min(gt.asarray([2, 3, 1], device="host")).item()
     1
@@ -209,6 +213,8 @@ def min(x, /, axis=None, out=None, keepdims=False, *, initial=None, where=None):
     if initial is not None or where is not None:
         return masked("extreme", "min", (x, axis, out, keepdims),
                       {"initial": initial, "where": where})
+    if type(axis) is Tensor:
+        return minimum(x, axis, out)
     return chosen(RED_MIN, "min", x, axis, keepdims, -1, out)
 
 

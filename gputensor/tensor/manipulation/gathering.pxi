@@ -239,8 +239,10 @@ cdef list mask_indices(Tensor mask):
     return [upload(one, DT_INT64, mask.storage.device) for one in np.nonzero(download(mask))]
 
 
-def nonzero(x, /):
+def nonzero(x, /, *, as_tuple=True):
     """Return where `x` is not zero: one int64 tensor for each axis. Waits for the device.
+
+    With PyTorch's ``as_tuple=False``: the rows of one matrix, as :func:`argwhere`.
 
     >>> nonzero(gt.asarray([0, 5, 7], device="host"))[0].numpy()
     array([1, 2])
@@ -250,7 +252,13 @@ def nonzero(x, /):
         raise ValueError("nonzero: x: got 0 dimensions; expected 1 or more")
     if is_tracing():
         refuse_value_of(a, "nonzero()")
-    return tuple(mask_indices(a))
+    places = tuple(mask_indices(a))
+    if flag_argument(as_tuple, "nonzero", "as_tuple"):
+        return places
+    rows = empty((places[0].size, len(places)), dtype=np.int64, device=a.device)
+    for axis, indices in enumerate(places):
+        rows[:, axis] = indices
+    return rows
 
 
 def take(x, indices, /, axis=None):

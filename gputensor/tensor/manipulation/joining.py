@@ -10,6 +10,7 @@ import numpy as np
 from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error
 from gputensor.tensor.core import (
+    Tensor,
     axis_argument,
     may_share,
     on_one_device,
@@ -25,6 +26,11 @@ __all__ = [
     "append", "column_stack", "concat", "dstack", "hstack", "meshgrid", "repeat", "roll", "stack",
     "tile", "unstack", "vstack",
 ]  # fmt: skip
+
+#: Values that beside tensors become tensors.
+PLAIN = (bool, int, float, complex, list, tuple, np.generic)
+WEAK = {"b": False, "i": 0, "u": 0, "f": 0.0, "c": 0j, "V": 0.0}
+MOST_AXES = 16
 
 
 def _whole(value, name, argument):
@@ -56,9 +62,40 @@ def _tensors(arrays, name):
         ) from None
     if not arrays:
         raise argument_error(ValueError, f"{name}: arrays", arrays, "at least one tensor")
+    if any(isinstance(one, PLAIN) for one in arrays):
+        arrays = _beside_tensors(arrays)
     for one in arrays:
         tensor_argument(one, name)
     return arrays
+
+
+def _tensors_in(parts, depth=0):
+    for one in parts:
+        if isinstance(one, Tensor):
+            yield one
+        elif isinstance(one, (list, tuple)) and depth < MOST_AXES:
+            yield from _tensors_in(one, depth + 1)
+
+
+def _beside_tensors(parts):
+    """Return parts with numbers and lists made tensors, unless no part contains a tensor.
+
+    Numbers are weak, as in ``x + 1``; a list that contains tensors is stacked.
+    """
+    found = list(_tensors_in(parts))
+    if not found:
+        return parts
+    dtype, device = result_type(*found), found[0].device
+
+    def tensor(value):
+        if not isinstance(value, PLAIN):
+            return value
+        if isinstance(value, (list, tuple)) and next(_tensors_in(value), None) is not None:
+            return stack([tensor(one) for one in value])
+        kind = asarray(value, device="host").dtype.kind
+        return asarray(value, result_type(dtype, WEAK[kind]), device=device)
+
+    return [tensor(one) for one in parts]
 
 
 def _joined(arrays, axis, dtype, out, name):
@@ -98,7 +135,8 @@ def concat(arrays, /, axis=0, out=None, *, dtype=None):
     Parameters
     ----------
     arrays : sequence of Tensor
-        At least one, on one device, with equal extents except along `axis`.
+        At least one, on one device, with equal extents except along `axis`. Lists and numbers
+        beside a tensor adopt its dtype unless their kind is higher, as in ``x + 1``.
     axis : int or None
 
     >>> import gputensor as gt
@@ -184,10 +222,6 @@ def append(x, values, /, axis=None):
     [0.0, 1.0, 1.0]
     """
     tensor_argument(x, "append")
-    if isinstance(values, (bool, int, float, complex, list, tuple)):
-        kind = asarray(values, device="host").dtype.kind
-        number = {"b": False, "i": 0, "f": 0.0, "c": 0j}[kind]
-        values = asarray(values, result_type(x, number), device=x.device)
     arrays = _tensors((x, values), "append")
     if axis is None:
         arrays, axis = [reshape(one, -1) for one in arrays], 0
@@ -293,10 +327,12 @@ def repeat(x, /, repeats, axis=None):
 
 
 def meshgrid(*arrays, indexing="xy", sparse=False):
-    """Return the coordinates of a grid, a tuple of tensors, from one-dimensional coordinates.
+    """Return the coordinates of a grid, a tuple of tensors, from the coordinates along each axis.
 
     Parameters
     ----------
+    *arrays : Tensor
+        Vectors; others are flattened, as in NumPy.
     indexing : {"xy", "ij"}
         ``"xy"`` puts the first coordinate along the second axis, as plots do.
     sparse : bool
@@ -309,12 +345,7 @@ def meshgrid(*arrays, indexing="xy", sparse=False):
     """
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing: got {indexing!r}; expected 'xy' or 'ij'")
-    for one in arrays:
-        tensor_argument(one, "meshgrid")
-    if any(one.ndim != 1 for one in arrays):
-        raise ValueError(
-            f"meshgrid: arrays: got {[one.ndim for one in arrays]} dimensions; expected 1 for each"
-        )
+    arrays = [reshape(tensor_argument(one, "meshgrid"), -1) for one in arrays]
     shape = tuple(one.size for one in arrays)
     grids = []
     for i, one in enumerate(arrays):

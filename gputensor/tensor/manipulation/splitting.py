@@ -5,6 +5,8 @@ parts of a given size, as by PyTorch's ``split``, pass ``range(size, extent, siz
 """
 
 import operator
+from collections.abc import Callable
+from typing import Any
 
 from gputensor.errors import Described, argument_error
 from gputensor.tensor.core import axis_argument, spellings, tensor_argument
@@ -127,6 +129,6 @@ def _split_at(name, axis, least):
     return function
 
 
-vsplit = _split_at("vsplit", 0, 2)
-hsplit = _split_at("hsplit", 1, 1)
-dsplit = _split_at("dsplit", 2, 3)
+vsplit: Callable[..., list[Any]] = _split_at("vsplit", 0, 2)
+hsplit: Callable[..., list[Any]] = _split_at("hsplit", 1, 1)
+dsplit: Callable[..., list[Any]] = _split_at("dsplit", 2, 3)

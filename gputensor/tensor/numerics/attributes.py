@@ -5,7 +5,9 @@ from gputensor.tensor import functions as fn
 from gputensor.tensor.core import tensor_argument
 from gputensor.tensor.manipulation import matrix_transpose
 
-__all__ = ["H", "adjoint", "flags", "inference_mode", "mH", "no_grad", "requires_grad"]
+__all__ = [
+    "H", "adjoint", "data", "flags", "inference_mode", "mH", "no_grad", "ptr", "requires_grad",
+]  # fmt: skip
 
 
 class Flags:
@@ -106,7 +108,24 @@ def _requires_grad(_):
     return False
 
 
+def _data(x):
+    """The tensor itself: PyTorch's view without derivatives, and CuPy's ``x.data.ptr``."""
+    return x
+
+
+def _set_data(x, value):
+    if value is not x:
+        x[...] = value
+
+
+def _ptr(x):
+    """The address of the first element, as ``x.data_ptr()``."""
+    return x.data_ptr()
+
+
+data = property(_data, _set_data)
 flags = property(_flags)
 mH = property(_mh)  # noqa: N816 - PyTorch's name
+ptr = property(_ptr)
 H = property(_h)
 requires_grad = property(_requires_grad)

@@ -7,12 +7,13 @@ from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import axis_argument, spellings, tensor_argument
+from gputensor.tensor.grids import triu_indices
 from gputensor.tensor.interop import astype
 from gputensor.tensor.manipulation import expand_dims
 from gputensor.tensor.manipulation.axes import unsqueeze
 from gputensor.tensor.products import matmul
 
-__all__ = ["addbmm", "addmv", "cdist", "dist", "powered", "renorm"]
+__all__ = ["addbmm", "addmv", "addr", "cdist", "dist", "ger", "pdist", "powered", "renorm"]
 
 # For more rows, the differences of all pairs take far more memory than the vectors.
 _SHORT = 25
@@ -120,6 +121,47 @@ def addmv(x, matrix, vector, /, *, beta=1, alpha=1):
     """
     made = matmul(matrix, unsqueeze(tensor_argument(vector, "addmv"), -1))[..., 0]
     return _blend(x, made, beta, alpha)
+
+
+def addr(x, vec1, vec2, /, *, beta=1, alpha=1):
+    """Return ``beta * x + alpha * outer(vec1, vec2)``.
+
+    >>> import gputensor as gt
+    >>> v = gt.asarray([1.0, 2.0], device="host")
+    >>> addr(gt.ones((2, 2), device="host"), v, v).tolist()
+    [[2.0, 3.0], [3.0, 5.0]]
+    """
+    return _blend(x, ger(vec1, vec2), beta, alpha)
+
+
+def ger(input, vec2, /):
+    """Return the outer product of two vectors; :func:`outer` takes other tensors, too.
+
+    >>> import gputensor as gt
+    >>> ger(gt.asarray([1, 2], device="host"), gt.asarray([3, 4], device="host")).tolist()
+    [[3, 4], [6, 8]]
+    """
+    for one in (input, vec2):
+        if tensor_argument(one, "ger").ndim != 1:
+            got = Described(f"{one.ndim} dimensions")
+            raise argument_error(ValueError, "ger: vectors", got, "1")
+    return fn.multiply(unsqueeze(input, -1), vec2)
+
+
+def pdist(x, /, p=2.0):
+    """Return the distances of order `p` between the rows of a matrix, each pair once, in order.
+
+    >>> import gputensor as gt
+    >>> pdist(gt.asarray([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]], device="host")).round(3).tolist()
+    [5.0, 1.0, 4.243000030517578]
+    """
+    if tensor_argument(x, "pdist").ndim != 2:
+        raise argument_error(ValueError, "pdist: x", Described(f"{x.ndim} dimensions"), "2")
+    first, second = triu_indices(x.shape[0], 1, device=x.device)
+    dtype = result_type(x, 1.0)
+    rows = _wide(astype(x, dtype, copy=False))
+    result = powered(fn.subtract(rows[first], rows[second]), p, -1)
+    return astype(result, dtype, copy=False)
 
 
 def addbmm(x, batch1, batch2, /, *, beta=1, alpha=1):

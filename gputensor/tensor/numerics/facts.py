@@ -12,8 +12,8 @@ from gputensor.tensor.core import Tensor, axis_argument, may_share, tensor_argum
 
 __all__ = [
     "array2string", "array_repr", "array_str", "asnumpy", "common_type", "get_array_module",
-    "is_complex", "is_floating_point", "is_tensor", "iscomplexobj", "isrealobj", "isscalar", "item",
-    "may_share_memory", "min_scalar_type", "ndim", "shape", "size",
+    "is_complex", "is_floating_point", "is_nonzero", "is_tensor", "iscomplexobj", "isrealobj",
+    "isscalar", "item", "may_share_memory", "min_scalar_type", "ndim", "shape", "size",
 ]  # fmt: skip
 
 
@@ -133,6 +133,16 @@ def is_floating_point(x, /):
     True
     """
     return tensor_argument(x, "is_floating_point").dtype.kind in "fV"
+
+
+def is_nonzero(x, /):
+    """Return whether the only element of a tensor is not zero: ``bool(x)``, which waits.
+
+    >>> import gputensor as gt
+    >>> is_nonzero(gt.ones(1, device="host"))
+    True
+    """
+    return bool(tensor_argument(x, "is_nonzero"))
 
 
 def common_type(*tensors):

@@ -21,7 +21,11 @@ def _vectors(name, *values):
     first = next((one for one in values if isinstance(one, Tensor)), None)
     found = []
     for one in values:
-        one = reshape(asarray(one) if first is None else beside(one, first), -1)
+        one = asarray(one) if first is None else beside(one, first)
+        if one.ndim > 1:
+            got = Described(f"{one.ndim} dimensions")
+            raise argument_error(ValueError, f"{name}: p", got, "at most 1")
+        one = reshape(one, -1)
         if one.size == 0:
             got = Described("no elements")
             raise argument_error(ValueError, f"{name}: p", got, "at least one")

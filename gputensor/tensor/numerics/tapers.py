@@ -10,7 +10,7 @@ from gputensor.tensor.manipulation import arange, ones
 
 __all__ = [
     "bartlett", "bartlett_window", "blackman", "blackman_window", "hamming", "hamming_window",
-    "hann_window", "hanning", "kaiser",
+    "hann_window", "hanning", "kaiser", "kaiser_window",
 ]  # fmt: skip
 
 
@@ -116,3 +116,15 @@ bartlett_window = _window("bartlett_window", bartlett, "Bartlett")
 blackman_window = _window("blackman_window", blackman, "Blackman")
 hamming_window = _window("hamming_window", hamming, "Hamming")
 hann_window = _window("hann_window", hanning, "Hann")
+
+
+def kaiser_window(window_length, periodic=True, beta=12.0, *, dtype=None, device=None):
+    """Return the Kaiser window of some points, as PyTorch: one period; see :func:`kaiser`.
+
+    >>> kaiser_window(2, beta=0.0, device="host").tolist()
+    [1.0, 1.0]
+    """
+    count = operator.index(window_length)
+    if not periodic or count < 2:
+        return kaiser(count, beta, dtype=dtype, device=device)
+    return kaiser(count + 1, beta, dtype=dtype, device=device)[:-1]

@@ -2,15 +2,18 @@
 
 import operator
 
+from gputensor.errors import argument_error
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.interop import asarray, astype, copy
 from gputensor.tensor.manipulation import broadcast_to, empty, full, reshape
+from gputensor.tensor.manipulation.diagonals import fill_diagonal
 
 __all__ = [
-    "clamp_max", "clamp_min", "detach", "expand_as", "fill_", "is_same_size", "ndimension",
-    "nelement", "new_empty", "new_full", "new_ones", "new_tensor", "new_zeros", "reshape_as",
-    "select", "type_as", "view_as", "zero_",
+    "clamp_max", "clamp_min", "detach", "detach_", "expand_as", "fill_", "fill_diagonal_",
+    "index_put", "index_put_", "is_same_size", "is_signed", "ndimension", "nelement", "new_empty",
+    "new_full", "new_ones", "new_tensor", "new_zeros", "put_", "requires_grad_", "reshape_as",
+    "select", "sum_to_size", "type", "type_as", "view_as", "zero_",
 ]  # fmt: skip
 
 
@@ -22,6 +25,30 @@ def detach(x, /):
     >>> x.detach() is x
     True
     """
+    return x
+
+
+def detach_(x, /):
+    """Return the tensor itself, as :func:`detach`.
+
+    >>> import gputensor as gt
+    >>> x = gt.ones(2, device="host")
+    >>> x.detach_() is x
+    True
+    """
+    return x
+
+
+def requires_grad_(x, requires_grad=True, /):
+    """Return the tensor for False; ValueError for True: there is no automatic differentiation.
+
+    >>> import gputensor as gt
+    >>> gt.ones(2, device="host").requires_grad_(False).tolist()
+    [1.0, 1.0]
+    """
+    if requires_grad:
+        rule = "False: there is no automatic differentiation"
+        raise argument_error(ValueError, "requires_grad_: requires_grad", requires_grad, rule)
     return x
 
 
@@ -140,6 +167,97 @@ def fill_(x, value, /):
     """
     x[...] = value
     return x
+
+
+def fill_diagonal_(x, value, /, wrap=False):
+    """Write a number to the main diagonal and return the tensor; see :func:`fill_diagonal`.
+
+    >>> import gputensor as gt
+    >>> gt.zeros((2, 2), device="host").fill_diagonal_(3).tolist()
+    [[3.0, 0.0], [0.0, 3.0]]
+    """
+    fill_diagonal(x, value, wrap)
+    return x
+
+
+def index_put_(x, indices, values, /, accumulate=False):
+    """Write `values` at a tuple of index tensors and return the tensor: ``x[indices] = values``.
+
+    With `accumulate` the values are added, once for each repetition of an index.
+
+    >>> import gputensor as gt
+    >>> x, index = gt.zeros(2, device="host"), gt.asarray([1, 1], device="host")
+    >>> x.index_put_((index,), gt.ones(2, device="host"), accumulate=True).tolist()
+    [0.0, 2.0]
+    """
+    key = tuple(slice(None) if one is None else one for one in indices)
+    if accumulate:
+        fn.add.at(x, key, values)
+    else:
+        x[key] = values
+    return x
+
+
+def index_put(x, indices, values, /, accumulate=False):
+    """Return a copy of `x` changed by :func:`index_put_`.
+
+    >>> import gputensor as gt
+    >>> x = gt.zeros(2, device="host")
+    >>> x.index_put((gt.asarray([1], device="host"),), 5).tolist(), x.tolist()
+    ([0.0, 5.0], [0.0, 0.0])
+    """
+    return index_put_(copy(x), indices, values, accumulate)
+
+
+def put_(x, index, source, /, accumulate=False):
+    """Write `source` at flat row-major indices and return the tensor; see :func:`index_put_`.
+
+    >>> import gputensor as gt
+    >>> gt.zeros((2, 2), device="host").put_(gt.asarray([3], device="host"), 5).tolist()
+    [[0.0, 0.0], [0.0, 5.0]]
+    """
+    flat = reshape(x, -1)
+    index_put_(flat, (index,), source, accumulate)
+    if not x.is_contiguous:
+        x[...] = reshape(flat, x.shape)
+    return x
+
+
+def sum_to_size(x, /, *size):
+    """Return the sums of `x` in a shape that broadcasts to its own.
+
+    >>> import gputensor as gt
+    >>> gt.ones((2, 3), device="host").sum_to_size(1, 3).tolist()
+    [[2.0, 2.0, 2.0]]
+    """
+    size = tuple(size[0]) if size and hasattr(size[0], "__iter__") else size
+    before = x.ndim - len(size)
+    pairs = list(zip(x.shape[max(before, 0) :], size, strict=False))
+    if before < 0 or any(one not in (1, extent) for extent, one in pairs):
+        rule = f"a shape that broadcasts to {x.shape}"
+        raise argument_error(ValueError, "sum_to_size: size", size, rule)
+    axes = [before + i for i, (extent, one) in enumerate(pairs) if one != extent]
+    return reshape(fn.sum(x, (*range(before), *axes), dtype=x.dtype), size)
+
+
+def is_signed(x, /):
+    """Return whether the dtype has negative numbers.
+
+    >>> import gputensor as gt
+    >>> gt.ones(1, "uint8", device="host").is_signed()
+    False
+    """
+    return x.dtype.kind not in "bu"
+
+
+def type(x, dtype, /):
+    """Return `x` in another dtype: itself, if it has that.
+
+    >>> import gputensor as gt
+    >>> gt.ones(1, device="host").type(gt.int64).tolist()
+    [1]
+    """
+    return astype(x, dtype, copy=False)
 
 
 def is_same_size(x, other, /):

@@ -192,27 +192,32 @@ def resize(x, shape, /):
     return out
 
 
-def trim_zeros(x, /, trim="fb"):
-    """Return a vector without the zeros at its front and back; waits for the device.
+def trim_zeros(x, /, trim="fb", axis=None):
+    """Return `x` without the zeros at its front and back; waits for the device.
 
     Parameters
     ----------
     x : Tensor
     trim : {"fb", "f", "b"}
         The ends to trim: front, back or both.
+    axis : int, tuple of int, optional
+        The axes along which slices of zeros are removed. Default: all.
 
     >>> import gputensor as gt
     >>> trim_zeros(gt.asarray([0, 1, 0, 2, 0], device="host")).tolist()
     [1, 0, 2]
     """
-    if trim.lower() not in ("fb", "bf", "f", "b"):
+    if not isinstance(trim, str) or trim.lower() not in ("fb", "bf", "f", "b"):
         raise argument_error(ValueError, "trim_zeros: trim", trim, "'fb', 'f' or 'b'")
-    if tensor_argument(x, "trim_zeros").ndim != 1:
-        got = Described(f"{x.ndim} dimensions")
-        raise argument_error(ValueError, "trim_zeros: x", got, "1")
-    places = fn.not_equal(x, 0).nonzero()[0]
-    if places.size == 0:
-        return copy(x[:0])
-    first = int(places[0]) if "f" in trim.lower() else 0
-    end = int(places[-1]) + 1 if "b" in trim.lower() else x.size
-    return copy(x[first:end])
+    ndim = tensor_argument(x, "trim_zeros").ndim
+    axes = range(ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    axes = {axis_argument(one, ndim, "trim_zeros") for one in axes}
+    is_kept = fn.not_equal(x, 0)
+    key = [slice(None)] * ndim
+    for one in axes:
+        others = tuple(i for i in range(ndim) if i != one)
+        places = fn.any(is_kept, others).nonzero()[0]
+        first = int(places[0]) if places.size and "f" in trim.lower() else 0
+        end = int(places[-1]) + 1 if places.size and "b" in trim.lower() else x.shape[one]
+        key[one] = slice(first, end if places.size else 0)
+    return copy(x[tuple(key)])

@@ -1,0 +1,162 @@
+"""Idioms of NumPy, SciPy and PyTorch programs give those libraries' results."""
+
+import numpy as np
+import pytest
+
+import gputensor as gt
+
+RULES = ("auto", "doane", "fd", "rice", "scott", "sqrt", "sturges")
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_bins_are_counted_by_numpys_rule(where, rng, rule):
+    for count in (0, 1, 2, 5, 300):
+        for values in (rng.normal(size=count) * 9, rng.integers(-99, 99, count), np.ones(count)):
+            x = gt.asarray(values, device=where)
+            for limits in (None, (-5, 4)):
+                expected = np.histogram_bin_edges(values, rule, limits)
+                got = gt.histogram_bin_edges(x, rule, limits)
+                # A count within a rounding error of a whole number may be one higher.
+                assert abs(got.size - expected.size) <= 1
+                if got.size == expected.size:
+                    np.testing.assert_allclose(got.numpy(), expected, 1e-12, 1e-12)
+    counts, edges = gt.histogram(x, rule)
+    np.testing.assert_array_equal(counts.numpy(), np.histogram(values, edges.numpy())[0])
+    with pytest.raises(TypeError, match="histogram: bins: got bins='auto' and weights; expected"):
+        gt.histogram(x, "auto", weights=x)
+    with pytest.raises(ValueError, match="histogram: bins: got 'stone'; expected 1 or more, asc"):
+        gt.histogram(x, "stone")
+
+
+def test_lists_join_tensors_as_values(where, rng):
+    i, a = rng.integers(0, 9, 4), rng.normal(size=4)
+    ours = gt.asarray(i, device=where), gt.asarray(a, device=where)
+
+    def programs(xp, i, a):
+        yield xp.concatenate([[0], i, (9,)])
+        yield xp.concatenate([[0.1], a])
+        yield xp.concatenate([[], i])
+        yield xp.hstack([0.5, a, 1])
+        yield xp.stack([a[0], 1, a[1] * 2])
+        yield xp.concatenate([[a[0]], a, [[1, 2][1], a[2]]])
+        yield xp.vstack([[1, 2, 3, 4], i])
+        yield xp.column_stack([i, [1.5] * 4])
+        yield xp.append(i, [i[0], 7])
+        yield xp.concatenate([[[1, 2, 3, 4]], i[None]], axis=0)
+
+    for got, expected in zip(programs(gt, *ours), programs(np, i, a), strict=True):
+        assert got.shape == expected.shape and got.dtype.kind == expected.dtype.kind
+        assert got.device == ours[0].device
+        np.testing.assert_allclose(got.numpy(), expected, 1e-7)
+    half = gt.concat([[0.1, 2], gt.ones(1, "float16", device=where)])
+    assert half.dtype == gt.float16  # a list is as weak as a number
+    with pytest.raises(TypeError, match="concat: argument: got ndarray; expected a Tensor"):
+        gt.concat([ours[0], i])
+    with pytest.raises(OverflowError):
+        gt.concat([[300], gt.ones(1, "uint8", device=where)])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_triangles_are_solved(where, rng, dtype):
+    a = rng.normal(size=(2, 5, 5)).astype(dtype) + 5 * np.eye(5)
+    a = a + 1j * rng.normal(size=a.shape) if dtype == "complex128" else a
+    b = rng.normal(size=(5, 3))
+    x, y = gt.asarray(a, device=where), gt.asarray(b, device=where)
+    for trans in (0, 1, 2):
+        for is_lower in (False, True):
+            for is_unit in (False, True):
+                read = np.tril(a) if is_lower else np.triu(a)
+                read = np.where(np.eye(5), 1, read) if is_unit else read
+                turned = (read, read.mT, read.mT.conj())[trans]
+                options = {"lower": is_lower, "unit_diagonal": is_unit}
+                got = gt.linalg.solve_triangular(x, y, trans, **options).numpy()
+                np.testing.assert_allclose(turned @ got, np.broadcast_to(b, got.shape), 0, 1e-6)
+                options = {"upper": not is_lower, "left": False, "unitriangular": is_unit}
+                got = gt.linalg.solve_triangular(x, y.T, trans, **options).numpy()
+                np.testing.assert_allclose(got @ turned, np.broadcast_to(b.T, got.shape), 0, 1e-6)
+    whole = a @ a.mT.conj()
+    factor = gt.linalg.cholesky(gt.asarray(whole, device=where))
+    for given in (gt.cholesky_solve(y, factor), gt.cholesky_solve(y, factor.mH, upper=True)):
+        np.testing.assert_allclose(whole @ given.numpy(), np.broadcast_to(b, (2, 5, 3)), 0, 1e-6)
+    with pytest.raises(np.linalg.LinAlgError, match="solve_triangular: a: got shape"):
+        gt.linalg.solve_triangular(x[:, 1:], y)
+    with pytest.raises(ValueError, match="solve_triangular: trans: got 3; expected 0, 1 or 2"):
+        gt.linalg.solve_triangular(x, y, 3)
+
+
+def test_nan_reductions_take_masks_and_initial_values(where, rng):
+    values = np.where(rng.random((4, 5)) < 0.3, np.nan, rng.normal(size=(4, 5)))
+    for array in (values, rng.integers(-9, 9, (4, 5))):
+        x, mask = gt.asarray(array, device=where), rng.random((4, 5)) < 0.7
+        m = gt.asarray(mask, device=where)
+        for name in ("nansum", "nanprod", "nanmax", "nanmin"):
+            for axis in (None, 0, 1):
+                got = getattr(gt, name)(x, axis=axis, initial=2, where=m)
+                expected = getattr(np, name)(array, axis=axis, initial=2, where=mask)
+                np.testing.assert_allclose(got.numpy(), expected, 1e-12, 1e-12)
+
+
+def test_zeros_are_trimmed_along_all_axes(where, rng):
+    for shape in ((6,), (3, 4), (2, 3, 4), ()):
+        array = np.asarray((rng.random(shape) < 0.3) * rng.integers(1, 9, shape))
+        x = gt.asarray(array, device=where)
+        for trim in ("fb", "f", "b"):
+            expected = np.trim_zeros(array, trim)
+            got = gt.trim_zeros(x, trim).numpy()
+            assert got.shape == expected.shape and (got == expected).all()
+            if shape:
+                axis = int(rng.integers(-len(shape), len(shape)))
+                expected = np.trim_zeros(array, trim, axis=axis)
+                np.testing.assert_array_equal(gt.trim_zeros(x, trim, axis=axis).numpy(), expected)
+
+
+def test_elements_are_read_at_an_index(where, rng):
+    array = rng.normal(size=(3, 4))
+    x = gt.asarray(array.T.copy(), device=where).T
+    assert x.item(5) == array.item(5) and x.item(-1) == array.item(-1)
+    assert x.item(1, 2) == x.item((1, 2)) == array[1, 2]
+    for index in ((12,), (3, 0), (0, 0, 0)):
+        with pytest.raises(IndexError):
+            x.item(*index)
+
+
+def test_pytorchs_methods_write_in_place(where, rng):
+    array, places = rng.normal(size=(3, 4)), rng.integers(0, 3, (2, 6))
+    i, j = (gt.asarray(one, device=where) for one in places)
+    added = gt.asarray(array[0, :1] + np.arange(6), device=where)
+    x, expected = gt.asarray(array, device=where), array.copy()
+    assert x.index_put_((i, j), added, accumulate=True) is x
+    np.add.at(expected, tuple(places), added.numpy())
+    np.testing.assert_allclose(x.numpy(), expected, 1e-12, 1e-12)
+    assert (x.index_put((i[:1],), 0.0)[places[0, 0]] == 0).all() and x.any(1).all()
+    x.T.put_(gt.asarray([1, 11], device=where), gt.asarray([7.0, 8.0], device=where))
+    expected.T[0, 1], expected.T[3, 2] = 7, 8
+    np.testing.assert_allclose(x.numpy(), expected, 1e-12, 1e-12)
+    assert x[:, :3].fill_diagonal_(0.5).diagonal().tolist() == [0.5] * 3
+    x.data = x.data * 0 + 2
+    x.data -= 1
+    assert x.tolist() == [[1.0] * 4] * 3 and x.data.ptr == x.data_ptr()
+    assert x.sum_to_size(1, 4).tolist() == [[3.0] * 4] and x.sum_to_size(4).tolist() == [3.0] * 4
+    with pytest.raises(ValueError, match=r"sum_to_size: size: got \(2, 4\); expected a shape"):
+        x.sum_to_size(2, 4)
+    with pytest.raises(ValueError, match="requires_grad_: requires_grad: got True; expected False"):
+        x.requires_grad_()
+
+
+def test_pytorchs_functions_give_its_results(where, rng):
+    a, b = rng.normal(size=(2, 4, 3))
+    x, y = (gt.asarray(one, device=where) for one in (a, b))
+    assert (gt.max(x, y).numpy() == np.maximum(a, b)).all()
+    assert (x.min(y[0]).numpy() == np.minimum(a, b[0])).all()
+    pairs = [np.linalg.norm(a[k] - a[m]) for k in range(4) for m in range(k + 1, 4)]
+    np.testing.assert_allclose(gt.pdist(x).numpy(), pairs, 1e-12)
+    np.testing.assert_allclose(gt.ger(x[:, 0], y[0]).numpy(), np.outer(a[:, 0], b[0]), 1e-12)
+    want = 0.5 * a + 2 * np.outer(a[:, 0], b[0])
+    np.testing.assert_allclose(gt.addr(x, x[:, 0], y[0], beta=0.5, alpha=2).numpy(), want, 1e-12)
+    rows = gt.nonzero(x > 0, as_tuple=False)
+    assert rows.tolist() == np.argwhere(a > 0).tolist()
+    steps, found = gt.asarray([1, 3, 5], device=where), gt.asarray([1, 4], device=where)
+    assert gt.searchsorted(steps, found, right=True).tolist() == [1, 2]
+    window = gt.kaiser_window(8, device=where, dtype="float64").numpy()
+    np.testing.assert_allclose(window, np.kaiser(9, 12.0)[:-1], 1e-6)
+    assert gt.is_nonzero(x[:1, 0]) == bool(a[0, 0])
