@@ -109,6 +109,11 @@ class finfo_object(NamedTuple):
     smallest_normal: float
     dtype: np.dtype
 
+    @property
+    def tiny(self):
+        """The older name of `smallest_normal`."""
+        return self.smallest_normal
+
 
 class iinfo_object(NamedTuple):
     """The result of :func:`iinfo`."""

@@ -9,6 +9,7 @@ from gputensor.tensor import functions as fn
 from gputensor.tensor.core import tensor_argument
 from gputensor.tensor.grids import vander
 from gputensor.tensor.interop import astype
+from gputensor.tensor.interop.arrays import values_argument
 from gputensor.tensor.manipulation import eye, ones, reshape, zeros
 from gputensor.tensor.manipulation.joining import concat
 
@@ -91,7 +92,8 @@ def poly(x, /):
     >>> poly(gt.asarray([1.0, 2.0], device="host")).tolist()
     [1.0, -3.0, 2.0]
     """
-    was_real = tensor_argument(x, "poly").dtype.kind != "c"
+    x = values_argument(x, "poly")
+    was_real = x.dtype.kind != "c"
     if x.ndim == 2 and x.shape[0] == x.shape[1] and x.size:
         x = eigvals(x)
     elif x.ndim != 1:
@@ -116,7 +118,8 @@ def roots(p, /):
     >>> sorted(round(one.real, 3) for one in found.tolist())
     [1.0, 2.0]
     """
-    if tensor_argument(p, "roots").ndim != 1:
+    p = values_argument(p, "roots")
+    if p.ndim != 1:
         raise argument_error(ValueError, "roots: p", Described(f"{p.ndim} dimensions"), "1")
     p = astype(p, result_type(p, 1.0), copy=False)
     places = fn.not_equal(p, 0).nonzero()[0]

@@ -15,6 +15,7 @@ from gputensor.random.choices import (
     choice,
     multinomial,
     permutation,
+    permuted,
     randperm,
     shuffle,
 )
@@ -81,8 +82,9 @@ __all__ = [
     "gumbel", "integers", "laplace", "logistic", "lognormal", "manual_seed", "multinomial",
     "multivariate_normal", "negative_binomial", "noncentral_chisquare", "pareto", "power",
     "random_sample", "ranf", "rayleigh", "sample", "standard_cauchy", "triangular", "wald",
-    "normal", "permutation", "poisson", "rand", "randint", "randn", "random", "randperm", "seed",
-    "set_state", "shuffle", "spec", "standard_exponential", "standard_gamma", "standard_normal",
+    "normal", "permutation", "permuted", "poisson", "rand", "randint", "randn", "random",
+    "randperm", "seed", "set_state", "shuffle", "spec", "standard_exponential", "standard_gamma",
+    "standard_normal",
     "standard_t", "uniform", "weibull",
 ]  # fmt: skip
 

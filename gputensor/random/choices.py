@@ -3,18 +3,21 @@
 import math
 import operator
 
+import numpy as np
+
 from gputensor._arrays.dtypes import float32, float64, int64
 from gputensor.errors import Described, argument_error
 from gputensor.random.distributions import Target, draw, gumbel, integers, uniform
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, axis_argument, tensor_argument
-from gputensor.tensor.interop import astype
-from gputensor.tensor.manipulation import moveaxis, reshape, take
+from gputensor.tensor.interop import asarray, astype
+from gputensor.tensor.manipulation import arange, expand_dims, moveaxis, reshape, take
 from gputensor.tensor.manipulation.axes import broadcast_shapes
+from gputensor.tensor.manipulation.picking import take_along_axis
 from gputensor.tensor.scans import cumsum
-from gputensor.tensor.sorting import searchsorted, topk
+from gputensor.tensor.sorting import argsort, searchsorted, topk
 
-__all__ = ["categorical", "choice", "multinomial", "permutation", "randperm", "shuffle"]
+__all__ = ["categorical", "choice", "multinomial", "permutation", "permuted", "randperm", "shuffle"]
 
 
 def _order(count, name, device, generator):
@@ -65,17 +68,35 @@ def shuffle(x, axis=0, *, generator=None):
     x[...] = take(x, _order(x.shape[axis], "shuffle", x.device, generator), axis=axis)
 
 
+def permuted(x, /, axis=None, *, generator=None):
+    """Return a copy of a tensor in which every line along an axis has a random order of its own.
+
+    By default all elements change places.
+
+    >>> import gputensor as gt
+    >>> x = gt.asarray([[1, 2, 3], [4, 5, 6]], device="host")
+    >>> gt.sort(permuted(x, axis=1), axis=1).tolist()
+    [[1, 2, 3], [4, 5, 6]]
+    """
+    if axis is None:
+        return reshape(permutation(reshape(x, -1), generator=generator), x.shape)
+    axis = axis_argument(axis, tensor_argument(x, "permuted").ndim, "permuted")
+    device = x.device if generator is None else None
+    keys = uniform(size=x.shape, dtype=float64, device=device, generator=generator)
+    return take_along_axis(x, argsort(keys, axis), axis)
+
+
 def choice(a, size=None, replace=True, p=None, axis=0, *, device=None, generator=None):
     """Return random elements of 0 to a - 1, or of a tensor along an axis.
 
     Parameters
     ----------
-    a : int or Tensor
+    a : int, Tensor or list
     size : int or sequence of int, optional
         The shape of the choice; default: one element.
     replace : bool
         Whether an element may be chosen more than once.
-    p : Tensor, optional
+    p : Tensor or list, optional
         The weight of each element; default: all the same. The weights need not sum to 1.
     axis : int
     device, generator
@@ -85,6 +106,10 @@ def choice(a, size=None, replace=True, p=None, axis=0, *, device=None, generator
     >>> sorted(choice(gt.asarray([5, 6, 7], device="host"), 3, replace=False).tolist())
     [5, 6, 7]
     """
+    if isinstance(a, (list, tuple)):
+        a = asarray(a, device=_place(device, generator))
+    if isinstance(p, (list, tuple)):
+        p = asarray(p, device=a.device if type(a) is Tensor else _place(device, generator))
     if type(a) is Tensor:
         axis = axis_argument(axis, a.ndim, "choice")
         count, device = a.shape[axis], a.device if device is None else device
@@ -106,6 +131,11 @@ def choice(a, size=None, replace=True, p=None, axis=0, *, device=None, generator
         places = _order(count, "choice", device, generator)[:wanted]
     places = reshape(places, shape)
     return places if type(a) is not Tensor else take(a, places, axis=axis)
+
+
+def _place(device, generator):
+    """Return the device of numbers of a generator, or the given one."""
+    return device if generator is None else getattr(generator, "device", device)
 
 
 def _weighted(p, count, wanted, replace, where):
@@ -157,14 +187,35 @@ def categorical(generator, logits, axis=-1, *, shape=None):
     return fn.argmax(fn.add(noise, rows), axis=-1)
 
 
+def _counts(n, shares, size, generator):
+    """Return how often each category occurs in `n` trials."""
+    shares = asarray(shares, device=_place(None, generator))
+    if shares.ndim != 1 or not shares.size or n < 0:
+        got = Described(f"{n} trials of weights of shape {shares.shape}")
+        raise argument_error(ValueError, "multinomial: n, pvals", got, "0 or more, of a vector")
+    shape = () if size is None else tuple(size) if isinstance(size, (tuple, list)) else (size,)
+    logits = fn.log(astype(shares, float64, copy=False))
+    chosen = categorical(generator, logits, shape=(*shape, n))
+    categories = arange(shares.size, device=chosen.device)
+    return fn.sum(fn.equal(expand_dims(chosen, -1), categories), axis=-2)
+
+
 def multinomial(p, num_samples, replacement=False, *, generator=None):
     """Return random categories for each row of weights: PyTorch's function.
+
+    With an int first it is NumPy's: ``multinomial(n, weights, size)`` returns how often each
+    category occurs in `n` trials.
 
     >>> import gputensor as gt
     >>> p = gt.asarray([0.0, 1.0, 3.0], device="host")
     >>> sorted(multinomial(p, 2).tolist())
     [1, 2]
+    >>> multinomial(9, p / 4, (2, 5)).sum(-1).tolist()
+    [[9, 9, 9, 9, 9], [9, 9, 9, 9, 9]]
     """
+    if isinstance(p, (int, np.integer)):
+        size = None if replacement is False else replacement
+        return _counts(int(p), num_samples, size, generator)
     if tensor_argument(p, "multinomial").ndim not in (1, 2) or p.dtype.kind not in "fV":
         got = Described(f"{p.dtype.name} of {p.ndim} dimensions")
         rule = "a floating-point dtype and 1 or 2 dimensions"

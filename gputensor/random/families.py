@@ -13,7 +13,7 @@ from gputensor.errors import argument_error
 from gputensor.random.distributions import Target, _element, _finite, draw, normal
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor
-from gputensor.tensor.interop import astype
+from gputensor.tensor.interop import asarray, astype
 from gputensor.tensor.manipulation import expand_dims
 from gputensor.tensor.manipulation.axes import broadcast_shapes
 
@@ -156,12 +156,14 @@ def _beta(family, a, b):
 def dirichlet(alpha, size=None, *, dtype=None, device=None, generator=None):
     """Return vectors along the last axis whose elements sum to 1, of the Dirichlet distribution.
 
-    `alpha`, a Tensor of numbers above 0, ends with that axis; `size` counts the vectors.
+    `alpha`, a Tensor or a list of numbers above 0, ends with that axis; `size` counts the vectors.
 
     >>> import gputensor as gt
     >>> dirichlet(gt.ones(3, device="host"), 2).shape
     (2, 3)
     """
+    if isinstance(alpha, (list, tuple)):
+        alpha = asarray(alpha, device=device if generator is None else generator.device)
     if type(alpha) is not Tensor or not alpha.ndim:
         raise argument_error(TypeError, "dirichlet: alpha", alpha, "a Tensor with an axis")
     if size is not None:

@@ -164,6 +164,7 @@ class Generator:
     wald = _method(transformed.wald)
     random_sample = random
     permutation = _method(choices.permutation)
+    permuted = _method(choices.permuted)
     randperm = _method(choices.randperm)
     shuffle = _method(choices.shuffle)
     choice = _method(choices.choice)

@@ -9,8 +9,9 @@ from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error
 from gputensor.streams.queue import Device
 from gputensor.tensor import functions as fn
-from gputensor.tensor.core import Tensor, tensor_argument
+from gputensor.tensor.core import Tensor
 from gputensor.tensor.interop import asarray, astype
+from gputensor.tensor.interop.arrays import beside, values_argument
 from gputensor.tensor.manipulation import (
     arange,
     broadcast_to,
@@ -198,9 +199,12 @@ def ravel_multi_index(positions, shape, /):
         got = Described(f"{len(positions)} positions")
         raise argument_error(ValueError, "ravel_multi_index: positions", got,
                              f"{len(shape)}, one for each axis")  # fmt: skip
+    first = next((one for one in positions if isinstance(one, Tensor)), None)
     place = 0
     for one, extent in zip(positions, shape, strict=True):
-        one = within(tensor_argument(one, "ravel_multi_index"), extent)
+        if first is None or not isinstance(one, (list, tuple)):
+            one = values_argument(one, "ravel_multi_index")
+        one = within(beside(one, first), extent)
         place = fn.add(fn.multiply(place, extent), fn.remainder(one, extent))
     return place
 
@@ -212,7 +216,8 @@ def vander(x, n=None, increasing=False):
     >>> vander(gt.asarray([1, 2], device="host"), 3).tolist()
     [[1, 1, 1], [4, 2, 1]]
     """
-    if tensor_argument(x, "vander").ndim != 1:
+    x = values_argument(x, "vander")
+    if x.ndim != 1:
         got = Described(f"{x.ndim} dimensions")
         raise argument_error(ValueError, "vander: x", got, "1")
     count = x.size if n is None else n

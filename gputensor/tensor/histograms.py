@@ -42,6 +42,7 @@ def bincount(x, /, weights=None, minlength=0):
     length = operator.index(minlength)
     if length < 0:
         raise argument_error(ValueError, "bincount: minlength", length, "0 or more")
+    weights = beside(weights, x) if isinstance(weights, (list, tuple)) else weights
     if weights is not None and tensor_argument(weights, "bincount").shape != x.shape:
         got = Described(f"shape {weights.shape}")
         raise argument_error(ValueError, "bincount: weights", got, f"{x.shape}, the shape of x")

@@ -8,6 +8,7 @@ from gputensor.errors import Described, argument_error
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.interop import astype
+from gputensor.tensor.interop.arrays import beside
 from gputensor.tensor.manipulation import (
     broadcast_to,
     expand_dims,
@@ -198,7 +199,7 @@ def average(x, /, axis=None, weights=None, returned=False, *, keepdims=False):
 
     Parameters
     ----------
-    weights : Tensor, optional
+    weights : Tensor or list, optional
         With the shape of `x`, or a vector with a weight for each element along a single `axis`.
     returned : bool
         Return a pair of the mean and the sum of the weights.
@@ -215,6 +216,7 @@ def average(x, /, axis=None, weights=None, returned=False, *, keepdims=False):
             return result
         count = x.size // max(result.size, 1)
         return result, full_like(result, count)
+    weights = beside(weights, x) if isinstance(weights, (list, tuple)) else weights
     if tensor_argument(weights, "average").shape != x.shape:
         if axis is None or isinstance(axis, (tuple, list)) or weights.ndim != 1:
             got = Described(f"shape {weights.shape}")

@@ -219,6 +219,12 @@ DIFFERENCES = {
         ("sort(kind=), partition", "sort", "always stable; `partition` sorts completely"),
         ("save, load", "save, load", "`.npy` and `.npz` without pickles"),
         (
+            "random.poisson, binomial",
+            "the same",
+            "floats unless `dtype=` says otherwise; no vonmises, hypergeometric, zipf, logseries",
+        ),
+        ("a + [1, 2]", "", "raises `TypeError`: lists beside tensors only join, index and weigh"),
+        (
             "random.default_rng",
             "random",
             "Philox: the same numbers on every device, but not NumPy's numbers",

@@ -74,6 +74,7 @@ def numbers_too(function):
     2.0
     """
     name = function.__name__
+    operands = getattr(getattr(function, "__code__", None), "co_posonlyargcount", 0)
 
     @functools.wraps(function)
     def call(*arguments, **keywords):
@@ -81,6 +82,11 @@ def numbers_too(function):
             result = of_numbers(name, arguments)
             if result is not None:
                 return result
+        for i, value in enumerate(arguments[:operands], 1):
+            if type(value) is not Tensor and number_kind(value) < 0:
+                raise argument_error(
+                    TypeError, f"{name}: argument {i}", Described(type(value).__name__),
+                    "a Tensor or a number (asarray makes a Tensor of an array)")
         return function(*arguments, **keywords)
 
     add_ufunc_methods(call, name)

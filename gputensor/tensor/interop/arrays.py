@@ -1,10 +1,10 @@
 """Tensors with memory of their own, under the names of NumPy and PyTorch."""
 
 from gputensor._arrays.promotion import result_type
-from gputensor.tensor.core import Tensor
+from gputensor.tensor.core import Tensor, tensor_argument
 from gputensor.tensor.interop import asarray
 
-__all__ = ["array", "beside", "tensor"]
+__all__ = ["array", "beside", "tensor", "values_argument"]
 
 
 def beside(values, x):
@@ -40,3 +40,13 @@ def tensor(data, /, *, dtype=None, device=None):
     [1, 2]
     """
     return asarray(data, dtype, device=device, copy=True)
+
+
+def values_argument(values, name):
+    """Return a tensor, or a list of numbers as one on the current device, for the function `name`.
+
+    >>> with gt.Device("host"):
+    ...     values_argument([1, 2], "diag").tolist()
+    [1, 2]
+    """
+    return asarray(values) if isinstance(values, (list, tuple)) else tensor_argument(values, name)

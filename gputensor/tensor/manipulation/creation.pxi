@@ -32,10 +32,10 @@ def empty(shape, dtype=None, *, device=None):
 
 @spellings(size="shape")
 def full(shape, fill_value, dtype=None, *, device=None):
-    """Return a new tensor with every element equal to `fill_value`, a number.
+    """Return a new tensor with every element equal to `fill_value`, a number or a tensor.
 
     The default dtype is int64 for an int, float32 for a float, bool for a bool, complex64 for a
-    complex, and that of `fill_value` for a NumPy scalar or a tensor of 0 dimensions.
+    complex, and that of `fill_value` for a NumPy scalar or a tensor, which is broadcast.
 
     >>> full(2, 7, device="host").numpy()
     array([7, 7])
@@ -44,7 +44,7 @@ def full(shape, fill_value, dtype=None, *, device=None):
     cdef Tensor result
     cdef int kind = number_kind(fill_value)
     cdef int code
-    if is_one_value(fill_value):
+    if type(fill_value) is Tensor:
         result = empty(shape, fill_value.dtype if dtype is None else dtype,
                        device=fill_value.device if device is None else device)
         fill_from(result, <Tensor> fill_value)
@@ -60,18 +60,17 @@ def full(shape, fill_value, dtype=None, *, device=None):
     return result
 
 
-cdef bint is_one_value(object value) noexcept:
-    """Return whether a fill value is a tensor of 0 dimensions."""
-    return type(value) is Tensor and (<Tensor> value).ndim_ == 0
-
-
 cdef int fill_from(Tensor target, Tensor value) except -1:
-    """Write the value of a tensor of 0 dimensions, on any device, to every element."""
+    """Write the values of a tensor on any device, broadcast."""
     if value.dtype.kind == "c" and target.dtype.kind != "c":
         raise TypeError("fill: value: got a complex number; expected one that dtype "
                         f"{target.dtype} can hold")
-    return copy_into(target, value if value.storage.device == target.storage.device
-                     else moved(value, target.storage.device))
+    if value.storage.device != target.storage.device:
+        value = moved(value, target.storage.device)
+    if value.ndim_ == 0:
+        return copy_into(target, value)
+    target[...] = value
+    return 0
 
 
 cdef Tensor constant(object shape, object value, object dtype, object device):
@@ -131,7 +130,7 @@ def full_like(x, /, fill_value, dtype=None, *, device=None, shape=None):
     array([3., 3.], dtype=float32)
     """
     cdef Tensor result = empty_for(x, dtype, device, shape, "full_like")
-    if is_one_value(fill_value):
+    if type(fill_value) is Tensor:
         fill_from(result, <Tensor> fill_value)
     else:
         fill_with(result, fill_value)

@@ -6,6 +6,7 @@ from gputensor.errors import Described, argument_error
 from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.functions import sum as sum_over
 from gputensor.tensor.interop import copy
+from gputensor.tensor.interop.arrays import values_argument
 from gputensor.tensor.manipulation import (
     broadcast_to,
     diagonal_view,
@@ -78,7 +79,8 @@ def diag(x, /, k=0):
     >>> diag(gt.asarray([[1, 2], [3, 4]], device="host")).tolist()
     [1, 4]
     """
-    if tensor_argument(x, "diag").ndim == 2:
+    x = values_argument(x, "diag")
+    if x.ndim == 2:
         return copy(_diagonal(x, k, 0, 1, "diag"))
     if x.ndim != 1:
         raise argument_error(ValueError, "diag: x", Described(f"{x.ndim} dimensions"), "1 or 2")
@@ -96,7 +98,7 @@ def diagflat(x, /, k=0):
     >>> diagflat(gt.asarray([[1], [2]], device="host")).tolist()
     [[1, 0], [0, 2]]
     """
-    return diag(reshape(tensor_argument(x, "diagflat"), -1), k)
+    return diag(reshape(values_argument(x, "diagflat"), -1), k)
 
 
 def fill_diagonal(x, value, /, wrap=False):

@@ -165,7 +165,7 @@ def trapezoid(y, /, x=None, dx=1.0, axis=-1):
 
     Parameters
     ----------
-    x : Tensor, optional
+    x : Tensor or list, optional
         The coordinates, with one dimension or the shape of `y`; default: `dx` apart.
 
     >>> import gputensor as gt
@@ -185,6 +185,7 @@ def areas(y, x, dx, axis, name):
     """
     width = dx
     if x is not None:
+        x = beside(x, y) if isinstance(x, (list, tuple)) else x
         is_line = tensor_argument(x, name).ndim == 1
         width = diff(x, axis=0 if is_line else axis)
         if is_line:

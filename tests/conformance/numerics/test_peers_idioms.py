@@ -160,3 +160,61 @@ def test_pytorchs_functions_give_its_results(where, rng):
     window = gt.kaiser_window(8, device=where, dtype="float64").numpy()
     np.testing.assert_allclose(window, np.kaiser(9, 12.0)[:-1], 1e-6)
     assert gt.is_nonzero(x[:1, 0]) == bool(a[0, 0])
+
+
+def test_lists_are_coefficients_weights_and_places(where, rng):
+    array, i = rng.normal(size=(2, 3)), rng.integers(0, 3, 4)
+    given = array, i
+    ours = [gt.asarray(one, device=where) for one in given]
+
+    def programs(xp, x, i):
+        yield xp.average(x, axis=1, weights=[1, 2, 3])
+        yield xp.bincount(i, weights=[0.5, 1.5, 2.5, 3.5])
+        yield xp.trapezoid(x, [0, 1, 3])
+        yield xp.full((2, 3), x[0])
+        yield xp.full_like(x, x[:, :1])
+        yield xp.ravel_multi_index((i, [0, 1, 2, 3]), (3, 4))
+        yield xp.lib.stride_tricks.as_strided(x, (2, 2), (24, 8))
+        yield xp.lib.stride_tricks.as_strided(x.ravel(), (3, 4), strides=(8, 8))
+        yield xp.diag([1, 2], 1)
+        yield xp.diagflat([[1], [2]])
+        yield xp.vander([1, 2, 3])
+        yield xp.sort(xp.roots([1.0, -3, 2]))
+        yield xp.poly([1.0, 2.0])
+
+    with gt.Device(where):
+        for got, expected in zip(programs(gt, *ours), programs(np, *given), strict=True):
+            assert got.shape == expected.shape
+            np.testing.assert_allclose(got.numpy(), expected, 1e-6, 1e-6)
+    with pytest.raises(ValueError, match=r"as_strided: strides: got \(4, 8\); expected multiples"):
+        gt.lib.stride_tricks.as_strided(ours[0], (2, 2), (4, 8))
+    with pytest.raises(ValueError, match="shape"):
+        gt.full((2, 2), ours[0])
+
+
+def test_random_functions_take_numpys_arguments(where):
+    draw = gt.random.default_rng(5, where)
+    counts = draw.multinomial(60, [0.25, 0.0, 0.75], (2, 4)).numpy()
+    assert counts.shape == (2, 4, 3) and (counts.sum(-1) == 60).all() and not counts[..., 1].any()
+    assert draw.choice([5, 6, 7], 9, p=[0, 1, 0]).tolist() == [6] * 9
+    assert draw.dirichlet([1, 2, 3], size=2).shape == (2, 3)
+    x = gt.reshape(gt.arange(12, device=where), (3, 4))
+    for axis in (0, 1, None):
+        mixed = draw.permuted(x, axis=axis).numpy()
+        again = np.sort(mixed, axis) if axis is not None else np.sort(mixed.ravel()).reshape(3, 4)
+        np.testing.assert_array_equal(again, x.numpy())
+    with pytest.raises(ValueError, match="multinomial: n, pvals: got -1 trials of weights"):
+        draw.multinomial(-1, [0.5, 0.5])
+    assert gt.finfo("float32").tiny == np.finfo("float32").tiny
+
+
+@pytest.mark.parametrize(
+    "name", ["fmod", "fmax", "ldexp", "logaddexp2", "float_power", "nextafter"]
+)
+@pytest.mark.parametrize(
+    "value", [[1, 2, 3], None, "a", np.ones(3)], ids=lambda one: type(one).__name__
+)
+def test_wrong_operands_are_named(where, name, value):
+    message = f"{name}: argument 2: got {type(value).__name__}; expected a Tensor or a number"
+    with pytest.raises(TypeError, match=message):
+        getattr(gt, name)(gt.ones(3, device=where), value)

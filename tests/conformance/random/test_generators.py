@@ -167,7 +167,7 @@ REFUSED = {
     "shape of gamma": (ValueError, "gamma: shape: got 0", lambda g: g.gamma(0)),
     "trials": (ValueError, "binomial: n: got -1", lambda g: g.binomial(-1, 0.5)),
     "share": (ValueError, "binomial: p: got 1.5", lambda g: g.binomial(5, 1.5)),
-    "alpha": (TypeError, "dirichlet: alpha: got list", lambda g: g.dirichlet([1.0, 2.0])),
+    "alpha": (TypeError, "dirichlet: alpha: got float", lambda g: g.dirichlet(2.0)),
     "chance": (ValueError, "bernoulli: p: got 1.5", lambda g: g.bernoulli(1.5)),
     "seed": (ValueError, "seed: got -1", lambda g: g.manual_seed(-1)),
     "state": (ValueError, "state: got float64", lambda g: g.set_state(np.zeros(4))),

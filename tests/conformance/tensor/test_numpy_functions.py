@@ -289,7 +289,7 @@ def test_impossible_arguments_are_named(where):
         (lambda: gt.block([]), "block: arrays: got a list without elements; expected tensors in"),
         (lambda: gt.indices(3), "indices: dimensions: got int; expected a sequence of ints"),
         (lambda: x == [1, 2, 3], "equal: argument 2: got list; expected a Tensor"),
-        (lambda: gt.allclose(x, [1, 1, 1]), "isclose: argument: got list; expected a Tensor"),
+        (lambda: gt.allclose(x, [1, 1, 1]), "allclose: argument 2: got list; expected a Tensor"),
         (lambda: gt.ix_(gt.ones((2, 2), device=where)), "ix_: vectors: got"),
     ):
         with pytest.raises((ValueError, TypeError), match=message):
