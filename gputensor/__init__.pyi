@@ -57,6 +57,8 @@ from gputensor._arrays.dtypes import uint32 as uint32
 from gputensor._arrays.dtypes import uint64 as uint64
 from gputensor._arrays.promotion import can_cast as can_cast
 from gputensor._arrays.promotion import result_type as result_type
+from gputensor.cuda import get_default_memory_pool as get_default_memory_pool
+from gputensor.cuda import get_default_pinned_memory_pool as get_default_pinned_memory_pool
 from gputensor.device import can_device_access_peer as can_device_access_peer
 from gputensor.device import current_device as current_device
 from gputensor.device import device_count as device_count

@@ -91,8 +91,10 @@ __all__ = [
     "caching_allocator_delete", "caching_allocator_disabled", "caching_allocator_enable",
     "can_device_access_peer", "clock_rate", "current_device", "current_stream", "default_stream",
     "device", "device_count", "device_memory_used", "empty_cache", "get_allocator",
-    "get_allocator_backend", "get_current_stream", "get_device_capability", "get_device_id",
-    "get_device_name", "get_device_properties", "get_per_process_memory_fraction", "get_rng_state",
+    "get_allocator_backend", "get_current_stream", "get_default_memory_pool",
+    "get_default_pinned_memory_pool", "get_device_capability", "get_device_id",
+    "get_device_name", "get_device_properties", "get_elapsed_time",
+    "get_per_process_memory_fraction", "get_rng_state",
     "get_stream_from_external", "graph", "graph_pool_handle", "graphs", "host_memory_stats",
     "host_memory_stats_as_nested_dict", "initial_seed", "is_available", "is_bf16_supported",
     "is_current_stream_capturing", "is_tf32_supported", "list_gpu_processes",
@@ -227,6 +229,66 @@ class MemoryPool:
     def free_all_blocks(self, stream=None):
         """Return free memory to the driver, not only of this pool but of the whole library."""
         empty_cache()
+
+
+class _LibraryPool(MemoryPool):
+    """The memory of the library on the current device, with CuPy's functions."""
+
+    def __init__(self):
+        pass
+
+    def malloc(self, size):
+        return MemoryPointer(caching_allocator_alloc(size), size, current_device())
+
+    def _blocks(self):
+        return [block for segment in memory_snapshot() for block in segment["blocks"]]
+
+    def used_bytes(self):
+        return memory_allocated()
+
+    def total_bytes(self):
+        return memory_reserved()
+
+    def free_bytes(self):
+        return memory_reserved() - memory_allocated()
+
+
+class _LibraryPinnedPool:
+    """The pinned host memory of the library, with CuPy's function."""
+
+    def free_all_blocks(self):
+        empty_cache()
+
+
+def get_default_memory_pool():
+    """Return the library's memory of the current device, with CuPy's functions of a pool.
+
+    >>> with Device("host"):
+    ...     get_default_memory_pool().used_bytes() >= 0
+    True
+    """
+    return _LibraryPool()
+
+
+def get_default_pinned_memory_pool():
+    """Return the library's pinned host memory, with CuPy's ``free_all_blocks``.
+
+    >>> get_default_pinned_memory_pool().free_all_blocks()
+    """
+    return _LibraryPinnedPool()
+
+
+def get_elapsed_time(start_event, end_event):
+    """Return the milliseconds between two events that have been recorded.
+
+    >>> first, last = Event("host", enable_timing=True), Event("host", enable_timing=True)
+    >>> for event in (first, last):
+    ...     event.record()
+    ...     event.synchronize()
+    >>> get_elapsed_time(first, last) >= 0
+    True
+    """
+    return start_event.elapsed_time(end_event)
 
 
 class _Chosen(threading.local):

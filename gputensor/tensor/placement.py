@@ -112,6 +112,22 @@ def get(x, /):
     return numpy(x)
 
 
+def set(x, array, /):
+    """Write the values of a host array of the same shape and dtype kind: CuPy's ``x.set(array)``.
+
+    >>> import numpy as np
+    >>> import gputensor as gt
+    >>> x = gt.zeros(2, device="host")
+    >>> x.set(np.ones(2))
+    >>> x.tolist()
+    [1.0, 1.0]
+    """
+    if np.shape(array) != x.shape:
+        got = Described(f"shape {np.shape(array)}")
+        raise argument_error(ValueError, "set: array", got, f"{x.shape}")
+    x[...] = array
+
+
 def _cast(name, dtype):
     def method(x, /):
         return astype(x, dtype, copy=False)

@@ -58,7 +58,8 @@ CUPY = """
 asnumpy get_array_module ElementwiseKernel RawKernel ReductionKernel RawModule fuse scatter_add
 cuda.Device cuda.Stream cuda.Event cuda.MemoryPool cuda.set_allocator cuda.Graph linalg.lu
 linalg.lu_factor linalg.lu_solve
-cublas.gemm random.default_rng random.seed cuda.get_device_id
+cublas.gemm random.default_rng random.seed cuda.get_device_id cuda.get_elapsed_time
+get_default_memory_pool get_default_pinned_memory_pool
 """.split()
 
 TORCH = """
@@ -234,7 +235,14 @@ DIFFERENCES = {
         ("cupy.asarray(host)", "asarray", "float32 for Python floats; arrays keep their dtype"),
         ("cupy.asnumpy(x), x.get()", "x.numpy(), x.get()", "waits for the device"),
         ("cuda.Stream", "Stream", "uses of a tensor on several streams are ordered automatically"),
-        ("cuda.Device(0)", "Device(0)", "`with gt.Device(0):`"),
+        ("cuda.Device(0)", "Device(0)", "`with gt.Device(0):`; also `id`, `synchronize()`"),
+        ("cuda.Stream.null", "the same", "the default stream of the current device"),
+        (
+            "get_default_memory_pool()",
+            "the same",
+            "used_bytes, total_bytes, free_bytes, free_all_blocks: those of the library",
+        ),
+        ("cuda.runtime, cuda.nvtx, memoize", "", "`gt.device` has properties of devices"),
         (
             "cuda.MemoryPool, cuda.set_allocator",
             "the same",

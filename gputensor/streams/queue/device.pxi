@@ -67,6 +67,15 @@ cdef class Device:
         """The ordinal among the devices of its type."""
         return self.number if self.number >= 0 else HOST_DEVICE - self.number
 
+    @property
+    def id(self):
+        """The ordinal: CuPy's name of `index`."""
+        return self.index
+
+    def synchronize(self):
+        """Wait until all work of the device is done, as :func:`synchronize`."""
+        synchronize(self)
+
     def __eq__(self, other):
         if isinstance(other, Device):
             return self.number == (<Device>other).number

@@ -13,6 +13,27 @@ cdef enum:
 cdef object event_type = None
 
 
+class NullStream:
+    """The default stream of the current device, CuPy's ``Stream.null``; it has a stream's methods.
+
+    >>> with Device("host"):
+    ...     Stream.null.query()
+    True
+    """
+
+    def __getattr__(self, name):
+        return getattr(default_stream(), name)
+
+    def __enter__(self):
+        return default_stream().__enter__()
+
+    def __exit__(self, kind, value, trace):
+        leave()
+
+    def __repr__(self):
+        return "Stream.null"
+
+
 @cython.no_gc
 cdef class Stream:
     """A queue of work on a device: the work of one stream runs in order.
@@ -24,6 +45,9 @@ cdef class Stream:
     priority : int
         Work of streams with lower numbers runs first when the device has a choice. A number outside
         the :meth:`priority_range` stands for the nearest one inside.
+    non_blocking : bool
+        CuPy's. It changes nothing: no stream waits for the default one unless their work shares
+        memory.
 
     Attributes
     ----------
@@ -49,7 +73,9 @@ cdef class Stream:
     True
     """
 
-    def __init__(self, device=None, priority=0):
+    null = NullStream()
+
+    def __init__(self, device=None, priority=0, *, non_blocking=True):
         cdef int number = resolve_device(device)
         priority = nearest_priority(number, priority)
         self.drop()

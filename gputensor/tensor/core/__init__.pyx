@@ -15,6 +15,7 @@ import importlib
 import sys
 
 import numpy as np
+from numpy.exceptions import AxisError
 
 from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
 from gputensor._arrays cimport (

@@ -93,10 +93,10 @@ cpdef int axis_argument(object axis, int ndim, str name) except -1:
     except TypeError:
         raise TypeError(f"{name}: axis: got {type(axis).__name__}; expected an int") from None
     except OverflowError:
-        raise IndexError(f"{name}: axis: got {axis}; expected an axis of {ndim} dimensions"
-                         ) from None
+        raise AxisError(f"{name}: axis: got {axis}; expected an axis of {ndim} dimensions"
+                        ) from None
     if value < -ndim or value >= ndim:
-        raise IndexError(f"{name}: axis: got {value}; expected an axis of {ndim} dimensions")
+        raise AxisError(f"{name}: axis: got {value}; expected an axis of {ndim} dimensions")
     return <int> (value + ndim if value < 0 else value)
 
 
@@ -131,9 +131,19 @@ cdef object copy_argument(object value, str name):
     return bool(value)
 
 
+def type_name(value):
+    """Return the name of a value's type, with its module if it is another library's Tensor.
+
+    >>> type_name(3)
+    'int'
+    """
+    cdef str name = type(value).__name__
+    return f"{type(value).__module__}.{name}" if name == "Tensor" else name
+
+
 cpdef Tensor tensor_argument(object value, str name):
     if type(value) is not Tensor:
-        raise TypeError(f"{name}: argument: got {type(value).__name__}; expected a Tensor "
+        raise TypeError(f"{name}: argument: got {type_name(value)}; expected a Tensor "
                         "(asarray makes one of an array or a number)")
     return <Tensor> value
 

@@ -177,7 +177,7 @@ cdef int common_dtype(str name, PyObject** values, int count, int rule) except -
         else:
             kind = number_kind(<object> values[i])
             if kind < 0:
-                got = type(<object> values[i]).__name__
+                got = type_name(<object> values[i])
                 raise TypeError(f"{name}: argument {i + 1}: got {got}; expected "
                                 "a Tensor or a number (asarray makes a Tensor of an array)")
             if not is_condition:

@@ -85,7 +85,7 @@ def numbers_too(function):
         for i, value in enumerate(arguments[:operands], 1):
             if type(value) is not Tensor and number_kind(value) < 0:
                 raise argument_error(
-                    TypeError, f"{name}: argument {i}", Described(type(value).__name__),
+                    TypeError, f"{name}: argument {i}", Described(type_name(value)),
                     "a Tensor or a number (asarray makes a Tensor of an array)")
         return function(*arguments, **keywords)
 

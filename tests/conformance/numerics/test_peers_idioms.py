@@ -218,3 +218,31 @@ def test_wrong_operands_are_named(where, name, value):
     message = f"{name}: argument 2: got {type(value).__name__}; expected a Tensor or a number"
     with pytest.raises(TypeError, match=message):
         getattr(gt, name)(gt.ones(3, device=where), value)
+
+
+def test_cupys_names_measure_copy_and_wait(where, rng):
+    with gt.Device(where) as device:
+        pool, array = gt.get_default_memory_pool(), rng.normal(size=300)
+        x = gt.zeros(300, dtype="float64")
+        # Memory of earlier tests may be freed between two calls, but x is in use.
+        assert min(pool.used_bytes(), pool.total_bytes()) >= x.nbytes and pool.free_bytes() >= 0
+        x.set(array)
+        gt.cuda.Stream.null.synchronize()
+        with gt.cuda.Stream.null, gt.cuda.Stream(non_blocking=True) as stream:
+            y = x + 1
+            stream.synchronize()
+        device.synchronize()
+        np.testing.assert_array_equal(y.get(), array + 1)
+        assert device.id == device.index
+        pool.free_all_blocks()
+        gt.get_default_pinned_memory_pool().free_all_blocks()
+        assert x.get().tolist() == array.tolist()
+        with pytest.raises(ValueError, match=r"set: array: got shape \(2,\); expected \(300,\)"):
+            x.set(array[:2])
+
+
+def test_axes_out_of_range_raise_numpys_error(where):
+    x = gt.ones((2, 3), device=where)
+    for call in (lambda: gt.sum(x, 2), lambda: gt.stack([x], 5), lambda: x.swapaxes(0, -3)):
+        with pytest.raises(np.exceptions.AxisError, match="axis: got .*; expected an axis of"):
+            call()
