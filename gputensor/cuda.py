@@ -281,9 +281,9 @@ def get_default_pinned_memory_pool():
 def get_elapsed_time(start_event, end_event):
     """Return the milliseconds between two events that have been recorded.
 
-    >>> first, last = Event("host", enable_timing=True), Event("host", enable_timing=True)
+    >>> first, last = (Event(enable_timing=True) for _ in range(2))
     >>> for event in (first, last):
-    ...     event.record()
+    ...     event.record(Stream("host"))
     ...     event.synchronize()
     >>> get_elapsed_time(first, last) >= 0
     True
