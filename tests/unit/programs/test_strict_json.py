@@ -53,6 +53,7 @@ def test_limit_of_nesting_is_exact(kind, levels):
         (b"[1] 2", "Extra data"),
         (b"[" + b"[]," * 10**7 + b"[]]", "got more than 10000000 values"),
     ],
+    ids=lambda one: ascii(one[:20]),  # the whole text would be the name, of up to 30 MB
 )
 def test_text_that_breaks_a_rule_is_one_short_line(data, wanted):
     start = time.process_time()
