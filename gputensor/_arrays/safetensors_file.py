@@ -158,8 +158,8 @@ def read_header(file, name):
     length = int.from_bytes(os.pread(file, 8, 0), "little")
     if not 2 <= length <= most:
         raise ValueError(
-            f"got a header of {length} bytes; expected 2 to {most}: the file has another format, or "
-            "its end is missing"
+            f"got a header of {length} bytes; expected 2 to {most}: the file has another format, "
+            "or its end is missing"
         )
     header = os.pread(file, length, 8)
     if len(header) != length:

@@ -410,7 +410,9 @@ def test_batches_are_normalized_by_running_values_where_they_are_given(rng):
 
     def calls(b, x, centre, variance):
         how = (False, 0.1, 1e-5)
-        given = b.call("aten._native_batch_norm_legit.default", x, None, None, centre, variance, *how)
+        given = b.call(
+            "aten._native_batch_norm_legit.default", x, None, None, centre, variance, *how
+        )
         alone = b.call("aten._native_batch_norm_legit.no_stats", x, None, None, True, *how[1:])
         return item(b, given, 0), item(b, alone, 0)
 
