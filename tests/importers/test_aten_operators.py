@@ -441,3 +441,13 @@ def test_attention_that_drops_weights_is_refused():
 
     with pytest.raises(gt.ModelError, match="got dropout_p 0.5; expected model.eval"):
         ran(x, calls=calls)
+
+
+def test_a_softmax_of_a_row_that_is_all_masked_is_zero(rng):
+    """PyTorch decomposes attention into it; another row with NaN keeps its NaN."""
+    x = rng.standard_normal((3, 4), np.float32)
+    x[0], x[1, 2], x[2, 1] = -np.inf, -np.inf, np.nan
+    (found,) = ran(x, calls=lambda b, x: b.call("aten._safe_softmax.default", x, -1))
+    powers = np.exp(x[1].astype(np.float64) - x[1].max())
+    assert (found[0] == 0).all() and np.isnan(found[2]).all()
+    np.testing.assert_allclose(found[1], powers / powers.sum(), rtol=1e-6, atol=1e-7)

@@ -36,7 +36,6 @@ _OTHER_NAMES = {
     "__and__": "bitwise_and", "__lshift__": "bitwise_left_shift", "__or__": "bitwise_or",
     "__rshift__": "bitwise_right_shift", "__xor__": "bitwise_xor", "bitwise_not": "bitwise_invert",
     "conj_physical": "conj", "moveaxis": "moveaxis", "movedim": "moveaxis", "neg": "negative",
-    "resolve_conj": "positive", "resolve_neg": "positive",
 }  # fmt: skip
 for _name in _UNARY.split():
     aten(_name)(getattr(gt, _name))

@@ -1,6 +1,7 @@
 """ATen operators of networks: products, norms, attention, positions, losses."""
 
 import functools
+import math
 
 from gputensor.errors import Described, ModelError, argument_error
 from gputensor.importers.aten.table import aten, axes_of, dtype_of
@@ -106,9 +107,16 @@ def softmax(x, dim, dtype=None):
     return gt.softmax(x, axis=dim, dtype=None if dtype is None else dtype_of(dtype))
 
 
-@aten("_softmax _safe_softmax")
-def half_softmax(x, dim, half_to_float=False, dtype=None):
+@aten("_softmax")
+def half_softmax(x, dim, half_to_float=False):
     return gt.softmax(x.astype("float32") if half_to_float else x, axis=dim)
+
+
+@aten("_safe_softmax")
+def safe_softmax(x, dim, dtype=None):
+    """A softmax with zeros where all elements are -inf; the pass for attention knows this form."""
+    is_seen = gt.any(gt.logical_not(x == -math.inf), axis=dim, keepdims=True)
+    return gt.where(gt.logical_not(is_seen), 0.0, softmax(x, dim, dtype))
 
 
 @aten("softmin")

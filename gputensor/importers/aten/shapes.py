@@ -161,7 +161,7 @@ def unbind(x, dim=0):
     return list(gt.unstack(x, axis=dim))
 
 
-@aten("clone contiguous alias detach detach_ lift_fresh_copy lift_fresh")
+@aten("clone contiguous alias detach detach_ lift_fresh_copy lift_fresh resolve_conj resolve_neg")
 def identity(x, *_args, **_kwargs):
     return x
 
