@@ -81,6 +81,11 @@ def convolve(a, v, /, mode="full"):
         All overlaps, the central part with the length of the longer vector, or only complete
         overlaps.
 
+    Notes
+    -----
+    Infinities and NaN among more than 16 elements of the shorter vector make the first and last
+    elements NaN, where only a part of it overlaps the other.
+
     >>> import gputensor as gt
     >>> convolve(gt.asarray([1, 2, 3], device="host"), gt.asarray([1, 1], device="host")).tolist()
     [1, 3, 5, 3]
@@ -107,16 +112,18 @@ def _convolved(a, v, mode, name):
     a, v = (v, a) if is_swapped else (a, v)
     dtype = result_type(a, v)
     a, v = astype(a, dtype, copy=False), astype(v, dtype, copy=False)
-    # Row i of the table is `a` after i zeros; the rows are windows of one padded vector.
     count, extent = v.size, a.size + v.size - 1
-    padded = zeros(extent + count - 1, dtype, device=a.device)
-    padded[count - 1 : count - 1 + a.size] = a
-    rows = [padded[count - 1 - i : count - 1 - i + extent] for i in range(count)]
     if count <= 16 or dtype.kind in "bu":
-        result = fn.multiply(rows[0], v[0])
-        for i, row in enumerate(rows[1:], 1):
-            result = fn.add(result, fn.multiply(row, v[i]))
+        result = zeros(extent, dtype, device=a.device)
+        for i in range(count):
+            part = result[i : i + a.size]
+            join = fn.logical_or if dtype.kind == "b" else fn.add
+            join(part, fn.multiply(a, v[i]), out=part)
     else:
+        # Row i of the table is `a` after i zeros; the rows are windows of one padded vector.
+        padded = zeros(extent + count - 1, dtype, device=a.device)
+        padded[count - 1 : count - 1 + a.size] = a
+        rows = [padded[count - 1 - i : count - 1 - i + extent] for i in range(count)]
         result = matmul(v, stack(rows))
     if mode == "full":
         return result

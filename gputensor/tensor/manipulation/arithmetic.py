@@ -106,7 +106,10 @@ def fmod(x1, x2, /, out=None):
         rest = remainder(x1, x2)
         differs = logical_and(not_equal(rest, 0), not_equal(less(rest, 0), _is_minus(x1)))
         return where(differs, subtract(rest, x2), rest, out=out)
-    # For two positive numbers the remainder is exact, and the same by both definitions.
+    # For two positive numbers the remainder is exact, and the same by both definitions. The least
+    # integer has a magnitude only as a float.
+    dtype = result_type(x1, x2)
+    x1, x2 = (astype(x, dtype, copy=False) if type(x) is Tensor else x for x in (x1, x2))
     rest = remainder(_magnitude(x1), _magnitude(x2))
     return where(_is_minus(x1), negative(rest), rest, out=out)
 

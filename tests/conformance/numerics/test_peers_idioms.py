@@ -246,3 +246,28 @@ def test_axes_out_of_range_raise_numpys_error(where):
     for call in (lambda: gt.sum(x, 2), lambda: gt.stack([x], 5), lambda: x.swapaxes(0, -3)):
         with pytest.raises(np.exceptions.AxisError, match="axis: got .*; expected an axis of"):
             call()
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "float32", "float64", "complex64"])
+def test_convolutions_join_only_elements_that_overlap(where, rng, dtype):
+    for count in (1, 3, 16, 30):
+        for size in (1, 3, 20):
+            a, v = (rng.integers(0, 9, n).astype(dtype) for n in (count, size))
+            for mode in ("full", "same", "valid"):
+                got = gt.convolve(*(gt.asarray(one, device=where) for one in (a, v)), mode)
+                expected = np.convolve(a, v, mode)
+                assert got.dtype == expected.dtype  # sums of at most 1,620 are exact
+                np.testing.assert_array_equal(got.numpy(), expected)
+    a, v = np.array([np.inf, 1.0, np.nan, -2.0]), rng.integers(1, 9, 9).astype("float64")
+    for first, second in ((a, v), (v, a)):
+        got = gt.convolve(*(gt.asarray(one, device=where) for one in (first, second)))
+        np.testing.assert_array_equal(got.numpy(), np.convolve(first, second))
+
+
+def test_remainders_of_floats_by_the_least_integer(where, rng):
+    for dtype in ("int8", "int32", "int64"):
+        whole = np.array([np.iinfo(dtype).min, 5, -7], dtype)
+        parts = np.round(rng.uniform(-1e5, 1e5, 3), 2)
+        x, y = gt.asarray(whole, device=where), gt.asarray(parts, device=where)
+        np.testing.assert_array_equal(gt.fmod(y, x).numpy(), np.fmod(parts, whole))
+        np.testing.assert_array_equal(gt.fmod(x, y).numpy(), np.fmod(whole, parts))
