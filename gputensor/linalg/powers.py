@@ -3,11 +3,12 @@
 import math
 import operator
 
-from gputensor.errors import argument_error
+from gputensor.errors import Described, argument_error
 from gputensor.linalg.matrices import rounded, square
 from gputensor.linalg.solutions import inv, solve
 from gputensor.tensor import functions as fn
 from gputensor.tensor import manipulation
+from gputensor.tensor.core import tensor_argument
 from gputensor.tensor.interop import copy
 from gputensor.tensor.manipulation import diagonals
 from gputensor.tensor.products import matmul
@@ -126,6 +127,11 @@ def multi_dot(arrays, /):
     arrays = list(arrays)
     if len(arrays) < 2:
         raise argument_error(ValueError, "multi_dot: arrays", len(arrays), "2 or more")
+    ends = (1, 2), *[(2,)] * (len(arrays) - 2), (1, 2)
+    for one, allowed in zip(arrays, ends, strict=True):
+        if tensor_argument(one, "multi_dot").ndim not in allowed:
+            got, rule = Described(f"{one.ndim} dimensions"), " or ".join(map(str, allowed))
+            raise argument_error(ValueError, "multi_dot: arrays", got, rule)
     extents = [one.shape[0] if one.ndim > 1 else 1 for one in arrays[:1]]
     extents += [one.shape[0] for one in arrays[1:]]
     extents.append(arrays[-1].shape[1] if arrays[-1].ndim > 1 else 1)

@@ -186,7 +186,8 @@ def lstsq(x1, x2, /, rcond=None):
     dtype = compute_dtype(result_type(tensor_argument(x1, "lstsq"), tensor_argument(x2, "lstsq")))
     a = astype(matrices(x1, "lstsq", "x1"), dtype, copy=False)
     is_vector = x2.ndim == 1
-    b = astype(expand_dims(x2, -1) if is_vector else x2, dtype, copy=False)
+    b = matrices(expand_dims(x2, -1) if is_vector else x2, "lstsq", "x2")
+    b = astype(b, dtype, copy=False)
     if b.shape[-2] != a.shape[-2]:
         got = Described(f"shape {x2.shape}")
         raise argument_error(ValueError, "lstsq: x2", got, f"{a.shape[-2]} rows, as x1 has")

@@ -66,7 +66,7 @@ def _shares(q, name):
     shares = q.tolist() if hasattr(q, "tolist") else q
     if hasattr(shares, "__iter__") and not isinstance(shares, str):
         return [_shares(one, name) for one in shares]
-    top = 100 if name == "percentile" else 1
+    top = 100 if name.endswith("percentile") else 1
     if not isinstance(shares, (int, float)) or not 0 <= shares <= top:
         raise argument_error(ValueError, f"{name}: q", shares, f"0 to {top}")
     return float(shares / top)
@@ -213,6 +213,5 @@ def nanpercentile(x, q, /, axis=None, out=None, *, method="linear", keepdims=Fal
     >>> nanpercentile(gt.asarray([1.0, float("nan"), 3.0], device="host"), 50).item()
     2.0
     """
-    shares = q.tolist() if isinstance(q, Tensor) else q
-    shares = [one / 100 for one in shares] if hasattr(shares, "__iter__") else shares / 100
+    shares = _shares(q, "nanpercentile")
     return nanquantile(x, shares, axis, out, method=method, keepdims=keepdims)

@@ -62,7 +62,12 @@ def place(x, mask, values, /):
     >>> x.tolist()
     [1, 10, 20, 10]
     """
-    values = reshape(asarray(values, x.dtype, device=tensor_argument(x, "place").device), -1)
+    shape = tensor_argument(x, "place").shape
+    if tensor_argument(mask, "place").shape != shape:
+        raise argument_error(
+            ValueError, "place: mask", Described(f"shape {mask.shape}"), f"{shape}"
+        )
+    values = reshape(asarray(values, x.dtype, device=x.device), -1)
     places = mask.nonzero()
     count = places[0].size
     if count and not values.size:

@@ -271,3 +271,30 @@ def test_remainders_of_floats_by_the_least_integer(where, rng):
         x, y = gt.asarray(whole, device=where), gt.asarray(parts, device=where)
         np.testing.assert_array_equal(gt.fmod(y, x).numpy(), np.fmod(parts, whole))
         np.testing.assert_array_equal(gt.fmod(x, y).numpy(), np.fmod(whole, parts))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x: gt.place(x, 1, [2]), "place: argument: got int; expected a Tensor"),
+        (
+            lambda x: gt.place(x, x[:1] > 0, [2]),
+            r"place: mask: got shape \(1, 2\); expected \(2, 2",
+        ),
+        (
+            lambda x: gt.linalg.multi_dot([x, x[0], x]),
+            "multi_dot: arrays: got 1 dimensions; expect",
+        ),
+        (lambda x: gt.linalg.lstsq(x, x[0, 0]), "lstsq: x2: got 0 dimensions; expected 2 or more"),
+        (lambda x: gt.nanpercentile(x, None), "nanpercentile: q: got None; expected 0 to 100"),
+        (lambda x: gt.nanpercentile(x, [50, 101]), "nanpercentile: q: got 101; expected 0 to 100"),
+        (lambda x: gt.partition([2, 1], 0), "partition: argument: got list; expected a Tensor"),
+        (lambda x: gt.trim_zeros(x, 3), "trim_zeros: trim: got 3; expected 'fb', 'f' or 'b'"),
+        (lambda x: gt.polyadd(x, x[0]), "polyadd: p: got 2 dimensions; expected at most 1"),
+    ],
+)
+def test_arguments_of_wrong_shapes_and_types_are_named(where, call, message):
+    x = gt.ones((2, 2), device=where)
+    with pytest.raises((TypeError, ValueError), match=message):
+        call(x)
+    assert x.tolist() == [[1, 1], [1, 1]]
