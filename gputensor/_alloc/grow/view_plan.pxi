@@ -9,12 +9,12 @@ several pages is left to a request of its size; among them those of the largest 
 holes are left to small requests.
 
 Mapping a page costs MAP_US whatever its size (measured: cuMemMap and cuMemSetAccess on an H200),
-and growing costs memory that never comes back. So a view is made when it saves at least a granule
-and the mapping time so far stays within SPARE_US and SPEND times what filling the reserved bytes
-with 20 MiB pages would have cost. With smaller pages, which a user chooses to
-reserve less at the price of more driver calls, the yardstick is filling with those pages, SPEND is
-SPEND_SMALL, and a MiB of new memory counts for more. So the driver time of a program is bounded
-whatever its pattern, and a miss plans nothing once that time is spent.
+and growing costs memory that never comes back. So a view is made when it saves at least a granule,
+at MIB_US for each MiB at most, and the mapping time so far stays within SPARE_US and SPEND times
+what filling the reserved bytes with 20 MiB pages would have cost. With smaller pages, which a user
+chooses to reserve less at the price of more driver calls, the yardstick is filling with those
+pages, SPEND is SPEND_SMALL, and a MiB of new memory counts for more. So the driver time of a
+program is bounded whatever its pattern, and a miss plans nothing once that time is spent.
 """
 
 cdef enum:                      # what a request may do to get a view
@@ -52,7 +52,7 @@ cdef double STEP_US = 40.5      # creating and mapping one page of STEP bytes
 cdef double VIEW_PLAN_SPEND = 8.0
 cdef double VIEW_PLAN_SPEND_SMALL = 14.0  # for pages up to STEP
 cdef double VIEW_PLAN_SPARE_US = 1000.0   # ... and this: a small program may map a few pages, too
-cdef double MIB_US = 25.0       # the cost of a MiB of new memory when plans are compared
+cdef double MIB_US = 20.0       # the cost of a MiB of new memory: no view may cost more to spare it
 cdef double SHORT_MIB_US = 1e6
 
 
@@ -244,13 +244,11 @@ cdef void _plan_pages(DeviceAllocator* a, View* view, size_t nbytes, Plan* plan)
     _add_pages(a, plan)
 
 
-# The cost of a plan. When memory is short, new memory is all that counts.
-cdef inline double _cost(DeviceAllocator* a, const Plan* plan, bint is_short) noexcept nogil:
+# The cost of a plan, when a MiB of new memory costs `mib_us`.
+cdef inline double _cost(const Plan* plan, double mib_us) noexcept nogil:
     cdef double us = MAP_US * (plan.count - plan.first)
-    cdef double mib_us = MIB_US * STEP / <double>min(a.config.page_size, <size_t>STEP)
     if plan.missing > 0:
-        us += 2 * MAP_US + (SHORT_MIB_US if is_short else mib_us) * (
-            <double>plan.missing / (1 << 20))
+        us += 2 * MAP_US + mib_us * (<double>plan.missing / (1 << 20))
     return us
 
 
@@ -278,6 +276,7 @@ cdef bint plan_view(DeviceAllocator* a, Request* request, int effort, bint may_b
     cdef StreamBins* sb = pool_bins(request.pool, request.stream)
     cdef size_t grow_need, nbytes = request.nbytes
     cdef double us, grow_us, best_us = 1e300
+    cdef double mib_us = MIB_US * STEP / <double>min(a.config.page_size, <size_t>STEP)
     cdef View* view
     cdef View* best = NULL
     cdef bint forced = effort != VIEW_IF_WORTH
@@ -297,11 +296,11 @@ cdef bint plan_view(DeviceAllocator* a, Request* request, int effort, bint may_b
         plan.noted = _note_all(a, sb)
     if may_begin:
         _plan_pages(a, NULL, nbytes, plan)
-        best_us = _cost(a, plan, forced)
+        best_us = _cost(plan, SHORT_MIB_US if forced else mib_us)
     for view in each(a.views):
         if not view.is_growing:
             _plan_pages(a, view, nbytes, plan)
-            us = _cost(a, plan, forced)
+            us = _cost(plan, SHORT_MIB_US if forced else mib_us)
             if us < best_us and _has_room(view, plan):
                 best = view
                 best_us = us
@@ -310,7 +309,7 @@ cdef bint plan_view(DeviceAllocator* a, Request* request, int effort, bint may_b
     _plan_pages(a, best, nbytes, plan)
     if forced:
         return plan.missing == 0 or (effort == VIEW_AND_GROW and plan.missing < nbytes)
-    if plan.missing + a.granularity > grow_need:
-        return False
     us = MAP_US * (plan.count - plan.first) + (MAP_US + STEP_US if plan.missing > 0 else 0)
-    return _view_plan_affordable(a, us, grow_us)
+    return (plan.missing + a.granularity <= grow_need
+            and us - grow_us <= mib_us * (<double>(grow_need - plan.missing) / (1 << 20))
+            and _view_plan_affordable(a, us, grow_us))

@@ -183,3 +183,18 @@ def test_new_pages_lie_between_the_free_ends_of_two_pages():
         probe.mark()
         assert probe.malloc(50 * MIB) == ptr
         assert not probe.asked_for_memory()
+
+
+@pytest.mark.parametrize("pages", [1, 2])
+def test_a_view_costs_no_more_than_the_memory_that_it_spares(pages):
+    """It would spare 2 MiB, with the free end of one page, or that and a whole page.
+
+    Mapping two pages costs 22.5 µs more than growing does, mapping three 54 µs; a MiB is worth 20.
+    """
+    with opened("page_size_mb:40", capacity=2**40, phantom=True) as probe:
+        apart = probe.malloc(38 * MIB)
+        probe.malloc(2 * MIB)
+        lead = probe.malloc((40 * pages - 2) * MIB)
+        assert probe.reserved() == (38 + 40 * pages) * MIB
+        probe.free_all([apart, lead])
+        assert probe.lies_in_a_view(probe.malloc(40 * pages * MIB)) == (pages == 1)
