@@ -92,6 +92,12 @@ SECTIONS = [
         "float32, which is why its graph is slower than its eager run.",
     ),
     (
+        "models/networks_panels",
+        "Networks of small products again, milliseconds",
+        'By `benchmarks/models/networks.py --only "encoder 1x128" ...`, after products that are '
+        "small enough got a kernel with the norms and activations around them.",
+    ),
+    (
         "convolution",
         "Convolutions of ResNet-50 and MobileNet v2",
         "Both sides in CUDA graphs, channels last. `ratio` is torch's time (cuDNN) over ours; rows "

@@ -45,6 +45,8 @@ TEXT = (*CODE, ".md", ".toml", ".txt", ".cfg", ".yml", ".in", ".json")
 FOLDERS = ("gputensor", "tests", "benchmarks", "examples", "docs", ".ci")
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "base"}
 MAX_LINES = 500
+#: The most lines of code of a folder, so that a reader can hold it in mind.
+MAX_LINES_OF = {"_alloc": 11_000, "_alloc/core": 2_000}
 
 TRIPLE_QUOTED = re.compile(r"\"\"\".*?\"\"\"|'''.*?'''", re.DOTALL)
 IMPORT = re.compile(
@@ -170,6 +172,15 @@ def long_files(root):
             yield f"{path.relative_to(root)}: {lines} lines, at most {MAX_LINES} are allowed"
 
 
+def large_folders(root):
+    """Yield folders of the library with more lines of code than their limit."""
+    for folder, most in MAX_LINES_OF.items():
+        paths = files(root, CODE, (f"gputensor/{folder}",))
+        lines = sum(len(path.read_text("utf-8").splitlines()) for path in paths)
+        if lines > most:
+            yield f"gputensor/{folder}: {lines} lines, at most {most} are allowed"
+
+
 def vague_names(root):
     """Yield files and folders with meaningless names."""
     for path in files(root, (*CODE, ".md")):
@@ -246,6 +257,7 @@ RULES = (
     imports_to_the_right,
     foreign_names,
     long_files,
+    large_folders,
     vague_names,
     missing_stubs,
     missing_designs,

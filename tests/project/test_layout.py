@@ -100,6 +100,13 @@ def test_long_file_is_found(tmp_path, lines, count):
     assert len(list(rules.long_files(root))) == count
 
 
+@pytest.mark.parametrize(("lines", "count"), [(1000, 0), (1001, 1)])
+def test_large_folder_is_found(tmp_path, lines, count):
+    write_file(tmp_path, "gputensor/_alloc/core/block.pyx", "x = 1\n" * lines)
+    root = write_file(tmp_path, "gputensor/_alloc/core/lists/list.pyx", "x = 1\n" * 1000)
+    assert len(list(rules.large_folders(root))) == count
+
+
 @pytest.mark.parametrize(
     ("name", "count"),
     [("_alloc/utils.py", 1), ("common/block.pyx", 1), ("_alloc/_base.pxd", 1), ("block.py", 0)],
