@@ -101,6 +101,11 @@ GOOD = {
         [(F32, (2, 70)), ("uint8", (2, 2, 512)), (F32, (1, 20)), (F32, (70,)), (F32, (70,))]
         + [(F32, (20,)), None],
     ),
+    "normed_product": (
+        [1e-5, True, "gelu", True, 0],
+        [(F32, (2, 10)), (F32, (2, 70))],
+        [(F32, (2, 70)), (F32, (10, 70)), (F32, (70,)), (F32, (70,)), (F32, (10,)), None],
+    ),
     "rotary_product": (
         [1e-5, True, 0],
         [(F32, (3, 2, 4)), (F32, (2, 9, 4)), (F32, (2, 9, 4))],
@@ -152,6 +157,8 @@ def replaced(value, path, new):
 
 
 WRONG = {
+    "normed rows of another shape": ("normed_product", (1, 1, 1), [2, 60]),
+    "normed rows without a gain": ("normed_product", (2, 2), None),
     "elementwise of another shape": ("elementwise", (2, 0, 1), [3, 2]),
     "elementwise without an input": ("elementwise", (2,), [(F32, (2, 3))]),
     "elementwise of no such kind": ("elementwise", (0,), ["add", "float8_e4m3"]),
