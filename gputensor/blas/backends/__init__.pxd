@@ -229,7 +229,8 @@ cdef int skinny_product_run(const SkinnyProduct* product, uint64_t stream) excep
 
 # ---- panel
 
-# y = activation(r w^T + bias + addend) in 16-bit floats; r is x, normalized if there is a gain.
+# y = activation(r w^T + bias + addend) in 16-bit floats, without gaps between rows; r is x,
+# normalized if there is a gain.
 cdef struct PanelProduct:
     int device
     int type                    # DType code of all operands
@@ -245,11 +246,10 @@ cdef struct PanelProduct:
     uint64_t bias               # [n], or 0
     uint64_t addend             # [m, n], or 0
     uint64_t normed             # [m, k]: receives the normalized rows; or 0
-    int64_t x_pitch, w_pitch, y_pitch, addend_pitch     # elements from row to row
 
-cdef bint panel_fits(const PanelProduct* product, const DeviceFacts* device) noexcept nogil
-# Queues it on the stream; raises DriverError when the launch is refused.
-cdef int panel_run(const PanelProduct* product, uint64_t stream) except -1 nogil
+# Queues it on the stream, or returns False where the kernel cannot compute it; raises DriverError
+# when the launch is refused.
+cdef bint panel_run(const PanelProduct* product, uint64_t stream) except -1 nogil
 
 
 # ---- doors of the tests' extension

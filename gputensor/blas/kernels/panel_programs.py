@@ -4,6 +4,7 @@ from gputensor.blas.kernels.programs import KINDS, PTX, program_of
 
 __all__ = ["panel"]
 
+# As in panel/panel.pxi.
 _WARPS = 8
 _SIDE = 32  # rows and columns of a warp's tile, at most
 

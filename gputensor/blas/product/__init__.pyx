@@ -25,7 +25,7 @@ from gputensor.blas.backends cimport (
     DOES_ACTIVATION, DOES_ADDEND, DOES_BIAS, FORM_INT4, FORM_INT8, FORM_PLAIN, PAIRS_GATED,
     PAIRS_NONE, PAIRS_ROTATED, PLAN_PLAIN, SKINNY_MAX_ROWS, STAGE_DONE, STAGE_LIBRARY, Outcome,
     PanelProduct, SkinnyFusion, Wanted, Work, backend_of, grouped_plan, grouped_table_nbytes,
-    is_integer, is_own, load_for_planning, panel_fits, panel_run, plan_drop, plan_known,
+    is_integer, is_own, load_for_planning, panel_run, plan_drop, plan_known,
     plan_of, pointer_batch_ready, pointer_batch_wins, pointers_are_aligned, raise_for_outcome,
     raise_for_plan, scratch_nbytes, skinny_fusion_fits, skinny_half_wins, skinny_product_fits,
     skinny_product_run, wanted_init, work_init, work_queue,

@@ -171,12 +171,7 @@ cdef bint run_panel(int device, uint64_t stream, tuple attributes, bint along_te
     p.gain, p.shift, p.bias, p.addend, p.normed = (
         address_or_0(gain), address_or_0(shift), address_or_0(bias), address_or_0(addend),
         address_or_0(normed))
-    p.x_pitch, p.w_pitch = p.k, p.k if along_terms else p.n
-    p.y_pitch = p.addend_pitch = p.n
-    if not panel_fits(&p, known_facts(device)):
-        return False
-    panel_run(&p, stream)
-    return True
+    return panel_run(&p, stream)
 
 
 cdef inline uint64_t address_or_0(CallOperand operand):

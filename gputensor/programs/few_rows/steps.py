@@ -19,7 +19,7 @@ from gputensor.programs.few_rows.products import (
     is_new,
     lies,
     with_end,
-)  # fmt: skip
+)
 from gputensor.programs.function import Call, Operand
 
 __all__ = ["gated", "holds", "normed", "only_reader", "summed"]

@@ -6,6 +6,7 @@ time is taken. Cutting K among the blocks of a cluster was slower for every shap
 """
 
 cdef enum:
+    # As in panel_programs.py:
     PANEL_WARPS = 8
     PANEL_WARP_SIDE = 32        # rows and columns of the tile of a warp, at most
     PANEL_STEP = 16             # k of one instruction
@@ -145,19 +146,17 @@ cdef bint panel_choose(const PanelProduct* product, const DeviceFacts* device,
     return best.cost > 0
 
 
-cdef bint panel_fits(const PanelProduct* product, const DeviceFacts* device) noexcept nogil:
-    """Return whether a kernel can compute the product: sizes, alignments, shared memory."""
+cdef bint panel_fits(const PanelProduct* product, const DeviceFacts* device,
+                     PanelShape* shape) noexcept nogil:
+    """Choose the shape; return False if no kernel can compute the product."""
     cdef uint64_t addresses = product.x | product.w | product.gain | product.shift | product.bias
-    cdef int64_t pitches = product.x_pitch | product.w_pitch | product.y_pitch | product.k
-    cdef PanelShape shape
     addresses |= product.addend | product.y | product.normed
-    if product.addend:
-        pitches |= product.addend_pitch
-    if addresses % PANEL_ALIGNMENT or pitches % 8 or product.n % 8 or device.capability < 80:
+    # Rows of all operands have k or n elements.
+    if addresses % PANEL_ALIGNMENT or (product.k | product.n) % 8 or device.capability < 80:
         return False
     if not (0 < product.m <= MOST_PANEL_SIZE and 0 < product.n <= MOST_PANEL_SIZE):
         return False
-    return 0 < product.k <= MOST_PANEL_TERMS and panel_choose(product, device, &shape)
+    return 0 < product.k <= MOST_PANEL_TERMS and panel_choose(product, device, shape)
 
 
 def panel_wins(int64_t m, int64_t n, int64_t k, *, bint is_normed=False, bint is_late=False):
@@ -173,11 +172,9 @@ def panel_wins(int64_t m, int64_t n, int64_t k, *, bint is_normed=False, bint is
     memset(&product, 0, sizeof(product))
     memset(&device, 0, sizeof(device))
     product.m, product.n, product.k, product.along_terms = m, n, k, True
-    product.x_pitch = product.w_pitch = k
-    product.y_pitch = n
     product.gain = PANEL_ALIGNMENT if is_normed else 0
     device.multiprocessors, device.shared_nbytes, device.capability = 132, 233472, 90
-    if m < 2 or not panel_fits(&product, &device) or not panel_choose(&product, &device, &shape):
+    if m < 2 or not panel_fits(&product, &device, &shape):
         return False
     return shape.cost < library + PANEL_FURTHER_KERNEL * (is_normed + is_late)
 
@@ -205,20 +202,20 @@ cdef void* panel_kernel(const PanelProduct* product, const PanelShape* shape) ex
     return kernel_of(&panel_kernels, key, panel_program, &made)
 
 
-# Queues a product that satisfies panel_fits.
-cdef int panel_run(const PanelProduct* product, uint64_t stream) except -1 nogil:
+cdef bint panel_run(const PanelProduct* product, uint64_t stream) except -1 nogil:
     cdef const DeviceFacts* device = known_facts(product.device)
     cdef PanelShape shape
     cdef PanelParameters p
     cdef Launch launch
     cdef int64_t tiles
-    panel_choose(product, device, &shape)
+    if not panel_fits(product, device, &shape):
+        return False
     memset(&p, 0, sizeof(p))
     p.x, p.w, p.y, p.normed = product.x, product.w, product.y, product.normed
     p.gain, p.shift, p.epsilon = product.gain, product.shift, product.epsilon
     p.bias, p.addend = product.bias, product.addend
-    p.x_pitch, p.w_pitch = 2 * product.x_pitch, 2 * product.w_pitch
-    p.y_pitch, p.addend_pitch = product.y_pitch, product.addend_pitch
+    p.x_pitch, p.w_pitch = 2 * product.k, 2 * (product.k if product.along_terms else product.n)
+    p.y_pitch = p.addend_pitch = product.n
     p.m, p.n, p.k = <int>product.m, <int>product.n, <int>product.k
     p.slice, p.columns = shape.slice, <int>ceil_divide(product.n, shape.columns)
     p.x_row = p.w_row = panel_row(shape.slice)
@@ -230,4 +227,5 @@ cdef int panel_run(const PanelProduct* product, uint64_t stream) except -1 nogil
                 sizeof(p))
     launch.shared_nbytes = shape.shared_nbytes
     launch.most_shared_nbytes = device.shared_nbytes - PANEL_RESERVED_NBYTES
-    return launch_kernel(panel_kernel(product, &shape), &launch)
+    launch_kernel(panel_kernel(product, &shape), &launch)
+    return True
