@@ -2,6 +2,7 @@
 
     python benchmarks/panels.py               products of encoders, with what is around them
     python benchmarks/panels.py --sweep 30    also 30 random shapes, and each shape of a block
+    python benchmarks/panels.py --long        products of many rows by few terms
 
 GPU time of a call is that of a replayed graph over its calls, each of which waits for the one
 before; weights rotate among eight, as in the layers of a network. `ours` is the block that the
@@ -31,6 +32,13 @@ ENCODERS = [
     (64, 1536, 384), (64, 384, 1536), (197, 384, 384), (32, 768, 768), (128, 768, 768),
     (128, 2304, 768), (8, 768, 3072), (16, 2048, 2048), (256, 512, 512), (512, 384, 384),
 ]  # fmt: skip
+# Products of many rows, whose weights a block may hold.
+LONG = [
+    (4096, 1152, 384), (4096, 384, 384), (4096, 1536, 384), (1024, 1536, 384), (16384, 1536, 384),
+    (4096, 2048, 512), (4096, 3072, 768), (6304, 3072, 768), (6304, 2304, 768), (8192, 512, 128),
+    (2048, 1024, 256), (65536, 256, 64), (4096, 1024, 1024), (100000, 128, 128),
+]  # fmt: skip
+HELD = (192, 128, 96, 64)
 COUNT, LAYERS, ROUNDS = 48, 8, 9
 
 
@@ -107,8 +115,17 @@ def forms(case):
         internals.panel_configure(rows=rows, columns=columns)
         if panel_of(case):
             found[f"{rows}x{columns}"] = Graph(case.ours)
+    for columns in HELD:
+        internals.panel_configure(held=columns)
+        if not case.has_norm and held_of(case):
+            found[f"held {columns}"] = Graph(case.ours)
     internals.panel_configure()
     return found
+
+
+def held_of(case):
+    """Return the columns of a block that holds its weights, and its modelled time; or None."""
+    return internals.held_columns(*case.x.shape, case.y.shape[1])
 
 
 def panel_of(case):
@@ -118,10 +135,11 @@ def panel_of(case):
 
 def measure(report, sizes, has_norm, activation, is_sweep):
     case = Case(*sizes, has_norm, activation)
-    if not panel_of(case):
+    held = None if has_norm else held_of(case)
+    if not panel_of(case) and not held:
         return
     graphs = {"ours": Graph(case.ours), "library": Graph(case.library)}
-    chosen = panel_of(case)
+    chosen = panel_of(case) or ("none",)
     if is_sweep:
         graphs |= forms(case)
     found = measured(graphs)
@@ -129,7 +147,8 @@ def measure(report, sizes, has_norm, activation, is_sweep):
     late = activation in ("gelu", "silu")
     report.add(
         shape="x".join(map(str, sizes)), norm=has_norm, activation=activation or "",
-        block="x".join(map(str, chosen)), us=ours, library_us=library, ratio=library / ours,
+        block="x".join(map(str, chosen)), held=held[0] if held else 0,
+        us=ours, library_us=library, ratio=library / ours,
         wins=panel_wins(*sizes, is_normed=has_norm, is_late=late),
         **({"best": min(found, key=found.get), "best us": min(found.values())} if found else {}),
     )  # fmt: skip
@@ -141,17 +160,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sweep", type=int, default=0, metavar="COUNT", help="random shapes")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--long", action="store_true", help="only products of many rows")
     arguments = parser.parse_args()
     require_gpu()
     report = Report("panels", "Small products whose panels are in shared memory at once, bfloat16")
     rng = np.random.default_rng(arguments.seed)
-    shapes = list(ENCODERS)
+    shapes = [] if arguments.long else list(ENCODERS)
     for _ in range(arguments.sweep):
         m = int(2 ** rng.uniform(1, 9.5))
         shapes.append((m, *(8 * int(2 ** rng.uniform(2, 8.2)) for _ in range(2))))
-    for sizes in shapes:
+    for sizes in shapes + LONG:
         for has_norm, activation in ((False, None), (True, None), (False, "gelu")):
-            if sizes in ENCODERS[:6] or (not has_norm and activation is None):
+            if sizes in ENCODERS[:6] or (not has_norm and (activation is None or sizes in LONG)):
                 measure(report, sizes, has_norm, activation, bool(arguments.sweep))
     report.finish()
 

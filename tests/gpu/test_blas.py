@@ -9,10 +9,13 @@ import pytest
 
 import gputensor as gt
 from gputensor import blas
+from gputensor._driver import cuda
 from gputensor._driver.registry import cuda_device_count
 from gputensor.blas import foreign as c_entry
 from gputensor.blas.kernels import padding
 from tests.conformance.products.test_matmul import TF32, assert_within, bound, numpy_dtype, wide
+from tests.support import internals
+from tests.support.products import held_checks
 
 pytestmark = pytest.mark.skipif(cuda_device_count() == 0, reason="needs an NVIDIA GPU")
 
@@ -368,3 +371,20 @@ def test_the_c_entry_from_many_threads_without_the_gil():
     for thread in threads:
         thread.join()
     assert failures == []
+
+
+@pytest.mark.skipif(
+    cuda_device_count() == 0 or cuda.device_info(0)["compute_capability"] != (9, 0),
+    reason="needs a Hopper GPU",
+)
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+@pytest.mark.parametrize("held", [0, -1], ids=["held", "library"])
+def test_many_rows_by_few_terms(rng, name, held):
+    blas.forget_plans()
+    internals.panel_configure(held=held)
+    try:
+        for case in range(12):
+            held_checks.check(rng, name, *held_checks.sizes(rng, 1024 if case < 8 else 9000))
+    finally:
+        internals.panel_configure()
+        blas.forget_plans()

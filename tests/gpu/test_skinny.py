@@ -99,6 +99,24 @@ def test_panels(rng, norm, case):
         internals.panel_configure()
 
 
+@pytest.mark.parametrize("columns", [*fused_checks.HELD_COLUMNS, 0])
+@pytest.mark.parametrize("case", range(8))
+def test_held_weights(rng, columns, case):
+    """Any shape of block, layout and end; sizes of several tiles of each block too."""
+    is_along_terms = columns not in fused_checks.HELD_TURNED or bool(rng.integers(2))
+    internals.panel_configure(held=columns)
+    sizes = fused_checks.held_sizes(rng, columns or 192, 1 if case < 4 else 6)
+    if case == 7:
+        sizes = (int(rng.integers(8000, 30000)), *sizes[1:])
+    try:
+        fused_checks.check_panel(
+            rng, sizes, None, rng.choice(["silu", "relu", "gelu", None]), writes_rows=False,
+            is_along_terms=is_along_terms,
+        )  # fmt: skip
+    finally:
+        internals.panel_configure()
+
+
 @pytest.mark.parametrize("form", ["plain", "int8", "int4:32", "int4:128"])
 @pytest.mark.parametrize("case", range(4))
 def test_tokens_of_a_model(rng, form, case):

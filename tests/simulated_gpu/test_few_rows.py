@@ -20,7 +20,7 @@ pytestmark = [
 
 
 def compile_source(source, *given):
-    is_panel = "PanelParameters" in source
+    is_panel = "PanelParameters" in source or "HeldParameters" in source
     compiler = tensor_cores_on_cpu if is_panel else skinny_on_cpu
     return compiler.compile_source(source, *given)
 

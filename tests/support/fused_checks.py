@@ -176,6 +176,16 @@ def check_form(rng, form, group, what):
 PANEL_TILES = [(64, 64), (32, 64), (32, 32), (16, 32)]
 
 
+#: Columns of blocks that hold their weights, and those that take weights along their columns.
+HELD_COLUMNS, HELD_TURNED = (192, 128, 96, 64), (192, 128, 64)
+
+
+def held_sizes(rng, columns, scale=1):
+    """Sizes of a few tiles and panels of so many columns, which fit into shared memory."""
+    m, n = int(rng.integers(2, 400 * scale)), 8 * int(rng.integers(1, 2 * scale * columns // 8 + 2))
+    return m, n, 8 * int(rng.integers(1, 8 * min(8, 1280 // columns)))
+
+
 def panel_sizes(rng, scale=1):
     """Sizes of a few tiles; the last ones are incomplete."""
     m, n = int(rng.integers(2, 70 * scale)), 8 * int(rng.integers(1, 16 * scale))

@@ -145,6 +145,15 @@ def panel():
                            gate=gate, steady=bool(is_along))  # fmt: skip
 
 
+def held():
+    for name, (columns, stages), is_along, gate, steady in itertools.product(
+        HALVES, ((192, 4), (128, 6), (64, 6), (96, 3)), BITS, range(5), BITS
+    ):
+        if is_along or columns != 96:
+            yield products.held(name, columns, stages, along_terms=bool(is_along), gate=gate,
+                                steady=bool(steady))  # fmt: skip
+
+
 def quantized_tile():
     for form, name, is_float, group, (tokens, row_warps, k_warps) in itertools.product(
         (products.INT8, products.INT4), HALVES, BITS, (0, 32, 64, 128),
@@ -443,6 +452,7 @@ KERNELS = {
     "packed": (packed, 1),
     "skinny": (skinny, 2),
     "skinny_mma": (skinny_mma, 3),
+    "held": (held, 2),
     "panel": (panel, 2),
     "quantized_tile": (quantized_tile, 2),
     "quantized_wgmma": (quantized_wgmma, 2),

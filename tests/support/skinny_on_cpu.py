@@ -27,6 +27,7 @@ _REPLACEMENTS = (
     ("cvt.f32.f16", "%0 = cpu_half_to_float(%1);"),
     ("cvt.rn.bf16.f32", "%0 = cpu_float_to_bfloat(%1);"),
     ("ex2.approx", "y = exp2f(x);"),
+    ("rcp.approx", "y = 1 / x;"),
     ("cvt.rn.f16.f32", "%0 = cpu_float_to_half(%1);"),
     ("mma.sync", "cpu_multiply<X_KIND>(d, a0, a1, a2, a3, b0, b1);"),
     ("lop3.b32", "%0 = (%1 & %2) | %3;"),

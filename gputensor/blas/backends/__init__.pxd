@@ -229,8 +229,7 @@ cdef int skinny_product_run(const SkinnyProduct* product, uint64_t stream) excep
 
 # ---- panel
 
-# y = activation(r w^T + bias + addend) in 16-bit floats, without gaps between rows; r is x,
-# normalized if there is a gain.
+# y = activation(r w^T + bias + addend) in 16-bit floats; r is x, normalized if there is a gain.
 cdef struct PanelProduct:
     int device
     int type                    # DType code of all operands
@@ -240,12 +239,16 @@ cdef struct PanelProduct:
     int gate                    # ACT_* applied to the result
     float epsilon
     int64_t m, n, k
+    int64_t x_pitch             # elements from row to row
+    int64_t w_pitch
+    int64_t y_pitch
+    int64_t addend_pitch
     uint64_t x, w, y
     uint64_t gain               # [k], or 0
     uint64_t shift              # the same
     uint64_t bias               # [n], or 0
     uint64_t addend             # [m, n], or 0
-    uint64_t normed             # [m, k]: receives the normalized rows; or 0
+    uint64_t normed             # [m, k]: receives the normalized rows, without gaps; or 0
 
 # Queues it on the stream, or returns False where the kernel cannot compute it; raises DriverError
 # when the launch is refused.
@@ -258,4 +261,5 @@ include "../kernels/tiny/door.pxi"
 include "../kernels/unaligned/door.pxi"
 include "../kernels/packed/door.pxi"
 include "../kernels/skinny/door.pxi"
+include "../kernels/held/door.pxi"
 include "../kernels/panel/door.pxi"

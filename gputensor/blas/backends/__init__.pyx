@@ -1,6 +1,6 @@
 # Which backend computes a product, its plan, and its way to the stream.
 
-from libc.math cimport ceil
+from libc.math cimport ceil, pow, sqrt
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
@@ -9,7 +9,7 @@ from gputensor._alloc.allocator cimport raise_for_malloc
 from gputensor._arrays cimport (
     DTYPE_COUNT,
     DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32, DT_FLOAT64, DT_INT32, DT_INT8, KIND_COMPLEX, KIND_FLOAT,
-    KIND_SMALL, dtype_itemsize, dtype_kind,
+    KIND_SMALL, dtype_is_half, dtype_itemsize, dtype_kind,
 )
 from gputensor._driver.host cimport phantom_recorder
 from gputensor._driver.registry cimport (
@@ -34,8 +34,9 @@ from gputensor.blas.libraries.gemm cimport (
     lt_plan_build, lt_plan_destroy, lt_run, lt_version,
 )
 from gputensor.blas.plan cimport (
-    ACT_GELU_TANH, ACT_NONE, ACT_RELU, BACKEND_CUBLAS, BACKEND_LT, CHOICE_ANY, CONFIG_COUNT,
-    MAX_OUTER, PRODUCT_AS_IT_IS, PRODUCT_FACTORS, PRODUCT_NO_SPLIT, PRODUCT_POINTERS, Pinned,
+    ACT_GELU, ACT_GELU_TANH, ACT_NONE, ACT_RELU, BACKEND_CUBLAS, BACKEND_LT, CHOICE_ANY,
+    CONFIG_COUNT, MAX_OUTER, PRODUCT_AS_IT_IS, PRODUCT_FACTORS, PRODUCT_NO_SPLIT,
+    PRODUCT_POINTERS, Pinned,
     alignment_of,
     choice_read, known_is_filled, known_measured, known_near, known_tuned, plan_find, plan_hash,
     plan_insert,
@@ -53,6 +54,7 @@ include "work.pxi"
 include "../kernels/tiny/tiny.pxi"
 include "../kernels/skinny/skinny_mma.pxi"
 include "../kernels/skinny/skinny.pxi"
+include "../kernels/held/held.pxi"
 include "../kernels/panel/panel.pxi"
 include "../kernels/unaligned/unaligned.pxi"
 include "../kernels/packed/packed_schedule.pxi"

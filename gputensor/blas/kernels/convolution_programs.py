@@ -2,7 +2,7 @@
 
 from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.programs import FINISHES
-from gputensor.blas.kernels.programs import PTX, program_of
+from gputensor.blas.kernels.programs import PTX, multiplied, program_of
 
 __all__ = [
     "SHAPES",
@@ -204,7 +204,7 @@ def shifted(dtype, activation, tile, *, stages, places, splits, is_vectored):
     outputs, columns = tile
     sizes = {"BM": outputs, "COLUMNS": columns, "STAGES": stages, "PLACES": places}
     sizes |= {"SPLIT": splits, "VECTORED": int(is_vectored)}
-    defines = _types(dtype, activation) | sizes | _wgmma(dtype, columns)
+    defines = _types(dtype, activation) | sizes | multiplied(DTYPES[dtype].name, columns)
     return program_of("convolution/shifted.cuh", defines, minimum=90, architecture="sm_90a")
 
 
@@ -231,7 +231,8 @@ def mapped(dtype, activation, tile, *, stages, splits, blocks):
     """
     outputs, columns = tile
     sizes = {"BM": outputs, "COLUMNS": columns, "STAGES": stages, "SPLIT": splits}
-    defines = _types(dtype, activation) | sizes | {"BLOCKS": blocks} | _wgmma(dtype, columns)
+    sizes |= multiplied(DTYPES[dtype].name, columns) | {"BLOCKS": blocks}
+    defines = _types(dtype, activation) | sizes
     return program_of("convolution/mapped.cuh", defines, minimum=90, architecture="sm_90a")
 
 
@@ -244,18 +245,3 @@ def mapped_shared_nbytes(tile, stages):
     outputs, columns = tile
     rows = outputs + columns * (2 if outputs == 64 else 1)
     return stages * (rows * 128 + 16) + 4 * 32 * 128
-
-
-def _wgmma(dtype, columns):
-    """Return definitions of the instruction that multiplies 64 outputs and `columns` positions."""
-    kind = PTX[DTYPES[dtype].name]
-    count = columns // 2
-    registers = ", ".join(f"%{i}" for i in range(count))
-    sums = ", ".join(f'"+f"(d[{i}])' for i in range(count))
-    multiply = (
-        f'asm volatile("{{\\n.reg .pred p;\\nsetp.ne.b32 p, %{count + 2}, 0;\\n'
-        f"wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.{kind}.{kind} "
-        f'{{{registers}}}, %{count}, %{count + 1}, p, 1, 1, 0, 0;\\n}}"'
-        f' : {sums} : "l"(a), "l"(b), "r"(adds))'
-    )
-    return {"PACK": f'"{kind}x2"', "MULTIPLY": multiply}

@@ -20,8 +20,10 @@ __all__ = [
     "grouped_groups",
     "grouped_shared_nbytes",
     "grouped_wgmma",
+    "held",
     "integer",
     "listed",
+    "multiplied",
     "packed",
     "packed_shared_nbytes",
     "packing",
@@ -90,6 +92,27 @@ def weighted(form, x_name, y_name):
 def types_of(input_name, output_name):
     """Return the defines of element types that are given by name."""
     return {"INPUT": _FLOATS[input_name], "OUTPUT": _FLOATS[output_name]}
+
+
+def multiplied(name, columns, *, along_terms=True):
+    """Return the defines of the instruction that multiplies 64 rows and `columns` on sm_90a.
+
+    Both operands are in shared memory, the left one along its terms, and so is the right one unless
+    `along_terms` is false.
+
+    >>> multiplied("bfloat16", 64)["PACK"]
+    '"bf16x2"'
+    """
+    kind, count = PTX[name], columns // 2
+    registers = ", ".join(f"%{i}" for i in range(count))
+    sums = ", ".join(f'"+f"(d[{i}])' for i in range(count))
+    multiply = (
+        f'asm volatile("{{\\n.reg .pred p;\\nsetp.ne.b32 p, %{count + 2}, 0;\\n'
+        f"wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.{kind}.{kind} "
+        f'{{{registers}}}, %{count}, %{count + 1}, p, 1, 1, 0, {1 - along_terms};\\n}}"'
+        f' : {sums} : "l"(a), "l"(b), "r"(adds))'
+    )
+    return {"PACK": f'"{kind}x2"', "MULTIPLY": multiply}
 
 
 def integer(input_name, output_name):
@@ -420,3 +443,38 @@ def skinny_mma(
         "STEADY": int(steady),
     }
     return program_of("skinny/skinny_mma.cuh", defines, minimum=_skinny_minimum(splits))
+
+
+def held(name, columns, stages, *, along_terms=True, gate=0, steady=False):
+    """Return the program of products whose weights are held, for one shape of block.
+
+    Parameters
+    ----------
+    name : {"float16", "bfloat16"}
+        Element type of all operands.
+    columns : int
+        The columns of a block, a multiple of 16 up to 192; of 64 without `along_terms`.
+    stages : int
+        Chunks of 64 terms that the ring of a warpgroup holds.
+    along_terms : bool
+        Whether rows of the weights are contiguous along k; else they are along the columns of y.
+    gate : int
+        The activation.
+    steady : bool
+        Whether the weights may be read before earlier work has ended.
+
+    Examples
+    --------
+    >>> ("STAGES", 4) in held("bfloat16", 192, 4).defines
+    True
+    """
+    defines = {
+        "X_KIND": KINDS[name],
+        "COLUMNS": columns,
+        "STAGES": stages,
+        "ALONG_TERMS": int(along_terms),
+        "GATE": gate,
+        "STEADY": int(steady),
+    }
+    defines |= multiplied(name, columns, along_terms=along_terms)
+    return program_of("held/held.cuh", defines, **_WGMMA)

@@ -167,6 +167,8 @@ cdef bint run_panel(int device, uint64_t stream, tuple attributes, bint along_te
     p.device, p.type, p.along_terms, p.is_steady = device, x.c.dtype, along_terms, is_steady
     p.epsilon, p.is_centered, p.gate = epsilon, is_centered, ACTIVATION_NAMES.index(activation)
     p.m, p.k, p.n = x.c.shape[0], x.c.shape[1], out.c.shape[1]
+    p.x_pitch, p.w_pitch = p.k, p.k if along_terms else p.n
+    p.y_pitch = p.addend_pitch = p.n
     p.x, p.w, p.y = x.c.ptr, weight.c.ptr, out.c.ptr
     p.gain, p.shift, p.bias, p.addend, p.normed = (
         address_or_0(gain), address_or_0(shift), address_or_0(bias), address_or_0(addend),

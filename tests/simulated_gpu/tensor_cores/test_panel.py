@@ -49,3 +49,16 @@ def test_norms(rng, norm, writes_rows):
         rng, fused_checks.panel_sizes(rng), norm, activation, writes_rows=writes_rows,
         is_along_terms=bool(rng.integers(2)),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("columns", fused_checks.HELD_COLUMNS)
+@pytest.mark.parametrize("is_along_terms", [True, False])
+def test_held_weights(rng, columns, is_along_terms):
+    if not is_along_terms and columns not in fused_checks.HELD_TURNED:
+        pytest.skip("wgmma takes 64 such columns")
+    internals.panel_configure(held=columns)
+    activation = rng.choice(["silu", "relu", "gelu", None])
+    fused_checks.check_panel(
+        rng, fused_checks.held_sizes(rng, columns), None, activation, writes_rows=False,
+        is_along_terms=is_along_terms,
+    )  # fmt: skip

@@ -5,8 +5,9 @@ import pytest
 import gputensor as gt
 from gputensor._kernels.launch import nvrtc
 from gputensor.blas.kernels import programs
+from tests.support import fused_checks, internals
 from tests.support.internals import packing, schedule_of, tile_of
-from tests.support.products import packed_checks, tensor_cores_on_cpu
+from tests.support.products import held_checks, packed_checks, tensor_cores_on_cpu
 from tests.support.products.unaligned_checks import multiply
 
 pytestmark = [
@@ -30,6 +31,25 @@ def test_unaligned(rng):
     multiply(rng, name, out, operations, (m, n, k, batch), split)
     multiply(rng, name, out, operations, (m, n, min(k, 99), 1), split, alpha=-0.5, beta=2.0,
              has_bias=True)  # fmt: skip
+
+
+def test_held(rng, monkeypatch):
+    """Views with pitches, weights in both orders, biases with activations, addends."""
+    made, program = [], programs.held
+    monkeypatch.setattr(
+        programs, "held", lambda *given, **named: made.append(given) or program(*given, **named)
+    )
+    gt.blas.forget_plans()
+    internals.panel_configure(held=int(rng.choice(fused_checks.HELD_TURNED)))
+    try:
+        for name in ("float16", "bfloat16"):
+            given = held_checks.sizes(rng)
+            print(name, given)
+            held_checks.check(rng, name, *given)
+    finally:
+        internals.panel_configure()
+    print(made)
+    assert {form[0] for form in made} == {"float16", "bfloat16"}, "a library took the product"
 
 
 def long(rng, name):

@@ -248,6 +248,16 @@ static void cpu_matrices(unsigned* x, unsigned at, bool is_turned) {
         }
     __syncwarp();
 }
+// The inverse of cpu_matrices without `is_turned`.
+static void cpu_store_matrices(unsigned at, const unsigned* x) {
+    CpuWarp& warp = cpu_warp();
+    const int lane = threadIdx.x % 32;
+    warp.lanes[lane] = at;
+    __syncwarp();
+    for (int i = 0; i < 4; ++i)
+        memcpy(cpu_at(warp.lanes[8 * i + lane / 4], 16, 16) + lane % 4 * 4, &x[i], 4);
+    __syncwarp();
+}
 // Transposes a matrix of 8 rows, of which each lane has two neighbours of one row.
 static unsigned cpu_turned(unsigned x) {
     CpuWarp& warp = cpu_warp();

@@ -199,13 +199,15 @@ def padded(int dtype, int compute, int64_t m, int64_t n, int64_t k, *, lda, ldb,
         name for name, bit in (("a", PAD_A), ("b", PAD_B), ("d", PAD_D)) if picked & bit)
 
 
-def panel_configure(*, int rows=0, int columns=0):
+def panel_configure(*, int rows=0, int columns=0, int held=0):
     """Force parts of the shape of blocks of panel products; the rules choose a part of 0.
+
+    `held`: the columns of blocks that hold their weights; -1 for none.
 
     >>> panel_configure(rows=32, columns=64)
     >>> panel_configure()
     """
-    panel_forced.rows, panel_forced.columns = rows, columns
+    panel_forced.rows, panel_forced.columns, held_forced.columns = rows, columns, held
 
 
 def panel_shape(int64_t m, int64_t k, int64_t n, *, bint is_normed=False, int device=0):
@@ -218,3 +220,14 @@ def panel_shape(int64_t m, int64_t k, int64_t n, *, bint is_normed=False, int de
     if not panel_choose(&product, known_facts(device), &shape):
         return None
     return shape.rows, shape.columns
+
+
+def held_columns(int64_t m, int64_t k, int64_t n, *, int device=0):
+    """Return the columns of blocks that hold their weights, and their modelled microseconds."""
+    cdef PanelProduct product
+    cdef HeldShape shape
+    memset(&product, 0, sizeof(product))
+    product.m, product.n, product.k, product.along_terms = m, n, k, True
+    if not held_choose(&product, known_facts(device), &shape):
+        return None
+    return shape.columns, shape.cost / 1e3

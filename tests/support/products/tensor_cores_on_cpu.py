@@ -53,6 +53,7 @@ _REPLACEMENTS = (
     ("movmatrix.sync", "%0 = cpu_turned(%1);"),
     ("ldmatrix.sync.aligned.m8n8.x4.trans", "cpu_matrices(x, at, true);"),
     ("ldmatrix.sync.aligned.m8n8.x4.shared", "cpu_matrices(x, at, false);"),
+    ("stmatrix.sync.aligned.m8n8.x4.shared", "cpu_store_matrices(at, x);"),
     ("mma.sync", "{ unsigned cpu_a[] = {%4, %5, %6, %7}; cpu_multiply(s, cpu_a, %8, %9); }"),
     ("prmt.b32", "%0 = __byte_perm(%1, %2, %3);"),
     ("cvt.rn.tf32.f32", "%0 = cpu_tf32(%1, false);"),
@@ -64,6 +65,7 @@ _REPLACEMENTS = (
     ("cvt.rn.bf16.f32", "%0 = cpu_float_to_bfloat(%1);"),
     ("cvt.rn.f16.f32", "%0 = cpu_float_to_half(%1);"),
     ("ex2.approx", "%0 = exp2f(%1);"),
+    ("rcp.approx", "%0 = 1 / %1;"),
     ("wgmma.commit_group", "++cpu_self->product_groups;"),
     ("wgmma.wait_group", "cpu_products_wait(%0);"),
     ("wgmma.fence", ";"),
@@ -82,6 +84,7 @@ _MEMORY = (
 _MULTIPLY = {
     "SCORES": "cpu_multiply_group(d, nullptr, a, b, BN, adds, true)",
     "SUMS": "cpu_multiply_group(d, a, 0, b, HEAD, true, false)",
+    "MULTIPLY": "cpu_multiply_group(d, nullptr, a, b, COLUMNS, adds, ALONG_TERMS)",
     **{f"WGMMA_{n}": f"cpu_multiply_lower(d, a, b, {n}, adds)" for n in (32, 128, 256)},
 }
 
@@ -105,7 +108,7 @@ def cpu_source(source):
 
 
 #: The folders of the kernels that are compiled in this way.
-OURS = ("attention/", "unaligned/", "packed/", "panel/")
+OURS = ("attention/", "unaligned/", "packed/", "panel/", "held/")
 
 
 def compile_source(source, target, options=()):

@@ -167,11 +167,16 @@ def test_small_products_of_several_rows_go_to_panels(sizes):
     assert panel_wins(*sizes) and panel_wins(*sizes, is_normed=True)
 
 
+@pytest.mark.parametrize("sizes", [(4096, 1152, 384), (16384, 1536, 384), (100000, 128, 128)])
+def test_many_rows_by_few_terms_go_to_held_weights(sizes):
+    assert panel_wins(*sizes) and panel_wins(*sizes, is_late=True)
+
+
 @pytest.mark.parametrize(
     "sizes",
     [
         (1, 384, 384),  # one row has the kernel of skinny products
-        (4096, 1536, 384),
+        (4096, 3072, 768),
         (128, 2304, 768),
         (64, 64, 8192),  # panels do not fit into shared memory
         (64, 60, 384),  # rows are not multiples of 16 bytes
@@ -185,6 +190,7 @@ def test_other_products_go_to_other_kernels(sizes):
 
 def test_kernels_saved_count_for_panels():
     """A norm, and an activation that libraries do not apply, cost them a kernel each."""
+    assert not panel_wins(4096, 2048, 512) and panel_wins(4096, 2048, 512, is_late=True)
     assert not panel_wins(128, 1152, 384) and panel_wins(128, 1152, 384, is_normed=True)
     assert panel_wins(128, 1536, 384, is_late=True)
     assert not panel_wins(64, 64, 2048, is_normed=True)  # more than a warp holds of a row

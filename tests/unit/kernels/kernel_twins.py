@@ -43,6 +43,7 @@ TWINS = {
     "tensor_cores/test_attention.py::test_few_rows_of_many_heads": ("attention of few rows",),
     "tensor_cores/test_attention.py::test_wgmma": ("attention on Hopper",),
     "tensor_cores/test_attention.py::test_cut_keys": ("attention join",),
+    "tensor_cores/test_panel.py::test_held_weights": ("held",),
     "tensor_cores/test_panel.py::test_norms": ("panel",),
     "tensor_cores/test_products.py::test_unaligned": ("unaligned",),
     "tensor_cores/test_products.py::test_packed": ("packing", "packed"),

@@ -39,12 +39,6 @@ DEVICE uint32 pack(float low, float high) {
     asm volatile("cvt.rn." PACK ".f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
     return y;
 }
-DEVICE void arrive_with_copies(uint32 barrier) {
-    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" :: "r"(barrier) : "memory");
-}
-DEVICE void arrive(uint32 barrier) {
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(barrier) : "memory");
-}
 DEVICE void proxy_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 struct Barriers { uint64 key[2], key_left[2], value[2], value_left[2]; };

@@ -50,10 +50,6 @@ DEVICE void load_turned(uint32 from, uint32* x) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
                  : "=r"(x[0]), "=r"(x[1]) : "r"(from) : "memory");
 }
-// The barrier counts this thread once its copies so far have arrived.
-DEVICE void arrive_with_copies(uint32 barrier) {
-    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" :: "r"(barrier) : "memory");
-}
 DEVICE void copying_sync() { asm volatile("bar.sync 3, %0;" :: "n"(COPYING) : "memory"); }
 
 struct Barriers { uint64 full[STAGES], empty[STAGES], left[PLACES]; };

@@ -18,9 +18,6 @@ DEVICE void store_turned(uint32 to, uint32 x, uint32 y) {
     asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};"
                  :: "r"(to), "r"(x), "r"(y) : "memory");
 }
-DEVICE void arrive(uint32 barrier) {
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(barrier) : "memory");
-}
 DEVICE void group_sync(int group) {
     asm volatile("bar.sync %0, 128;" :: "r"(1 + group) : "memory");
 }

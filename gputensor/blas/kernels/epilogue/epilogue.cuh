@@ -9,11 +9,8 @@
 // loads all of them before it computes. The arithmetic is float32 (float64 for a float64 result)
 // and the result is rounded once. Scales are float32 for every type of result.
 //
-// SiLU and the tanh form of GELU are written with one exp and one division, x / (1 + exp(-u)),
-// since 0.5 (1 + tanh(u / 2)) is 1 / (1 + exp(-u)). For 16-bit and 8-bit results (QUICK) both are
-// fast instructions, whose errors are 2^-21 at most. For those results the exact GELU is x / (1 +
-// exp(-u)), too: u is the logarithm of P(x) / (1 - P(x)), where P is the normal distribution. u / x
-// is a polynomial of x^2 here, fitted so that relative errors of GELU are below 2^-13 from -5 on.
+// SiLU and the tanh form of GELU are written with one exp and one division. For 16-bit and 8-bit
+// results (QUICK) all activations are those of quick.cuh.
 //
 // Defined before this text: RANK, at least 1; VECTOR; UNROLL; SCALED; PLAIN; QUICK; INDEX and UNSIGNED,
 // types of an index; SOURCE, BIAS, RESIDUAL and TARGET, element types; ARITHMETIC; ACTIVATION of a
@@ -25,6 +22,7 @@
 #include "gputensor/_kernels/cuda/math.cuh"
 #include "gputensor/_kernels/cuda/vector.cuh"
 #include "gputensor/blas/kernels/epilogue/epilogue.h"
+#include "gputensor/blas/kernels/shared/quick.cuh"
 
 typedef EpilogueParameters Parameters;
 typedef SOURCE TX;
@@ -34,33 +32,13 @@ typedef TARGET TO;
 typedef ARITHMETIC C;
 
 __device__ __forceinline__ double logistic(double a, double u) { return a / (1 + exp(-u)); }
-__device__ __forceinline__ float power_of_two(float x) {
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-__device__ __forceinline__ float inverse(float x) {
-    float y;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
 __device__ __forceinline__ float logistic(float a, float u) {
-    return QUICK ? a * inverse(1 + power_of_two(-1.44269504f * u)) : a / (1 + expf(-u));
+    return QUICK ? quick_logistic(a, u) : a / (1 + expf(-u));
 }
 
 __device__ __forceinline__ double exact_gelu(double a) { return gelu<double>(a); }
 __device__ __forceinline__ float exact_gelu(float a) {
-    if (!QUICK) return gelu<float>(a);
-    const float t = fminf(a * a, 36.0f);
-    float power = 3.36453959e-11f;
-    power = power * t - 4.76807131e-09f;
-    power = power * t + 2.76600225e-07f;
-    power = power * t - 8.27952288e-06f;
-    power = power * t + 0.00012052734f;
-    power = power * t + 0.000316200559f;
-    power = power * t - 0.105363505f;
-    power = power * t - 2.30185398f;
-    return a * inverse(1 + power_of_two(a * power));
+    return QUICK ? quick_gelu(a) : gelu<float>(a);
 }
 
 template <class T>

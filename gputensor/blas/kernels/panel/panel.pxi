@@ -14,7 +14,8 @@ cdef enum:
     PANEL_ALIGNMENT = 16        # bytes
     PANEL_RESERVED_NBYTES = 1024
     MOST_NORMED_CHUNKS = 4      # pieces of 8 elements of a row for each lane that normalizes it
-    MOST_PANEL_SIZE = 32768     # m and n
+    MOST_PANEL_ROWS = 1 << 24
+    MOST_PANEL_COLUMNS = 32768
     MOST_PANEL_TERMS = 8192
 
 # The model of time, in nanoseconds, bytes, multiply-adds and elements per nanosecond: fitted to 230
@@ -26,11 +27,19 @@ cdef double PANEL_MULTIPLY_RATE = 1110  # one multiprocessor
 cdef double PANEL_SHARED_RATE = 190     # bytes of sums of one multiprocessor
 cdef double PANEL_FINISH_RATE = 7       # results of one multiprocessor
 cdef double PANEL_NORM_RATE = 9.7       # normalized elements of one multiprocessor
-# The libraries' time for as small products in the same runs, within 14 % and on average 4 %.
+# The libraries' time in the same runs, and for 14 products of up to 100,000 rows: within 25 %, and
+# on average 9 %. Multiplying and moving bytes overlap.
 cdef double PANEL_LIBRARY = 2410
-cdef double PANEL_LIBRARY_RATE = 240000     # multiply-adds
+cdef double PANEL_LIBRARY_RATE = 400000     # multiply-adds
 cdef double PANEL_LIBRARY_TERM = 1.29
-cdef double PANEL_FURTHER_KERNEL = 1800     # a norm before it, or an activation after it
+cdef double PANEL_LIBRARY_ROW_RATE = 2000   # bytes of x
+cdef double PANEL_LIBRARY_RESULT_RATE = 2840
+# A norm before it, or an activation after it, and its bytes.
+cdef double PANEL_FURTHER_KERNEL = 1800
+cdef double PANEL_FURTHER_RATE = 4000
+# A block that is this much slower than a library is left to it: where a program expected weights to
+# be held, and its device cannot.
+cdef double PANEL_MOST_COST = 2
 
 cdef extern from "gputensor/blas/kernels/panel/panel.h" namespace "gputensor" nogil:
     cdef struct PanelParameters:
@@ -146,17 +155,37 @@ cdef bint panel_choose(const PanelProduct* product, const DeviceFacts* device,
     return best.cost > 0
 
 
-cdef bint panel_fits(const PanelProduct* product, const DeviceFacts* device,
-                     PanelShape* shape) noexcept nogil:
-    """Choose the shape; return False if no kernel can compute the product."""
+cdef bint panel_operands_fit(const PanelProduct* product) noexcept nogil:
     cdef uint64_t addresses = product.x | product.w | product.gain | product.shift | product.bias
     addresses |= product.addend | product.y | product.normed
     # Rows of all operands have k or n elements.
-    if addresses % PANEL_ALIGNMENT or (product.k | product.n) % 8 or device.capability < 80:
+    if addresses % PANEL_ALIGNMENT or (product.k | product.n) % 8:
         return False
-    if not (0 < product.m <= MOST_PANEL_SIZE and 0 < product.n <= MOST_PANEL_SIZE):
+    if not (0 < product.m <= MOST_PANEL_ROWS and 0 < product.n <= MOST_PANEL_COLUMNS):
         return False
-    return 0 < product.k <= MOST_PANEL_TERMS and panel_choose(product, device, shape)
+    return 0 < product.k <= MOST_PANEL_TERMS
+
+
+cdef bint panel_fits(const PanelProduct* product, const DeviceFacts* device,
+                     PanelShape* shape) noexcept nogil:
+    """Choose the shape; return False if no kernel can compute the product."""
+    if not panel_operands_fit(product) or device.capability < 80:
+        return False
+    return panel_choose(product, device, shape)
+
+
+cdef double library_cost(const PanelProduct* product) noexcept nogil:
+    cdef double results = <double>product.m * product.n
+    cdef double multiplying = results * product.k / PANEL_LIBRARY_RATE
+    cdef double moving = 2 * results / PANEL_LIBRARY_RESULT_RATE
+    cdef double cost = PANEL_LIBRARY + product.k * PANEL_LIBRARY_TERM
+    moving += 2.0 * product.m * product.k / PANEL_LIBRARY_ROW_RATE
+    cost += sqrt(multiplying * multiplying + moving * moving)
+    if product.gain:
+        cost += PANEL_FURTHER_KERNEL + 4.0 * product.m * product.k / PANEL_FURTHER_RATE
+    if product.gate >= ACT_GELU:
+        cost += PANEL_FURTHER_KERNEL + 4.0 * results / PANEL_FURTHER_RATE
+    return cost
 
 
 def panel_wins(int64_t m, int64_t n, int64_t k, *, bint is_normed=False, bint is_late=False):
@@ -168,15 +197,20 @@ def panel_wins(int64_t m, int64_t n, int64_t k, *, bint is_normed=False, bint is
     cdef PanelProduct product
     cdef DeviceFacts device
     cdef PanelShape shape
-    cdef double library = PANEL_LIBRARY + m * n * k / PANEL_LIBRARY_RATE + k * PANEL_LIBRARY_TERM
+    cdef HeldShape held
+    cdef double library
     memset(&product, 0, sizeof(product))
     memset(&device, 0, sizeof(device))
     product.m, product.n, product.k, product.along_terms = m, n, k, True
     product.gain = PANEL_ALIGNMENT if is_normed else 0
+    product.gate = ACT_GELU if is_late else ACT_NONE
     device.multiprocessors, device.shared_nbytes, device.capability = 132, 233472, 90
-    if m < 2 or not panel_fits(&product, &device, &shape):
+    library = library_cost(&product)
+    if m < 2:
         return False
-    return shape.cost < library + PANEL_FURTHER_KERNEL * (is_normed + is_late)
+    if panel_fits(&product, &device, &shape) and shape.cost < library:
+        return True
+    return held_fits(&product, &device, &held) and held.cost < library
 
 
 # ---- launch
@@ -205,17 +239,23 @@ cdef void* panel_kernel(const PanelProduct* product, const PanelShape* shape) ex
 cdef bint panel_run(const PanelProduct* product, uint64_t stream) except -1 nogil:
     cdef const DeviceFacts* device = known_facts(product.device)
     cdef PanelShape shape
+    cdef HeldShape held
     cdef PanelParameters p
     cdef Launch launch
     cdef int64_t tiles
-    if not panel_fits(product, device, &shape):
+    cdef bint fits = panel_fits(product, device, &shape)
+    if held_forced.columns >= 0 and not panel_forced.rows and held_fits(product, device, &held):
+        if held_forced.columns or not fits or held.cost < shape.cost:
+            return held_run(product, &held, stream)
+    if not fits or (not panel_forced.rows
+                    and shape.cost > PANEL_MOST_COST * library_cost(product)):
         return False
     memset(&p, 0, sizeof(p))
     p.x, p.w, p.y, p.normed = product.x, product.w, product.y, product.normed
     p.gain, p.shift, p.epsilon = product.gain, product.shift, product.epsilon
     p.bias, p.addend = product.bias, product.addend
-    p.x_pitch, p.w_pitch = 2 * product.k, 2 * (product.k if product.along_terms else product.n)
-    p.y_pitch = p.addend_pitch = product.n
+    p.x_pitch, p.w_pitch = 2 * product.x_pitch, 2 * product.w_pitch
+    p.y_pitch, p.addend_pitch = product.y_pitch, product.addend_pitch
     p.m, p.n, p.k = <int>product.m, <int>product.n, <int>product.k
     p.slice, p.columns = shape.slice, <int>ceil_divide(product.n, shape.columns)
     p.x_row = p.w_row = panel_row(shape.slice)

@@ -81,6 +81,13 @@ __device__ __forceinline__ void barrier_expect(uint32 barrier, uint32 nbytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
                  :: "r"(barrier), "r"(nbytes) : "memory");
 }
+__device__ __forceinline__ void arrive(uint32 barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(barrier) : "memory");
+}
+// The barrier counts this thread once its asynchronous copies so far have arrived.
+__device__ __forceinline__ void arrive_with_copies(uint32 barrier) {
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" :: "r"(barrier) : "memory");
+}
 __device__ __forceinline__ void barrier_arrive_at(uint32 barrier, uint32 rank) {
     asm volatile("{\n.reg .b32 remote;\nmapa.shared::cluster.u32 remote, %0, %1;\n"
                  "mbarrier.arrive.shared::cluster.b64 _, [remote];\n}"

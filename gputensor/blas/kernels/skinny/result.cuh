@@ -5,6 +5,7 @@
 #pragma once
 
 #include "gputensor/_kernels/cuda/words.h"
+#include "gputensor/blas/kernels/shared/quick.cuh"
 
 // Synchronizes the threads of the block, or of its whole cluster, and makes their writes visible.
 __device__ __forceinline__ void meet() {
@@ -33,11 +34,12 @@ __device__ __forceinline__ uint16 narrow(float x, int kind) {
 #ifdef GATE
 __device__ __forceinline__ float activated(float x) {
 #if GATE == 4
-    return x / (1 + expf(-x));
+    return Y_KIND == 2 ? x / (1 + expf(-x)) : quick_logistic(x, x);
 #elif GATE == 3
-    return 0.5f * x * (1 + erff(x * 0.70710678f));
+    return Y_KIND == 2 ? 0.5f * x * (1 + erff(x * 0.70710678f)) : quick_gelu(x);
 #elif GATE == 2
-    return 0.5f * x * (1 + tanhf(0.7978845608028654f * (x + 0.044715f * x * x * x)));
+    const float u = 1.5957691216f * (x + 0.044715f * x * x * x);
+    return Y_KIND == 2 ? 0.5f * x * (1 + tanhf(0.5f * u)) : quick_logistic(x, u);
 #elif GATE == 1
     return x < 0 ? 0 : x;
 #else
