@@ -30,6 +30,7 @@ from tests.conformance.products.test_grouped import exact_rows
 from tests.conformance.products.test_matmul import (
     assert_within,
     bound,
+    check_narrow,
     numpy_dtype,
     random_array,
     random_shapes,
@@ -469,3 +470,13 @@ def test_refusals(rng):
 
     seen = refused_calls.sweep(request)
     assert {"context_enter", "context_leave", "capture_info"} <= seen, seen
+
+
+def test_narrow_results(rng, monkeypatch):
+    made, program = [], programs.narrow
+    monkeypatch.setattr(
+        programs, "narrow", lambda *given, **named: made.append(named) or program(*given, **named)
+    )
+    blas.forget_plans()
+    check_narrow(rng, "cuda")
+    assert {one["is_join"] for one in made} == {False, True}, "a library took the product"

@@ -154,6 +154,13 @@ def held():
                                 steady=bool(steady))  # fmt: skip
 
 
+def narrow():
+    for columns, vector in itertools.product(range(2, 9), (1, 4)):
+        yield products.narrow(columns, vector)
+        if vector == 1:
+            yield products.narrow(columns, vector, is_join=True)
+
+
 def quantized_tile():
     for form, name, is_float, group, (tokens, row_warps, k_warps) in itertools.product(
         (products.INT8, products.INT4), HALVES, BITS, (0, 32, 64, 128),
@@ -453,6 +460,7 @@ KERNELS = {
     "skinny": (skinny, 2),
     "skinny_mma": (skinny_mma, 3),
     "held": (held, 2),
+    "narrow": (narrow, 2),
     "panel": (panel, 2),
     "quantized_tile": (quantized_tile, 2),
     "quantized_wgmma": (quantized_wgmma, 2),
