@@ -98,6 +98,11 @@ def _round(x, decimals=None, /):
     return x.round(decimals or 0)
 
 
+def _order(*call):
+    home = importlib.import_module("gputensor.tensor.numerics.complex_order")
+    return home.elementwise(*call)
+
+
 def _array_ufunc(x, /, ufunc, method, *inputs, **keywords):
     return importlib.import_module(PROTOCOLS).array_ufunc(x, ufunc, method, *inputs, **keywords)
 
@@ -108,7 +113,7 @@ def _array_function(x, /, function, types, arguments, keywords):
     )
 
 
-bind_operators(divmod=_divmod)
+bind_operators(divmod=_divmod, order=_order)
 watch()
 bind_methods(
     {"__array_ufunc__": _array_ufunc, "__array_function__": _array_function}

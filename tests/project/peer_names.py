@@ -189,7 +189,7 @@ DIFFERENCES = {
             "the same",
             "of the associative ufuncs, also `logaddexp.reduce`; reads the indices on the host",
         ),
-        ("max, sort, < of complex numbers", "sort", "only sorting orders complex numbers"),
+        ("max, sort, < of complex numbers", "the same", "by the real part, then the imaginary one"),
         ("reciprocal of integers", "reciprocal", "of floats, as division"),
         ("poly1d", "poly, polyval, polyder, roots", "functions of coefficients"),
         ("errstate, seterr", "the same", "NumPy's own; computing with tensors sets no such flags"),

@@ -259,6 +259,8 @@ cdef Tensor elementwise_of(int op, str name, PyObject** values, int count, objec
             ndim = broadcast_shape(shape, ndim, a, name)
     if first is None:
         raise TypeError(f"{name}: arguments: got numbers only; expected at least one Tensor")
+    if dtype_kind(common) == KIND_COMPLEX and op in operators.ordered:
+        return operators.order(name, op, tuple_of(values, count), out)
     choose_dtypes(op, name, common, rule, &compute, &result_code)
     elementwise_check(op, compute)
     for i in range(count):

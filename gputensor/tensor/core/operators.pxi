@@ -19,9 +19,13 @@ cdef class Operators:
     cdef public object represent, text, dlpack, dlpack_device, array_interface, namespace
     cdef public object transpose, matrix_transpose, reduce, copy
     cdef public object matmul_in_place, divmod, any
+    cdef public object order            # element-wise calls of complex numbers by their order
+    cdef public frozenset ordered       # the codes of such calls
 
 
 cdef Operators operators = Operators()
+operators.ordered = frozenset([row.code for row in ELEMENTWISE if row.public_name in (
+    "less", "less_equal", "greater", "greater_equal", "maximum", "minimum", "clip")])
 
 
 def bind_operators(**functions):

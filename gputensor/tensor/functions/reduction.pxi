@@ -112,6 +112,8 @@ cdef Tensor chosen(int op, str name, object x, object axis, object keepdims, int
                    object out):
     """Reduce in the dtype of x; the result has the dtype `code`, or if that is < 0, that of x."""
     cdef Tensor a = tensor_argument(x, name)
+    if dtype_kind(a.dtype_code) == KIND_COMPLEX and op in (RED_MAX, RED_MIN):
+        return masked("complex_extreme", name, (a, axis, out, keepdims), {})
     cdef Reduction reduction = Reduction(op, axes_mask(axis, a.ndim_, name), a.dtype_code,
                                          a.dtype_code if code < 0 else code)
     return reduced(reduction, name, a, keepdims, out)
@@ -120,6 +122,8 @@ cdef Tensor chosen(int op, str name, object x, object axis, object keepdims, int
 cdef Tensor position(int op, str name, object x, object axis, object keepdims, object out):
     cdef Tensor a = tensor_argument(x, name)
     cdef int mask = (1 << a.ndim_) - 1
+    if dtype_kind(a.dtype_code) == KIND_COMPLEX:
+        return masked("complex_position", name, (a, axis, out, keepdims), {})
     if axis is not None:
         mask = 1 << axis_argument(axis, a.ndim_, name)
     return reduced(Reduction(op, mask, a.dtype_code, DT_INT64), name, a, keepdims, out)

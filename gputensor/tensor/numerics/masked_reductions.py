@@ -11,6 +11,8 @@ from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, axis_argument, out_argument, tensor_argument
 from gputensor.tensor.interop import astype
 from gputensor.tensor.manipulation import broadcast_to, full
+from gputensor.tensor.numerics.complex_order import extreme as complex_extreme  # noqa: F401
+from gputensor.tensor.numerics.complex_order import position as complex_position  # noqa: F401
 
 __all__ = ["extreme", "mean", "total", "truth", "variance"]
 

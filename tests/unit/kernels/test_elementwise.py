@@ -41,7 +41,7 @@ def test_messages_name_operations_as_users_call_them():
     assert [row.name for row in ELEMENTWISE if not callable(getattr(gt, row.public_name, 0))] == []
     flags = gt.ones(2, dtype="bool", device="host")
     for call, message in [
-        (lambda: gt.zeros(2, device="host") < 1j, "less: dtype: got complex64; expected bool or"),
+        (lambda: gt.zeros(2, device="host") // 1j, "floor_divide: dtype: got complex64; expected"),
         (lambda: -flags, "negative: dtype: got bool"),
         (lambda: flags - flags, "subtract: dtype: got bool"),
     ]:
