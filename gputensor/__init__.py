@@ -102,12 +102,13 @@ _LATE = {
     "gputensor.nn.pooling": (
         "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d "
         "adaptive_max_pool2d adaptive_max_pool3d avg_pool1d avg_pool2d avg_pool3d global_avg_pool "
-        "global_max_pool max_pool1d max_pool2d max_pool3d"
+        "global_max_pool lp_pool1d lp_pool2d lp_pool3d max_pool1d max_pool2d max_pool3d"
     ),
     "gputensor.nn.positions": "embedding rotary",
+    "gputensor.nn.unpooling": "fold max_unpool1d max_unpool2d max_unpool3d unfold",
     "gputensor.nn.sampling": "affine_grid grid_sample",
     "gputensor.programs": "Dim compile cond fori_loop fuse jit load_program scan spec while_loop",
-    "gputensor.random.dropout": "dropout",
+    "gputensor.random.dropout": ("dropout dropout1d dropout2d dropout3d gumbel_softmax rrelu"),
     "gputensor.tensor.array_file": "load save savez savez_compressed",
     "gputensor.tensor.printing": "get_printoptions printoptions set_printoptions",
     "gputensor.tensor.grids": (
@@ -148,8 +149,7 @@ _LATE = {
     "gputensor.tensor.numerics.torch_methods": "clamp_max clamp_min",
     "gputensor.tensor.numerics.torch_results": "aminmax",
     "gputensor.tensor.numerics.windows": (
-        "as_strided resize rollaxis sliding_window_view t trim_zeros unfold view_as_complex "
-        "view_as_real"
+        "as_strided resize rollaxis sliding_window_view t trim_zeros view_as_complex view_as_real"
     ),
     "gputensor.tensor.numerics.writing": (
         "apply_over_axes diag_indices_from index_copy index_fill mask_indices masked_scatter "

@@ -162,6 +162,9 @@ from gputensor.nn.pooling import avg_pool2d as avg_pool2d
 from gputensor.nn.pooling import avg_pool3d as avg_pool3d
 from gputensor.nn.pooling import global_avg_pool as global_avg_pool
 from gputensor.nn.pooling import global_max_pool as global_max_pool
+from gputensor.nn.pooling import lp_pool1d as lp_pool1d
+from gputensor.nn.pooling import lp_pool2d as lp_pool2d
+from gputensor.nn.pooling import lp_pool3d as lp_pool3d
 from gputensor.nn.pooling import max_pool1d as max_pool1d
 from gputensor.nn.pooling import max_pool2d as max_pool2d
 from gputensor.nn.pooling import max_pool3d as max_pool3d
@@ -169,6 +172,10 @@ from gputensor.nn.positions import embedding as embedding
 from gputensor.nn.positions import rotary as rotary
 from gputensor.nn.sampling import affine_grid as affine_grid
 from gputensor.nn.sampling import grid_sample as grid_sample
+from gputensor.nn.unpooling import fold as fold
+from gputensor.nn.unpooling import max_unpool1d as max_unpool1d
+from gputensor.nn.unpooling import max_unpool2d as max_unpool2d
+from gputensor.nn.unpooling import max_unpool3d as max_unpool3d
 from gputensor.programs import Dim as Dim
 from gputensor.programs import compile as compile
 from gputensor.programs import cond as cond
@@ -189,6 +196,11 @@ from gputensor.random import randint as randint
 from gputensor.random import randn as randn
 from gputensor.random import randperm as randperm
 from gputensor.random.dropout import dropout as dropout
+from gputensor.random.dropout import dropout1d as dropout1d
+from gputensor.random.dropout import dropout2d as dropout2d
+from gputensor.random.dropout import dropout3d as dropout3d
+from gputensor.random.dropout import gumbel_softmax as gumbel_softmax
+from gputensor.random.dropout import rrelu as rrelu
 from gputensor.random.in_place import rand_like as rand_like
 from gputensor.random.in_place import randint_like as randint_like
 from gputensor.random.in_place import randn_like as randn_like
@@ -895,7 +907,17 @@ def trapezoid(
 ) -> Tensor: ...
 def unflatten(x: Any, /, axis: Any = ..., sizes: Any = ..., *, dim: Any = ...) -> Tensor: ...
 def unfold(
-    x: Any, /, axis: Any = ..., size: Any = ..., step: Any = ..., *, dimension: Any = ...
+    x: Any,
+    /,
+    axis: Any = ...,
+    size: Any = ...,
+    step: Any = ...,
+    *,
+    kernel_size: Any = ...,
+    dilation: Any = ...,
+    padding: Any = ...,
+    stride: Any = ...,
+    dimension: Any = ...,
 ) -> Tensor: ...
 def unique(
     x: Any,

@@ -2,6 +2,7 @@
 
 from gputensor._arrays.dtypes import isdtype
 from gputensor.errors import argument_error
+from gputensor.nn import unpooling
 from gputensor.nn.extents import Image, Plans, Window, each_axis
 from gputensor.tensor import functions
 from gputensor.tensor.core import Tensor, tensor_argument
@@ -10,7 +11,8 @@ from gputensor.tensor.engine import queue_call
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
     "adaptive_max_pool2d", "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d",
-    "global_avg_pool", "global_max_pool", "max_pool1d", "max_pool2d", "max_pool3d",
+    "global_avg_pool", "global_max_pool", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d",
+    "max_pool2d", "max_pool3d",
 ]  # fmt: skip
 
 
@@ -25,7 +27,8 @@ _plans = Plans()
 
 def _pool(name, spatial, x, window, pooling, how):
     key = None
-    if type(x) is Tensor:
+    with_places = how.get("return_indices")
+    if type(x) is Tensor and not with_places:
         given = (how["ceil_mode"], how["data_format"])
         key = name, x.shape, x.strides, x.dtype, window, pooling, given
         plan = _plans.find(key)
@@ -43,7 +46,21 @@ def _pool(name, spatial, x, window, pooling, how):
         if before >= reach or after >= reach:
             raise argument_error(ValueError, f"{name}: padding", padding,
                                  f"less than the window's extent {reach}")  # fmt: skip
+    if with_places:
+        places = [
+            [range(at * stride - before, at * stride - before + reach, dilation)
+             for at in range(count)]
+            for count, stride, before, reach, dilation in zip(
+                extents, window.stride, window.before, window.reach, window.dilation, strict=True)
+        ]  # fmt: skip
+        return _with_places(name, image, places)
     return _queue(image, extents, pooling, window, key)
+
+
+def _with_places(name, image, places):
+    if not image.x.size:
+        raise argument_error(ValueError, f"{name}: shape of x", image.x.shape, "extents above 0")
+    return tuple(image.given_back(one) for one in unpooling.greatest(name, image.x, places))
 
 
 def _queue(image, extents, pooling, window, key=None):
@@ -69,7 +86,8 @@ def _average(name, spatial, x, window, how):
     return _pool(name, spatial, x, (kernel, stride, padding, 1), "sum", how) / divisor
 
 
-def _adaptive(name, spatial, x, output_size, pooling, data_format):
+def _adaptive(name, spatial, x, output_size, pooling, how):
+    data_format, with_places = how
     image = Image(name, x, spatial, data_format)
     _check_dtype(name, image, pooling == "max")
     sizes = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * spatial
@@ -78,6 +96,10 @@ def _adaptive(name, spatial, x, output_size, pooling, data_format):
     sizes = each_axis(f"{name}: output_size", sizes, spatial, 1)
     if 0 in image.x.shape[2:]:
         raise argument_error(ValueError, f"{name}: shape of x", x.shape, "extents above 0")
+    if with_places:
+        places = [[range(at * n // m, -(-(at + 1) * n // m)) for at in range(m)]
+                  for n, m in zip(image.x.shape[2:], sizes, strict=True)]  # fmt: skip
+        return _with_places(name, image, places)
     window = Window(name, (0,) * spatial, 1, 0, 1)
     return _queue(image, sizes, pooling, window)
 
@@ -116,15 +138,20 @@ def global_max_pool(x, *, data_format=None):
 
 
 def max_pool1d(
-    x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, *, data_format=None
-):
+    x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False, *,
+    data_format=None,
+):  # fmt: skip
     """Return the largest element of each window; parameters are those of :func:`max_pool2d`.
 
     >>> x = gt.asarray([[1.0, 2.0, 3.0, 4.0]], device="host")
     >>> max_pool1d(x, 2).tolist()
     [[2.0, 4.0]]
     """
-    how = {"ceil_mode": bool(ceil_mode), "data_format": data_format}
+    how = {
+        "ceil_mode": bool(ceil_mode),
+        "data_format": data_format,
+        "return_indices": bool(return_indices),
+    }
     window = (kernel_size, stride, padding, dilation)
     return _pool("max_pool1d", 1, x, window, "max", how)
 
@@ -157,24 +184,27 @@ def adaptive_avg_pool1d(x, output_size, *, data_format=None):
     >>> adaptive_avg_pool1d(gt.asarray([[1.0, 2.0, 3.0, 4.0]], device="host"), 1).tolist()
     [[2.5]]
     """
-    return _adaptive("adaptive_avg_pool1d", 1, x, output_size, "mean", data_format)
+    return _adaptive("adaptive_avg_pool1d", 1, x, output_size, "mean", (data_format, False))
 
 
-def adaptive_max_pool1d(x, output_size, *, data_format=None):
+def adaptive_max_pool1d(x, output_size, return_indices=False, *, data_format=None):
     """Return the largest element of windows that cut x into `output_size` parts along each axis.
 
     The windows of an axis of n elements for m results begin at i * n // m and end before
-    (i + 1) * n / m, rounded up; a size of None keeps an axis as it is.
+    (i + 1) * n / m, rounded up; a size of None keeps an axis as it is. `return_indices` is that of
+    :func:`max_pool2d`.
 
     >>> adaptive_max_pool1d(gt.asarray([[1.0, 2.0, 3.0, 4.0]], device="host"), 1).tolist()
     [[4.0]]
     """
-    return _adaptive("adaptive_max_pool1d", 1, x, output_size, "max", data_format)
+    how = (data_format, return_indices)
+    return _adaptive("adaptive_max_pool1d", 1, x, output_size, "max", how)
 
 
 def max_pool2d(
-    x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, *, data_format=None
-):
+    x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False, *,
+    data_format=None,
+):  # fmt: skip
     """Return the maximum of each window; NaN if the window contains one.
 
     Parameters
@@ -189,6 +219,9 @@ def max_pool2d(
     dilation : int or (int, int)
     ceil_mode : bool
         Whether a last window that extends beyond x and its padding counts.
+    return_indices : bool
+        Return the pair (maxima, places). Places are int64 and count the elements of one channel of
+        one image, as :func:`max_unpool2d` takes them; the first of several, the last NaN.
     data_format : {"NCHW", "NHWC"}
         "NCHW" by default.
 
@@ -203,7 +236,11 @@ def max_pool2d(
     >>> max_pool2d(x, (1, 2)).tolist()
     [[[2.0, 4.0]]]
     """
-    how = {"ceil_mode": bool(ceil_mode), "data_format": data_format}
+    how = {
+        "ceil_mode": bool(ceil_mode),
+        "data_format": data_format,
+        "return_indices": bool(return_indices),
+    }
     window = (kernel_size, stride, padding, dilation)
     return _pool("max_pool2d", 2, x, window, "max", how)
 
@@ -245,31 +282,38 @@ def adaptive_avg_pool2d(x, output_size, *, data_format=None):
     >>> adaptive_avg_pool2d(gt.asarray([[[1.0, 2.0, 3.0, 4.0]]], device="host"), 1).tolist()
     [[[2.5]]]
     """
-    return _adaptive("adaptive_avg_pool2d", 2, x, output_size, "mean", data_format)
+    return _adaptive("adaptive_avg_pool2d", 2, x, output_size, "mean", (data_format, False))
 
 
-def adaptive_max_pool2d(x, output_size, *, data_format=None):
+def adaptive_max_pool2d(x, output_size, return_indices=False, *, data_format=None):
     """Return the largest element of windows that cut x into `output_size` parts along each axis.
 
     The windows of an axis of n elements for m results begin at i * n // m and end before
-    (i + 1) * n / m, rounded up; a size of None keeps an axis as it is.
+    (i + 1) * n / m, rounded up; a size of None keeps an axis as it is. `return_indices` is that of
+    :func:`max_pool2d`.
 
     >>> adaptive_max_pool2d(gt.asarray([[[1.0, 2.0, 3.0, 4.0]]], device="host"), 1).tolist()
     [[[4.0]]]
     """
-    return _adaptive("adaptive_max_pool2d", 2, x, output_size, "max", data_format)
+    how = (data_format, return_indices)
+    return _adaptive("adaptive_max_pool2d", 2, x, output_size, "max", how)
 
 
 def max_pool3d(
-    x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, *, data_format=None
-):
+    x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False, *,
+    data_format=None,
+):  # fmt: skip
     """Return the largest element of each window; parameters are those of :func:`max_pool2d`.
 
     >>> x = gt.asarray([[[[1.0, 2.0, 3.0, 4.0]]]], device="host")
     >>> max_pool3d(x, (1, 1, 2)).tolist()
     [[[[2.0, 4.0]]]]
     """
-    how = {"ceil_mode": bool(ceil_mode), "data_format": data_format}
+    how = {
+        "ceil_mode": bool(ceil_mode),
+        "data_format": data_format,
+        "return_indices": bool(return_indices),
+    }
     window = (kernel_size, stride, padding, dilation)
     return _pool("max_pool3d", 3, x, window, "max", how)
 
@@ -302,16 +346,62 @@ def adaptive_avg_pool3d(x, output_size, *, data_format=None):
     >>> adaptive_avg_pool3d(gt.asarray([[[[1.0, 2.0, 3.0, 4.0]]]], device="host"), 1).tolist()
     [[[[2.5]]]]
     """
-    return _adaptive("adaptive_avg_pool3d", 3, x, output_size, "mean", data_format)
+    return _adaptive("adaptive_avg_pool3d", 3, x, output_size, "mean", (data_format, False))
 
 
-def adaptive_max_pool3d(x, output_size, *, data_format=None):
+def adaptive_max_pool3d(x, output_size, return_indices=False, *, data_format=None):
     """Return the largest element of windows that cut x into `output_size` parts along each axis.
 
     The windows of an axis of n elements for m results begin at i * n // m and end before
-    (i + 1) * n / m, rounded up; a size of None keeps an axis as it is.
+    (i + 1) * n / m, rounded up; a size of None keeps an axis as it is. `return_indices` is that of
+    :func:`max_pool2d`.
 
     >>> adaptive_max_pool3d(gt.asarray([[[[1.0, 2.0, 3.0, 4.0]]]], device="host"), 1).tolist()
     [[[[4.0]]]]
     """
-    return _adaptive("adaptive_max_pool3d", 3, x, output_size, "max", data_format)
+    how = (data_format, return_indices)
+    return _adaptive("adaptive_max_pool3d", 3, x, output_size, "max", how)
+
+
+def _lp_pool(name, spatial, x, norm_type, window):
+    kernel_size, stride, ceil_mode = window
+    if isinstance(norm_type, bool) or not isinstance(norm_type, (int, float)) or norm_type == 0:
+        raise argument_error(ValueError, f"{name}: norm_type", norm_type, "a number other than 0")
+    how = {"ceil_mode": bool(ceil_mode), "data_format": None}
+    powers = functions.pow(tensor_argument(x, name), norm_type)
+    total = _pool(name, spatial, powers, (kernel_size, stride, 0, 1), "sum", how)
+    return functions.pow(functions.maximum(total, 0), 1 / norm_type)
+
+
+def lp_pool1d(x, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """Return the p-norm of each window; parameters are those of :func:`lp_pool2d`.
+
+    >>> lp_pool1d(gt.asarray([[3.0, 4.0, 6.0, 8.0]], device="host"), 2, 2).tolist()
+    [[5.0, 10.0]]
+    """
+    return _lp_pool("lp_pool1d", 1, x, norm_type, (kernel_size, stride, ceil_mode))
+
+
+def lp_pool2d(x, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """Return the p-norm of each window: the root of the sum of the powers; 0 for negative sums.
+
+    Parameters
+    ----------
+    x, kernel_size, stride, ceil_mode
+        As in :func:`max_pool2d`, but x has a floating-point dtype.
+    norm_type : float
+        The exponent p, other than 0.
+
+    >>> lp_pool2d(gt.asarray([[[3.0, 4.0, 6.0, 8.0]]], device="host"), 2, (1, 2)).tolist()
+    [[[5.0, 10.0]]]
+    """
+    return _lp_pool("lp_pool2d", 2, x, norm_type, (kernel_size, stride, ceil_mode))
+
+
+def lp_pool3d(x, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """Return the p-norm of each window; parameters are those of :func:`lp_pool2d`.
+
+    >>> lp_pool3d(gt.asarray([[[[3.0, 4.0]]]], device="host"), 2, (1, 1, 2)).tolist()
+    [[[[5.0]]]]
+    """
+    return _lp_pool("lp_pool3d", 3, x, norm_type, (kernel_size, stride, ceil_mode))

@@ -19,6 +19,7 @@ from gputensor.random.choices import (
     randperm,
     shuffle,
 )
+from gputensor.random.counts import hypergeometric, logseries
 from gputensor.random.distributions import (
     bernoulli,
     exponential,
@@ -56,12 +57,14 @@ from gputensor.random.generators import (
     manual_seed,
     set_state,
 )
+from gputensor.random.rejections import vonmises, zipf
 from gputensor.random.states import seed, spec
 from gputensor.random.transformed import (
     f,
     multivariate_normal,
     negative_binomial,
     noncentral_chisquare,
+    noncentral_f,
     pareto,
     power,
     rayleigh,
@@ -79,13 +82,15 @@ __all__ = [
     "Generator", "RandomState", "bernoulli", "beta", "binomial", "categorical", "chisquare",
     "choice", "default_rng", "dirichlet", "exponential", "f", "gamma", "generator", "geometric",
     "get_state",
-    "gumbel", "integers", "laplace", "logistic", "lognormal", "manual_seed", "multinomial",
-    "multivariate_normal", "negative_binomial", "noncentral_chisquare", "pareto", "power",
+    "gumbel", "hypergeometric", "integers", "laplace", "logistic", "lognormal", "logseries",
+    "manual_seed", "multinomial",
+    "multivariate_normal", "negative_binomial", "noncentral_chisquare", "noncentral_f",
+    "pareto", "power",
     "random_sample", "ranf", "rayleigh", "sample", "standard_cauchy", "triangular", "wald",
     "normal", "permutation", "permuted", "poisson", "rand", "randint", "randn", "random",
     "randperm", "seed", "set_state", "shuffle", "spec", "standard_exponential", "standard_gamma",
     "standard_normal",
-    "standard_t", "uniform", "weibull",
+    "standard_t", "uniform", "vonmises", "weibull", "zipf",
 ]  # fmt: skip
 
 

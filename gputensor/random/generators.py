@@ -3,9 +3,9 @@
 import functools
 import operator
 
-from gputensor._arrays.dtypes import uint64
+from gputensor._arrays.dtypes import uint8, uint64
 from gputensor.errors import argument_error
-from gputensor.random import choices, distributions, families, transformed
+from gputensor.random import choices, counts, distributions, families, rejections, transformed
 from gputensor.random.states import (
     checked_words,
     default_state,
@@ -127,6 +127,14 @@ class Generator:
             state[:1] = seeds[number : number + 1]
         return [Generator.from_state(state) for state in states]
 
+    def bytes(self, length):
+        """Return random bytes; waits for the device.
+
+        >>> len(Generator(5, "host").bytes(3))
+        3
+        """
+        return self.integers(256, size=operator.index(length), dtype=uint8).numpy().tobytes()
+
     uniform = _method(distributions.uniform)
     random = _method(distributions.random)
     rand = _method(distributions.rand)
@@ -156,12 +164,17 @@ class Generator:
     multivariate_normal = _method(transformed.multivariate_normal)
     negative_binomial = _method(transformed.negative_binomial)
     noncentral_chisquare = _method(transformed.noncentral_chisquare)
+    noncentral_f = _method(transformed.noncentral_f)
     pareto = _method(transformed.pareto)
     power = _method(transformed.power)
     rayleigh = _method(transformed.rayleigh)
     standard_cauchy = _method(transformed.standard_cauchy)
     triangular = _method(transformed.triangular)
     wald = _method(transformed.wald)
+    hypergeometric = _method(counts.hypergeometric)
+    logseries = _method(counts.logseries)
+    vonmises = _method(rejections.vonmises)
+    zipf = _method(rejections.zipf)
     random_sample = random
     permutation = _method(choices.permutation)
     permuted = _method(choices.permuted)

@@ -17,8 +17,8 @@ from gputensor.tensor.manipulation.axes import broadcast_shapes
 from gputensor.tensor.products import matmul
 
 __all__ = [
-    "f", "multivariate_normal", "negative_binomial", "noncentral_chisquare", "pareto", "power",
-    "rayleigh", "standard_cauchy", "triangular", "wald",
+    "f", "multivariate_normal", "negative_binomial", "noncentral_chisquare", "noncentral_f",
+    "pareto", "power", "rayleigh", "standard_cauchy", "triangular", "wald",
 ]  # fmt: skip
 
 
@@ -128,6 +128,20 @@ def noncentral_chisquare(df, nonc, size=None, *, dtype=None, device=None, genera
     further = 2 * poisson(nonc / 2, size, **options)
     made = gamma((df + further) / 2, 2.0, size, **options)
     return astype(made, dtype, copy=False)
+
+
+def noncentral_f(dfnum, dfden, nonc, size=None, *, dtype=None, device=None, generator=None):
+    """Return numbers of the F distribution whose numerator has the noncentrality `nonc`.
+
+    >>> noncentral_f(3.0, 4.0, 1.0, (2, 3), device="host").shape
+    (2, 3)
+    """
+    dtype = _element(dtype, float32, ("float",), "noncentral_f").numpy
+    if size is None:
+        size = broadcast_shapes(*(getattr(one, "shape", ()) for one in (dfnum, dfden, nonc)))
+    options = {"dtype": float64, "device": device, "generator": generator}
+    above = noncentral_chisquare(dfnum, nonc, size, **options) / dfnum
+    return astype(above / (chisquare(dfden, size, **options) / dfden), dtype, copy=False)
 
 
 def negative_binomial(n, p, size=None, *, dtype=None, device=None, generator=None):

@@ -15,6 +15,7 @@ from gputensor.tensor.interop import array_api
 from gputensor.tensor.printing import format_number, represent, text
 
 PROTOCOLS = "gputensor.tensor.numpy_protocols"  # imported at the first call of a NumPy function
+COMPLEX_ORDER = "gputensor.tensor.numerics.complex_order"  # imported at the first use of this order
 
 
 def matmul_in_place(x, other):
@@ -99,8 +100,7 @@ def _round(x, decimals=None, /):
 
 
 def _order(*call):
-    home = importlib.import_module("gputensor.tensor.numerics.complex_order")
-    return home.elementwise(*call)
+    return importlib.import_module(COMPLEX_ORDER).elementwise(*call)
 
 
 def _array_ufunc(x, /, ufunc, method, *inputs, **keywords):

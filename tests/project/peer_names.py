@@ -131,13 +131,14 @@ adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d 
 adaptive_max_pool3d affine_grid avg_pool1d avg_pool2d avg_pool3d batch_norm celu conv1d
 binary_cross_entropy binary_cross_entropy_with_logits conv2d conv3d conv_transpose1d
 conv_transpose2d conv_transpose3d channel_shuffle cosine_embedding_loss cosine_similarity
-cross_entropy elu embedding gaussian_nll_loss glu grid_sample group_norm hardshrink hardsigmoid
-hardswish hardtanh hinge_embedding_loss huber_loss instance_norm interpolate kl_div l1_loss
-layer_norm leaky_relu linear local_response_norm logsigmoid margin_ranking_loss max_pool1d
-max_pool2d max_pool3d mish mse_loss nll_loss normalize one_hot pad pairwise_distance pixel_shuffle
-pixel_unshuffle poisson_nll_loss prelu relu6 rms_norm scaled_dot_product_attention selu silu
-smooth_l1_loss soft_margin_loss softmin softplus softshrink softsign tanhshrink threshold
-triplet_margin_loss
+cross_entropy dropout1d dropout2d dropout3d elu embedding fold gaussian_nll_loss glu grid_sample
+group_norm gumbel_softmax hardshrink hardsigmoid hardswish hardtanh hinge_embedding_loss huber_loss
+instance_norm interpolate kl_div l1_loss layer_norm leaky_relu linear local_response_norm logsigmoid
+lp_pool1d lp_pool2d lp_pool3d margin_ranking_loss max_pool1d max_pool2d max_pool3d max_unpool1d
+max_unpool2d max_unpool3d mish mse_loss nll_loss normalize one_hot pad pairwise_distance
+pixel_shuffle pixel_unshuffle poisson_nll_loss prelu relu6 rms_norm rrelu
+scaled_dot_product_attention selu silu smooth_l1_loss soft_margin_loss softmin softplus softshrink
+softsign tanhshrink threshold triplet_margin_loss
 """.split()
 
 #: Names with another name or meaning in gputensor: (name, name here or "", remark).
@@ -222,7 +223,7 @@ DIFFERENCES = {
         (
             "random.poisson, binomial",
             "the same",
-            "floats unless `dtype=` says otherwise; no vonmises, hypergeometric, zipf, logseries",
+            "floats unless `dtype=` says otherwise; no multivariate_hypergeometric",
         ),
         ("a + [1, 2]", "", "raises `TypeError`: lists beside tensors only join, index and weigh"),
         (

@@ -121,8 +121,8 @@ def rows(place, names, prefix=""):
 
 # The modules whose functions are on the second page: numerics, and losses.
 FURTHER = ("gputensor.tensor.numerics.", "gputensor.nn.distances", "gputensor.nn.losses",
-           "gputensor.nn.margins", "gputensor.linalg.torch_names", "gputensor.random.in_place",
-           "numpy")  # fmt: skip
+           "gputensor.nn.margins", "gputensor.nn.unpooling", "gputensor.linalg.torch_names",
+           "gputensor.random.dropout", "gputensor.random.in_place", "numpy")  # fmt: skip
 
 
 def main_names(are_further=False):

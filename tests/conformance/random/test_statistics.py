@@ -1,5 +1,6 @@
 """Distributions of long draws from fixed seeds, by the tests of SciPy."""
 
+import ast
 import itertools
 
 import numpy as np
@@ -57,17 +58,28 @@ FAMILIES = {
     "binomial(1000, 0.07)": ("binom", (1000, 0.07), {}),
     "geometric(0.3)": ("geom", (0.3,), {}),
     "poisson(4.0)": ("poisson", (4,), {}),
+    "zipf(1.3)": ("zipf", (1.3,), {}),
+    "zipf(4.0)": ("zipf", (4,), {}),
+    "logseries(0.2)": ("logser", (0.2,), {}),
+    "logseries(0.97)": ("logser", (0.97,), {}),
+    "hypergeometric(20, 30, 15)": ("hypergeom", (50, 20, 15), {}),
+    "hypergeometric(300_000, 200_000, 90_000)": ("hypergeom", (500_000, 300_000, 90_000), {}),
+    "noncentral_f(3.0, 7.0, 2.0)": ("ncf", (3, 7, 2), {}),
+    "vonmises(0.0, 0.5)": ("vonmises", (0.5,), {}),
+    "vonmises(0.0, 30.0)": ("vonmises", (30,), {}),
+    "vonmises(0.0, 3e9)": ("norm", (0, 3e9**-0.5), {}),
+    "vonmises(0.0, 0)": ("uniform", (-np.pi, 2 * np.pi), {}),
 }
 
 
 @pytest.mark.parametrize("call", FAMILIES)
 def test_distributions_made_of_others(place, call):
     name, rest = call[:-1].split("(")
-    arguments = [float(one) if "." in one else int(one) for one in rest.split(",") if one]
+    arguments = ast.literal_eval(f"({rest},)") if rest else ()
     made = getattr(generator(place), name)(*arguments, size=20_000).numpy()
     family, shapes, options = FAMILIES[call]
     expected = getattr(stats, family)(*shapes, **options)
-    if family not in ("binom", "geom", "nbinom", "poisson"):
+    if hasattr(expected, "pdf"):
         assert made.dtype == np.float32
         assert stats.kstest(made.astype(float), expected.cdf).pvalue > LEAST
         return
@@ -75,6 +87,36 @@ def test_distributions_made_of_others(place, call):
     counts = np.diff([0, *[(made <= edge).sum() for edge in edges], made.size])
     shares = np.diff([0, *expected.cdf(edges), 1])
     assert stats.chisquare(counts, shares * made.size).pvalue > LEAST
+
+
+def test_parameters_of_counts_and_angles(place):
+    rng = generator(place)
+    a = gt.asarray([1.5, 3.0], dtype="float64", device=place)
+    made = rng.zipf(a, (20_000, 2)).numpy()
+    assert made.dtype == np.int64
+    for column, a in zip(made.T, (1.5, 3), strict=True):
+        share = (column == 1).mean()
+        assert stats.binomtest(int(share * 20_000), 20_000, stats.zipf(a).pmf(1)).pvalue > LEAST
+    kappa = gt.asarray([0.0, 2.0, 1e8], dtype="float64", device=place)
+    made = rng.vonmises(0.5, kappa, (20_000, 3), dtype="float64").numpy()
+    assert (np.abs(made) <= np.pi).all()
+    assert stats.kstest(made[:, 1], stats.vonmises(2, 0.5).cdf).pvalue > LEAST
+    assert stats.kstest(made[:, 2], stats.norm(0.5, 1e-4).cdf).pvalue > LEAST
+    p = gt.asarray([0.0, 0.9], dtype="float64", device=place)
+    made = rng.logseries(p, (20_000, 2)).numpy()
+    assert (made[:, 0] == 1).all() and abs(made[:, 1].mean() - stats.logser(0.9).mean()) < 0.2
+    assert rng.hypergeometric(3, 4, 7, 5).tolist() == [3] * 5
+    assert rng.hypergeometric(0, 9, 4).item() == 0
+    assert len(rng.bytes(5)) == 5
+    for name, wrong in (
+        ("zipf: a: got 1.0", lambda: rng.zipf(1.0)),
+        ("vonmises: kappa: got -1", lambda: rng.vonmises(0, -1)),
+        ("logseries: p: got 1", lambda: rng.logseries(1)),
+        ("hypergeometric: nsample: got 8", lambda: rng.hypergeometric(3, 4, 8)),
+        ("hypergeometric: nbad: got -1", lambda: rng.hypergeometric(3, -1, 1)),
+    ):
+        with pytest.raises(ValueError, match=name):
+            wrong()
 
 
 def test_normal_vectors_have_the_covariance(place):
