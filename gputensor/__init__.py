@@ -116,22 +116,28 @@ _LATE = {
         "unravel_index vander"
     ),
     "gputensor.random": (
-        "bernoulli manual_seed multinomial normal poisson rand randint randn randperm"
+        "bernoulli Generator manual_seed multinomial normal poisson rand randint randn randperm"
     ),
     "gputensor.random.in_place": "rand_like randint_like randn_like",
-    "gputensor.tensor.numerics.attributes": "adjoint inference_mode no_grad",
+    "gputensor.tensor.numerics.attributes": (
+        "adjoint enable_grad get_default_dtype inference_mode no_grad set_grad_enabled"
+    ),
     "gputensor.tensor.numerics.index_makers": "c_ index_exp mgrid ndindex ogrid r_ s_",
     "gputensor.tensor.histograms": (
         "bincount digitize histogram histogram2d histogram_bin_edges histogramdd"
     ),
     "gputensor.tensor.numerics.digits": "frexp packbits real_if_close spacing unpackbits",
     "gputensor.tensor.numerics.distances": "addbmm addmv addr cdist dist ger pdist renorm",
+    "gputensor.tensor.numerics.element_calls": (
+        "broadcast clear_memo einsum_path memoize ndenumerate require vectorize"
+    ),
     "gputensor.tensor.numerics.facts": (
         "array2string array_repr array_str asnumpy common_type get_array_module is_complex "
         "is_floating_point is_nonzero "
         "is_tensor iscomplexobj isrealobj isscalar item may_share_memory min_scalar_type ndim "
         "shape size"
     ),
+    "gputensor.tensor.numerics.gammas": "mvlgamma polygamma",
     "gputensor.tensor.numerics.group_reductions": "index_reduce scatter_reduce",
     "gputensor.tensor.numerics.making": (
         "asfortranarray block_diag cartesian_prod combinations complex diag_embed from_numpy "
@@ -152,8 +158,9 @@ _LATE = {
         "as_strided resize rollaxis sliding_window_view t trim_zeros view_as_complex view_as_real"
     ),
     "gputensor.tensor.numerics.writing": (
-        "apply_over_axes diag_indices_from index_copy index_fill mask_indices masked_scatter "
-        "piecewise sort_complex tril_indices_from triu_indices_from"
+        "apply_over_axes diag_indices_from diagonal_scatter index_copy index_fill mask_indices "
+        "masked_scatter piecewise select_scatter slice_scatter sort_complex tril_indices_from "
+        "triu_indices_from"
     ),
     "gputensor.tensor.manipulation.arithmetic": (
         "angle deg2rad divmod exp2 fabs float_power fmax fmin fmod heaviside iscomplex isneginf "
@@ -228,6 +235,7 @@ _MODULES = (
     "programs",
     "random",
     "sharing",
+    "testing",
 )
 # Further names for the functions above; there are no methods with these names.
 _SPELLINGS = _ALIASES | {

@@ -35,6 +35,7 @@ from gputensor import memory as memory
 from gputensor import programs as programs
 from gputensor import random as random
 from gputensor import sharing as sharing
+from gputensor import testing as testing
 from gputensor._arrays.dtypes import bfloat16 as bfloat16
 from gputensor._arrays.dtypes import bool_ as bool_
 from gputensor._arrays.dtypes import complex64 as complex64
@@ -186,6 +187,7 @@ from gputensor.programs import load_program as load_program
 from gputensor.programs import scan as scan
 from gputensor.programs import spec as spec
 from gputensor.programs import while_loop as while_loop
+from gputensor.random import Generator as Generator
 from gputensor.random import bernoulli as bernoulli
 from gputensor.random import manual_seed as manual_seed
 from gputensor.random import multinomial as multinomial
@@ -434,8 +436,11 @@ from gputensor.tensor.manipulation.splitting import dsplit as dsplit
 from gputensor.tensor.manipulation.splitting import hsplit as hsplit
 from gputensor.tensor.manipulation.splitting import vsplit as vsplit
 from gputensor.tensor.numerics.attributes import adjoint as adjoint
+from gputensor.tensor.numerics.attributes import enable_grad as enable_grad
+from gputensor.tensor.numerics.attributes import get_default_dtype as get_default_dtype
 from gputensor.tensor.numerics.attributes import inference_mode as inference_mode
 from gputensor.tensor.numerics.attributes import no_grad as no_grad
+from gputensor.tensor.numerics.attributes import set_grad_enabled as set_grad_enabled
 from gputensor.tensor.numerics.digits import frexp as frexp
 from gputensor.tensor.numerics.digits import packbits as packbits
 from gputensor.tensor.numerics.digits import real_if_close as real_if_close
@@ -448,6 +453,13 @@ from gputensor.tensor.numerics.distances import cdist as cdist
 from gputensor.tensor.numerics.distances import dist as dist
 from gputensor.tensor.numerics.distances import ger as ger
 from gputensor.tensor.numerics.distances import pdist as pdist
+from gputensor.tensor.numerics.element_calls import broadcast as broadcast
+from gputensor.tensor.numerics.element_calls import clear_memo as clear_memo
+from gputensor.tensor.numerics.element_calls import einsum_path as einsum_path
+from gputensor.tensor.numerics.element_calls import memoize as memoize
+from gputensor.tensor.numerics.element_calls import ndenumerate as ndenumerate
+from gputensor.tensor.numerics.element_calls import require as require
+from gputensor.tensor.numerics.element_calls import vectorize as vectorize
 from gputensor.tensor.numerics.facts import array2string as array2string
 from gputensor.tensor.numerics.facts import array_repr as array_repr
 from gputensor.tensor.numerics.facts import array_str as array_str
@@ -467,6 +479,8 @@ from gputensor.tensor.numerics.facts import min_scalar_type as min_scalar_type
 from gputensor.tensor.numerics.facts import ndim as ndim
 from gputensor.tensor.numerics.facts import shape as shape
 from gputensor.tensor.numerics.facts import size as size
+from gputensor.tensor.numerics.gammas import mvlgamma as mvlgamma
+from gputensor.tensor.numerics.gammas import polygamma as polygamma
 from gputensor.tensor.numerics.index_makers import c_ as c_
 from gputensor.tensor.numerics.index_makers import index_exp as index_exp
 from gputensor.tensor.numerics.index_makers import mgrid as mgrid
@@ -666,6 +680,18 @@ def diagonal(
     dim1: Any = ...,
     dim2: Any = ...,
 ) -> Tensor: ...
+def diagonal_scatter(
+    x: Any,
+    /,
+    source: Any = ...,
+    offset: Any = ...,
+    axis1: Any = ...,
+    axis2: Any = ...,
+    *,
+    dim1: Any = ...,
+    dim2: Any = ...,
+    src: Any = ...,
+) -> Tensor: ...
 def diff(
     x: Any,
     /,
@@ -849,6 +875,28 @@ def scatter_reduce(
     reduce: Any = ...,
     *,
     include_self: Any = ...,
+    dim: Any = ...,
+    src: Any = ...,
+) -> Tensor: ...
+def select_scatter(
+    x: Any,
+    /,
+    source: Any = ...,
+    axis: Any = ...,
+    index: Any = ...,
+    *,
+    dim: Any = ...,
+    src: Any = ...,
+) -> Tensor: ...
+def slice_scatter(
+    x: Any,
+    /,
+    source: Any = ...,
+    axis: Any = ...,
+    start: Any = ...,
+    end: Any = ...,
+    step: Any = ...,
+    *,
     dim: Any = ...,
     src: Any = ...,
 ) -> Tensor: ...

@@ -8,6 +8,7 @@ support everything except the compilation of CUDA C++.
 import threading
 import weakref
 
+from gputensor import cuda_runtime as runtime
 from gputensor import graphs, memory, random, streams
 from gputensor._alloc.foreign import raw_delete
 from gputensor.blas import tunable
@@ -104,7 +105,7 @@ __all__ = [
     "memory_stats_as_nested_dict", "memory_summary", "memory_usage", "power_draw", "random",
     "reset_accumulated_host_memory_stats", "reset_accumulated_memory_stats",
     "reset_max_memory_allocated", "reset_max_memory_cached", "reset_peak_host_memory_stats",
-    "reset_peak_memory_stats", "seed", "seed_all", "set_allocator", "set_device",
+    "reset_peak_memory_stats", "runtime", "seed", "seed_all", "set_allocator", "set_device",
     "set_per_process_memory_fraction", "set_rng_state", "set_stream", "stream", "streams",
     "synchronize", "temperature", "tunable", "use_mem_pool", "utilization",
 ]  # fmt: skip

@@ -58,7 +58,10 @@ LATE = {
         "type type_as view_as zero_"
     ),
     "gputensor.tensor.numerics.windows": "as_strided t unfold",
-    "gputensor.tensor.numerics.writing": "index_copy index_fill masked_scatter",
+    "gputensor.tensor.numerics.gammas": "mvlgamma",
+    "gputensor.tensor.numerics.writing": (
+        "diagonal_scatter index_copy index_fill masked_scatter select_scatter slice_scatter"
+    ),
     "gputensor.tensor.order_statistics": "histc kthvalue msort",
     "gputensor.tensor.placement": (
         "bfloat16 bool byte copy_ cpu cuda dim double element_size float get get_device half imag "

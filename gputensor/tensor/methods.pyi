@@ -27,6 +27,7 @@ from gputensor.tensor.manipulation import splitting as _splitting
 from gputensor.tensor.numerics import attributes as _attributes
 from gputensor.tensor.numerics import distances as _distances
 from gputensor.tensor.numerics import facts as _facts
+from gputensor.tensor.numerics import gammas as _gammas
 from gputensor.tensor.numerics import running as _running
 from gputensor.tensor.numerics import text_files as _text_files
 from gputensor.tensor.numerics import torch_methods as _torch_methods
@@ -171,6 +172,18 @@ class Methods:
         *,
         dim1: Any = ...,
         dim2: Any = ...,
+    ) -> Tensor: ...
+    def diagonal_scatter(
+        x,
+        /,
+        source: Any = ...,
+        offset: Any = ...,
+        axis1: Any = ...,
+        axis2: Any = ...,
+        *,
+        dim1: Any = ...,
+        dim2: Any = ...,
+        src: Any = ...,
     ) -> Tensor: ...
     def diff(
         x,
@@ -353,6 +366,7 @@ class Methods:
     mul = _functions.multiply
     multiply = _functions.multiply
     mv = _products.mv
+    mvlgamma = _gammas.mvlgamma
     nan_to_num = _arithmetic.nan_to_num
     nanargmax = _statistics.nanargmax
     nanargmin = _statistics.nanargmin
@@ -510,6 +524,16 @@ class Methods:
     ) -> Tensor: ...
     searchsorted = _sorting.searchsorted
     def select(x, axis: Any = ..., index: Any = ..., *, dim: Any = ...) -> Tensor: ...
+    def select_scatter(
+        x,
+        /,
+        source: Any = ...,
+        axis: Any = ...,
+        index: Any = ...,
+        *,
+        dim: Any = ...,
+        src: Any = ...,
+    ) -> Tensor: ...
     set = _placement.set
     sgn = _functions.sign
     def short(self) -> Tensor: ...
@@ -520,6 +544,18 @@ class Methods:
     sin = _functions.sin
     sinc = _functions.sinc
     sinh = _functions.sinh
+    def slice_scatter(
+        x,
+        /,
+        source: Any = ...,
+        axis: Any = ...,
+        start: Any = ...,
+        end: Any = ...,
+        step: Any = ...,
+        *,
+        dim: Any = ...,
+        src: Any = ...,
+    ) -> Tensor: ...
     def sort(
         x,
         /,

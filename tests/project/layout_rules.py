@@ -24,6 +24,7 @@ LAYERS = (
     ("programs",),
     ("importers",),
     ("memory", "device", "graphs", "sharing", "traces"),
+    ("cuda_runtime", "testing"),
     ("cuda", "cublas", "lib"),
     ("cli",),
     ("__init__", "__main__"),

@@ -6,51 +6,52 @@ reference_pages.py makes the pages docs/from-*.md from these tables.
 __all__ = ["CUPY", "DIFFERENCES", "FUNCTIONAL", "NUMPY", "TORCH", "TORCH_CUDA"]
 
 NUMPY = """
-abs absolute acos acosh add all allclose amax amin angle any append apply_along_axis
-apply_over_axes arange arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin
-argpartition argsort argwhere around array array2string array_equal array_equiv array_repr
-array_split array_str asanyarray asarray ascontiguousarray asin asinh astype atan atan2 atanh
-atleast_1d atleast_2d atleast_3d average bartlett bincount bitwise_and bitwise_count bitwise_invert
-bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor blackman block
-broadcast_arrays broadcast_shapes broadcast_to c_ can_cast cbrt ceil choose clip column_stack
-common_type compress concat concatenate conj conjugate convolve copy copysign copyto corrcoef
-correlate cos cosh count_nonzero cov cross cumprod cumsum cumulative_prod cumulative_sum deg2rad
-degrees delete diag diag_indices diag_indices_from diagflat diagonal diff digitize divide divmod
-dot dsplit dstack ediff1d einsum empty empty_like equal exp exp2 expand_dims expm1 extract eye fabs
-fill_diagonal fix flatnonzero flip fliplr flipud float_power floor floor_divide fmax fmin fmod
-frexp from_dlpack frombuffer fromfunction fromiter full full_like gcd geomspace gradient greater
-greater_equal hamming hanning heaviside histogram histogram2d histogram_bin_edges histogramdd
-hsplit hstack hypot i0 identity imag index_exp indices inner insert interp intersect1d invert
-isclose iscomplex iscomplexobj isdtype isfinite isin isinf isnan isneginf isposinf isreal isrealobj
-isscalar ix_ kaiser kron lcm ldexp left_shift less less_equal lexsort linspace load log log10 log1p
-log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor logspace mask_indices
-matmul matrix_transpose matvec max maximum may_share_memory mean median meshgrid mgrid min
-min_scalar_type minimum mod modf moveaxis multiply nan_to_num nanargmax nanargmin nancumprod
-nancumsum nanmax nanmean nanmedian nanmin nanpercentile nanprod nanquantile nanstd nansum nanvar
-ndim ndindex negative nextafter nonzero not_equal ogrid ones ones_like outer packbits pad partition
-percentile permute_dims piecewise place poly polyadd polyder polydiv polyfit polyint polymul
-polysub polyval positive pow power prod promote_types ptp put put_along_axis putmask quantile r_
-rad2deg radians ravel ravel_multi_index real real_if_close reciprocal remainder repeat reshape
-resize result_type right_shift rint roll rollaxis roots rot90 round row_stack s_ save savez
-savez_compressed searchsorted select setdiff1d setxor1d shape shares_memory sign signbit sin sinc
-sinh size sort sort_complex spacing split sqrt square squeeze stack std subtract sum swapaxes take
-take_along_axis tan tanh tensordot tile trace transpose trapezoid tri tril tril_indices
-tril_indices_from trim_zeros triu triu_indices triu_indices_from true_divide trunc union1d unique
-unique_all unique_counts unique_inverse unique_values unpackbits unravel_index unstack unwrap
-vander var vdot vecdot vecmat vsplit vstack where zeros zeros_like linalg.cholesky linalg.cond
-linalg.cross linalg.det linalg.diagonal linalg.eig linalg.eigh linalg.eigvals linalg.eigvalsh
-linalg.inv linalg.lstsq linalg.matmul linalg.matrix_norm linalg.matrix_power linalg.matrix_rank
-linalg.matrix_transpose linalg.multi_dot linalg.norm linalg.outer linalg.pinv linalg.qr
-linalg.slogdet linalg.solve linalg.svd linalg.svdvals linalg.tensordot linalg.tensorinv
-linalg.tensorsolve linalg.trace linalg.vecdot linalg.vector_norm fft.fft fft.fft2 fft.fftfreq
-fft.fftn fft.fftshift fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ifftshift fft.ihfft fft.irfft
-fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftfreq fft.rfftn
-False_ True_ asfortranarray base_repr binary_repr cdouble complexfloating csingle double dtype
-errstate euler_gamma floating format_float_positional format_float_scientific fromfile fromstring
-genfromtxt geterr half inexact int_ intc integer intp issubdtype iterable loadtxt long longlong
-number savetxt seterr short signedinteger single ubyte uint uintc uintp ulong ulonglong
-unsignedinteger ushort bmat broadcast einsum_path frompyfunc ndenumerate nditer poly1d require
-typename vectorize
+abs absolute acos acosh add all allclose amax amin angle any append apply_along_axis apply_over_axes
+arange arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin argpartition argsort
+argwhere around array array2string array_equal array_equiv array_repr array_split array_str
+asanyarray asarray ascontiguousarray asin asinh astype atan atan2 atanh atleast_1d atleast_2d
+atleast_3d average bartlett bincount bitwise_and bitwise_count bitwise_invert bitwise_left_shift
+bitwise_not bitwise_or bitwise_right_shift bitwise_xor blackman block broadcast_arrays
+broadcast_shapes broadcast_to c_ can_cast cbrt ceil choose clip column_stack common_type compress
+concat concatenate conj conjugate convolve copy copysign copyto corrcoef correlate cos cosh
+count_nonzero cov cross cumprod cumsum cumulative_prod cumulative_sum deg2rad degrees delete diag
+diag_indices diag_indices_from diagflat diagonal diff digitize divide divmod dot dsplit dstack
+ediff1d einsum empty empty_like equal exp exp2 expand_dims expm1 extract eye fabs fill_diagonal fix
+flatnonzero flip fliplr flipud float_power floor floor_divide fmax fmin fmod frexp from_dlpack
+frombuffer fromfunction fromiter full full_like gcd geomspace gradient greater greater_equal hamming
+hanning heaviside histogram histogram2d histogram_bin_edges histogramdd hsplit hstack hypot i0
+identity imag index_exp indices inner insert interp intersect1d invert isclose iscomplex
+iscomplexobj isdtype isfinite isin isinf isnan isneginf isposinf isreal isrealobj isscalar ix_
+kaiser kron lcm ldexp left_shift less less_equal lexsort linspace load log log10 log1p log2
+logaddexp logaddexp2 logical_and logical_not logical_or logical_xor logspace mask_indices matmul
+matrix_transpose matvec max maximum may_share_memory mean median meshgrid mgrid min min_scalar_type
+minimum mod modf moveaxis multiply nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax
+nanmean nanmedian nanmin nanpercentile nanprod nanquantile nanstd nansum nanvar ndim ndindex
+negative nextafter nonzero not_equal ogrid ones ones_like outer packbits pad partition percentile
+permute_dims piecewise place poly polyadd polyder polydiv polyfit polyint polymul polysub polyval
+positive pow power prod promote_types ptp put put_along_axis putmask quantile r_ rad2deg radians
+ravel ravel_multi_index real real_if_close reciprocal remainder repeat reshape resize result_type
+right_shift rint roll rollaxis roots rot90 round row_stack s_ save savez savez_compressed
+searchsorted select setdiff1d setxor1d shape shares_memory sign signbit sin sinc sinh size sort
+sort_complex spacing split sqrt square squeeze stack std subtract sum swapaxes take take_along_axis
+tan tanh tensordot tile trace transpose trapezoid tri tril tril_indices tril_indices_from trim_zeros
+triu triu_indices triu_indices_from true_divide trunc union1d unique unique_all unique_counts
+unique_inverse unique_values unpackbits unravel_index unstack unwrap vander var vdot vecdot vecmat
+vsplit vstack where zeros zeros_like linalg.cholesky linalg.cond linalg.cross linalg.det
+linalg.diagonal linalg.eig linalg.eigh linalg.eigvals linalg.eigvalsh linalg.inv linalg.lstsq
+linalg.matmul linalg.matrix_norm linalg.matrix_power linalg.matrix_rank linalg.matrix_transpose
+linalg.multi_dot linalg.norm linalg.outer linalg.pinv linalg.qr linalg.slogdet linalg.solve
+linalg.svd linalg.svdvals linalg.tensordot linalg.tensorinv linalg.tensorsolve linalg.trace
+linalg.vecdot linalg.vector_norm fft.fft fft.fft2 fft.fftfreq fft.fftn fft.fftshift fft.hfft
+fft.ifft fft.ifft2 fft.ifftn fft.ifftshift fft.ihfft fft.irfft fft.irfft2 fft.irfftn fft.rfft
+fft.rfft2 fft.rfftfreq fft.rfftn False_ True_ asfortranarray base_repr binary_repr cdouble
+complexfloating csingle double dtype errstate euler_gamma floating format_float_positional
+format_float_scientific fromfile fromstring genfromtxt geterr half inexact int_ intc integer intp
+issubdtype iterable loadtxt long longlong number savetxt seterr short signedinteger single ubyte
+uint uintc uintp ulong ulonglong unsignedinteger ushort bmat broadcast einsum_path frompyfunc
+ndenumerate nditer poly1d require typename vectorize ma matrix memmap
+random.multivariate_hypergeometric random.hypergeometric random.logseries random.noncentral_f
+random.vonmises random.zipf testing.assert_equal
 """.split()
 
 #: Names of CuPy that NumPy does not have.
@@ -58,48 +59,54 @@ CUPY = """
 asnumpy get_array_module ElementwiseKernel RawKernel ReductionKernel RawModule fuse scatter_add
 cuda.Device cuda.Stream cuda.Event cuda.MemoryPool cuda.set_allocator cuda.Graph linalg.lu
 linalg.lu_factor linalg.lu_solve
+clear_memo memoize
+cuda.runtime.deviceSynchronize cuda.runtime.getDevice cuda.runtime.getDeviceCount
+cuda.runtime.getDeviceProperties cuda.runtime.memGetInfo cuda.runtime.setDevice
+testing.assert_allclose testing.assert_array_almost_equal testing.assert_array_equal
+testing.assert_array_less testing.assert_array_list_equal
 cublas.gemm random.default_rng random.seed cuda.get_device_id cuda.get_elapsed_time
 get_default_memory_pool get_default_pinned_memory_pool
 """.split()
 
 TORCH = """
-abs acos acosh add addbmm addcdiv addcmul addmm addmv allclose all amax amin angle any arange
-argmax argmin argsort argwhere as_strided as_tensor asin asinh atan atan2 atanh atleast_1d
-atleast_2d atleast_3d baddbmm bartlett_window bernoulli bincount bitwise_and bitwise_left_shift
-bitwise_not bitwise_or bitwise_right_shift bitwise_xor blackman_window block_diag bmm
-broadcast_shapes broadcast_tensors broadcast_to bucketize cartesian_prod cat cdist ceil chunk clamp
-clone column_stack combinations complex concat concatenate conj copysign corrcoef cos cosh
-count_nonzero cov cross cummax cummin cumprod cumsum cumulative_trapezoid deg2rad diag diag_embed
-diagflat diagonal diff digamma dist div divide dot dropout dsplit dstack einsum empty empty_like eq
-equal erf erfc erfinv exp exp2 expm1 eye fix flatten flip fliplr flipud float_power floor
-floor_divide fmax fmin fmod frac frexp from_dlpack from_numpy full full_like gather ge gelu
-gradient gt hamming_window hann_window heaviside histc histogram hsplit hstack hypot i0 imag
-index_add index_copy index_fill index_reduce index_select inner is_complex is_floating_point
-is_tensor isclose isfinite isin isinf isnan isneginf isposinf isreal istft item kaiser_window kron
-kthvalue lcm
-ldexp le lerp less lgamma linspace load log log10 log1p log2 log_softmax logaddexp logcumsumexp
-logical_and logical_not logical_or logical_xor logit logspace logsumexp lt manual_seed masked_fill
-masked_scatter masked_select matmul max maximum mean median meshgrid min minimum mm mode moveaxis
-movedim msort mul multinomial multiply mv nan_to_num nanmean nanmedian nanquantile nansum narrow ne
-neg negative nextafter nonzero norm normal numel ones ones_like outer permute pinverse poisson
-polar positive pow prod quantile rad2deg rand randint randn randperm ravel real reciprocal relu
-remainder renorm repeat_interleave reshape roll rot90 round rsqrt save scatter scatter_add
-scatter_reduce searchsorted select sgn sigmoid sign signbit sin sinc sinh softmax sort split sqrt
-square squeeze stack std std_mean stft sub subtract sum svd swapaxes swapdims t take take_along_dim
-tan tanh tensor tensor_split tensordot tile topk trace transpose trapezoid trapz tril tril_indices
-triu triu_indices true_divide trunc unbind unflatten unfold unique unique_consecutive unsqueeze
-vander var var_mean vdot view_as_complex view_as_real vsplit vstack where xlogy zeros zeros_like
-linalg.cholesky linalg.cond linalg.cross linalg.det linalg.eig linalg.eigh linalg.eigvals
-linalg.eigvalsh linalg.inv linalg.lstsq linalg.lu linalg.lu_factor linalg.lu_solve linalg.matmul
-linalg.matrix_exp linalg.matrix_norm linalg.matrix_power linalg.matrix_rank linalg.multi_dot
-linalg.norm linalg.pinv linalg.qr linalg.slogdet linalg.solve linalg.solve_triangular linalg.svd
-linalg.svdvals linalg.tensorinv linalg.tensorsolve linalg.vecdot linalg.vector_norm
-fft.fft fft.fft2 fft.fftfreq
+abs acos acosh add addbmm addcdiv addcmul addmm addmv allclose all amax amin angle any arange argmax
+argmin argsort argwhere as_strided as_tensor asin asinh atan atan2 atanh atleast_1d atleast_2d
+atleast_3d baddbmm bartlett_window bernoulli bincount bitwise_and bitwise_left_shift bitwise_not
+bitwise_or bitwise_right_shift bitwise_xor blackman_window block_diag bmm broadcast_shapes
+broadcast_tensors broadcast_to bucketize cartesian_prod cat cdist ceil chunk clamp clone
+column_stack combinations complex concat concatenate conj copysign corrcoef cos cosh count_nonzero
+cov cross cummax cummin cumprod cumsum cumulative_trapezoid deg2rad diag diag_embed diagflat
+diagonal diff digamma dist div divide dot dropout dsplit dstack einsum empty empty_like eq equal erf
+erfc erfinv exp exp2 expm1 eye fix flatten flip fliplr flipud float_power floor floor_divide fmax
+fmin fmod frac frexp from_dlpack from_numpy full full_like gather ge gelu gradient gt hamming_window
+hann_window heaviside histc histogram hsplit hstack hypot i0 imag index_add index_copy index_fill
+index_reduce index_select inner is_complex is_floating_point is_tensor isclose isfinite isin isinf
+isnan isneginf isposinf isreal istft item kaiser_window kron kthvalue lcm ldexp le lerp less lgamma
+linspace load log log10 log1p log2 log_softmax logaddexp logcumsumexp logical_and logical_not
+logical_or logical_xor logit logspace logsumexp lt manual_seed masked_fill masked_scatter
+masked_select matmul max maximum mean median meshgrid min minimum mm mode moveaxis movedim msort mul
+multinomial multiply mv nan_to_num nanmean nanmedian nanquantile nansum narrow ne neg negative
+nextafter nonzero norm normal numel ones ones_like outer permute pinverse poisson polar positive pow
+prod quantile rad2deg rand randint randn randperm ravel real reciprocal relu remainder renorm
+repeat_interleave reshape roll rot90 round rsqrt save scatter scatter_add scatter_reduce
+searchsorted select sgn sigmoid sign signbit sin sinc sinh softmax sort split sqrt square squeeze
+stack std std_mean stft sub subtract sum svd swapaxes swapdims t take take_along_dim tan tanh tensor
+tensor_split tensordot tile topk trace transpose trapezoid trapz tril tril_indices triu triu_indices
+true_divide trunc unbind unflatten unfold unique unique_consecutive unsqueeze vander var var_mean
+vdot view_as_complex view_as_real vsplit vstack where xlogy zeros zeros_like linalg.cholesky
+linalg.cond linalg.cross linalg.det linalg.eig linalg.eigh linalg.eigvals linalg.eigvalsh linalg.inv
+linalg.lstsq linalg.lu linalg.lu_factor linalg.lu_solve linalg.matmul linalg.matrix_exp
+linalg.matrix_norm linalg.matrix_power linalg.matrix_rank linalg.multi_dot linalg.norm linalg.pinv
+linalg.qr linalg.slogdet linalg.solve linalg.solve_triangular linalg.svd linalg.svdvals
+linalg.tensorinv linalg.tensorsolve linalg.vecdot linalg.vector_norm fft.fft fft.fft2 fft.fftfreq
 fft.fftn fft.fftshift fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ifftshift fft.ihfft fft.irfft
-fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftfreq fft.rfftn
-adjoint aminmax cdouble cfloat char cholesky clamp_max clamp_min det double dtype float half
-inference_mode int inverse is_nonzero logdet long matrix_exp matrix_power no_grad qr rand_like
-randint_like randn_like scalar_tensor short slogdet ger addr pdist cholesky_solve
+fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftfreq fft.rfftn adjoint aminmax cdouble cfloat char
+cholesky clamp_max clamp_min det double dtype float half inference_mode int inverse is_nonzero
+logdet long matrix_exp matrix_power no_grad qr rand_like randint_like randn_like scalar_tensor short
+slogdet ger addr pdist cholesky_solve Generator diagonal_scatter enable_grad get_default_dtype
+mvlgamma polygamma select_scatter set_grad_enabled slice_scatter testing.assert_close bilinear
+chain_matmul cholesky_inverse igamma lobpcg lu_unpack nonzero_static orgqr pca_lowrank
+set_default_dtype sparse_coo_tensor svd_lowrank vmap
 """.split()
 
 #: Names of torch.cuda; FloatTensor and FloatStorage stand for those of all element types.
@@ -138,7 +145,9 @@ lp_pool1d lp_pool2d lp_pool3d margin_ranking_loss max_pool1d max_pool2d max_pool
 max_unpool2d max_unpool3d mish mse_loss nll_loss normalize one_hot pad pairwise_distance
 pixel_shuffle pixel_unshuffle poisson_nll_loss prelu relu6 rms_norm rrelu
 scaled_dot_product_attention selu silu smooth_l1_loss soft_margin_loss softmin softplus softshrink
-softsign tanhshrink threshold triplet_margin_loss
+softsign tanhshrink threshold triplet_margin_loss unfold alpha_dropout bilinear ctc_loss
+embedding_bag fractional_max_pool2d multi_head_attention_forward multi_margin_loss
+multilabel_margin_loss triplet_margin_with_distance_loss
 """.split()
 
 #: Names with another name or meaning in gputensor: (name, name here or "", remark).
@@ -176,10 +185,13 @@ DIFFERENCES = {
         ("object, string and datetime arrays", "", "only numbers and bool"),
         ("matrix, ma, recarray", "", "tensors have no subclasses"),
         (
-            "vectorize, frompyfunc, nditer",
-            "ElementwiseKernel",
-            "or whole tensors: `gt.where`, `gt.select`, `gt.piecewise`",
+            "vectorize",
+            "the same",
+            "runs on the host for each element and waits; faster: `gt.where`, `ElementwiseKernel`",
         ),
+        ("frompyfunc, nditer", "", "arrays of objects; loops over elements on the host"),
+        ("broadcast", "the same", "a shape; not an iterator"),
+        ("bmat, typename", "", "`block`; `x.dtype.name`"),
         (
             "concatenate([[0], a])",
             "the same",
@@ -243,7 +255,9 @@ DIFFERENCES = {
             "the same",
             "used_bytes, total_bytes, free_bytes, free_all_blocks: those of the library",
         ),
-        ("cuda.runtime, cuda.nvtx, memoize", "", "`gt.device` has properties of devices"),
+        ("cuda.nvtx, cuda.profiler", "", "`gt.traces` records launches"),
+        ("cuda.runtime", "the same", "devices, memory and waiting; not malloc or memcpy"),
+        ("cupyx.scipy", "", "of it only what is here: `linalg`, `erf`, `polygamma`, `fft`"),
         (
             "cuda.MemoryPool, cuda.set_allocator",
             "the same",
@@ -274,6 +288,19 @@ DIFFERENCES = {
         ("random.default_rng", "random", "other numbers, from Philox"),
     ),
     "PyTorch": (
+        (
+            "functional.unfold(x, 3)",
+            "the same",
+            "`unfold(x, axis, size, step)` is the tensor's method",
+        ),
+        ("sparse tensors, vmap", "", "dense tensors only; functions take stacks"),
+        ("set_default_dtype", "", "Python floats are float32; `dtype=` chooses another one"),
+        ("lobpcg, svd_lowrank, orgqr", "linalg", "whole decompositions: `eigh`, `svd`, `qr`"),
+        (
+            "ctc_loss, embedding_bag, multilabel losses",
+            "",
+            "of training; there is no automatic differentiation",
+        ),
         ("tensor(data)", "tensor", "the same defaults: float32, int64"),
         ("from_numpy", "asarray(a, copy=False)", "shares memory on a host device"),
         ("x.size()", "x.shape", "`x.size` is the number of elements, as in NumPy; `x.numel()` too"),

@@ -30,6 +30,7 @@ MODULES = (
     "cuda",
     "cublas",
     "programs",
+    "testing",
 )
 FROM = {
     "from-numpy.md": ("NumPy", peer_names.NUMPY),

@@ -1,12 +1,14 @@
 """Attributes of arrays in NumPy, CuPy and PyTorch: layout flags, adjoints, marks of gradients."""
 
+from gputensor._arrays.dtypes import float32
 from gputensor.errors import argument_error
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import tensor_argument
 from gputensor.tensor.manipulation import matrix_transpose
 
 __all__ = [
-    "H", "adjoint", "data", "flags", "inference_mode", "mH", "no_grad", "ptr", "requires_grad",
+    "H", "adjoint", "data", "enable_grad", "flags", "get_default_dtype", "inference_mode", "mH",
+    "no_grad", "ptr", "requires_grad", "set_grad_enabled",
 ]  # fmt: skip
 
 
@@ -73,6 +75,34 @@ class inference_mode(no_grad):  # noqa: N801 - PyTorch's name
 
     def __new__(cls, mode=True):
         return super().__new__(cls) if isinstance(mode, bool) else mode
+
+
+class enable_grad(no_grad):  # noqa: N801 - PyTorch's name
+    """A block or function for PyTorch's programs; there are no derivatives in it either.
+
+    >>> with enable_grad():
+    ...     pass
+    """
+
+
+class set_grad_enabled(no_grad):  # noqa: N801 - PyTorch's name
+    """A block or call for PyTorch's programs, without effect.
+
+    >>> with set_grad_enabled(False):
+    ...     pass
+    """
+
+    def __new__(cls, mode):
+        return super().__new__(cls)
+
+
+def get_default_dtype():
+    """Return float32, the dtype of Python floats; it cannot be changed.
+
+    >>> get_default_dtype()
+    dtype('float32')
+    """
+    return float32
 
 
 def adjoint(x, /):

@@ -8,12 +8,14 @@ from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.grids import tril_indices, triu_indices
 from gputensor.tensor.interop import astype, copy
 from gputensor.tensor.manipulation import arange, reshape, zeros
+from gputensor.tensor.manipulation.diagonals import diagonal
 from gputensor.tensor.scans import cumsum
 from gputensor.tensor.sorting import sort
 
 __all__ = [
-    "apply_over_axes", "diag_indices_from", "index_copy", "index_fill", "mask_indices",
-    "masked_scatter", "piecewise", "sort_complex", "tril_indices_from", "triu_indices_from",
+    "apply_over_axes", "diag_indices_from", "diagonal_scatter", "index_copy", "index_fill",
+    "mask_indices", "masked_scatter", "piecewise", "select_scatter", "slice_scatter",
+    "sort_complex", "tril_indices_from", "triu_indices_from",
 ]  # fmt: skip
 
 
@@ -196,3 +198,46 @@ def sort_complex(x, /):
         is_wide = dtype.itemsize >= 4 and dtype.kind != "f" or dtype.itemsize == 8
         x = astype(x, np.dtype(np.complex128 if is_wide else np.complex64))
     return sort(x)
+
+
+@spellings(dim="axis", src="source")
+def slice_scatter(x, /, source, axis=0, start=None, end=None, step=1):
+    """Return a copy of `x` with `source` written to a slice of one axis.
+
+    >>> import gputensor as gt
+    >>> slice_scatter(gt.zeros(4, device="host"), gt.ones(2, device="host"), 0, 1, 3).tolist()
+    [0.0, 1.0, 1.0, 0.0]
+    """
+    axis = axis_argument(axis, tensor_argument(x, "slice_scatter").ndim, "slice_scatter")
+    return _with_part(x, source, (slice(None),) * axis + (slice(start, end, step),))
+
+
+@spellings(dim="axis", src="source")
+def select_scatter(x, /, source, axis, index):
+    """Return a copy of `x` with `source` written to the slice at one place of an axis.
+
+    >>> import gputensor as gt
+    >>> select_scatter(gt.zeros((2, 2), device="host"), gt.ones(2, device="host"), 1, 0).tolist()
+    [[1.0, 0.0], [1.0, 0.0]]
+    """
+    axis = axis_argument(axis, tensor_argument(x, "select_scatter").ndim, "select_scatter")
+    return _with_part(x, source, (slice(None),) * axis + (index,))
+
+
+def _with_part(x, source, key):
+    result = copy(x)
+    result[key] = source
+    return result
+
+
+@spellings(dim1="axis1", dim2="axis2", src="source")
+def diagonal_scatter(x, /, source, offset=0, axis1=0, axis2=1):
+    """Return a copy of `x` with `source` written to a diagonal.
+
+    >>> import gputensor as gt
+    >>> diagonal_scatter(gt.zeros((2, 2), device="host"), gt.ones(2, device="host")).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    result = copy(tensor_argument(x, "diagonal_scatter"))
+    diagonal(result, offset, axis1, axis2)[...] = source
+    return result

@@ -115,6 +115,7 @@ def einsum(subscripts, /, *operands, optimize=True, precision=None):
     optimize : bool or str
         The order of contractions for three or more operands: True lets opt_einsum choose (left to
         right if it is missing), False is left to right, a string names a strategy of opt_einsum.
+        A path, as `einsum_path` returns it, has the meaning of True.
     precision : str or Precision, optional
         As in :func:`matmul`.
 
@@ -130,6 +131,8 @@ def einsum(subscripts, /, *operands, optimize=True, precision=None):
         subscripts, operands = _lettered((subscripts, *operands))
     if not isinstance(subscripts, str):
         raise TypeError(f"einsum: subscripts: got {type(subscripts).__name__}; expected a str")
+    if isinstance(optimize, (list, tuple)):  # a path of NumPy's einsum_path
+        optimize = True
     if not isinstance(optimize, bool | str):
         raise TypeError(f"einsum: optimize: got {type(optimize).__name__}; expected a bool or str")
     for operand in operands:
