@@ -5,6 +5,8 @@ the call and the facts that the caller knows; no other code makes a :class:`Driv
 :func:`argument_error` gives all errors about arguments the same form.
 """
 
+import operator
+
 __all__ = [
     "BlasError",
     "Described",
@@ -20,6 +22,10 @@ __all__ = [
     "UnorderedAccessError",
     "amount",
     "argument_error",
+    "float_argument",
+    "function_argument",
+    "int_argument",
+    "list_argument",
     "raise_for_status",
     "status_text",
 ]
@@ -243,6 +249,55 @@ def argument_error(kind, name, value, rule):
     if len(shown) > 300 and not isinstance(value, Described):
         shown = shown[:297] + "..."
     return kind(f"{name}: got {shown}; expected {rule}")
+
+
+def int_argument(name, value):
+    """Return an argument as an int; TypeError if it is none.
+
+    >>> int_argument("k", 3)
+    3
+    """
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise argument_error(TypeError, name, value, "an int") from None
+
+
+def float_argument(name, value):
+    """Return an argument as a float; TypeError if it is no real number.
+
+    >>> float_argument("p", 3)
+    3.0
+    """
+    try:
+        if isinstance(value, (str, bytes)):
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError):
+        raise argument_error(TypeError, name, value, "a number") from None
+
+
+def list_argument(name, value, rule="a sequence"):
+    """Return an argument as a list; TypeError if it has no elements to iterate over.
+
+    >>> list_argument("axes", (0, 1))
+    [0, 1]
+    """
+    try:
+        return list(value)
+    except TypeError:
+        raise argument_error(TypeError, name, value, rule) from None
+
+
+def function_argument(name, value):
+    """Return an argument; TypeError if it cannot be called.
+
+    >>> function_argument("function", abs)
+    <built-in function abs>
+    """
+    if not callable(value):
+        raise argument_error(TypeError, name, value, "a function")
+    return value
 
 
 def amount(nbytes):

@@ -1,8 +1,6 @@
 """The frequencies of a transform's values, and their order."""
 
-import operator
-
-from gputensor.errors import argument_error
+from gputensor.errors import argument_error, int_argument
 from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.functions import divide
 from gputensor.tensor.manipulation import arange, empty
@@ -12,7 +10,7 @@ __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
 
 
 def _count(n, name):
-    count = operator.index(n)
+    count = int_argument(f"{name}: n", n)
     if count < 1:
         raise argument_error(ValueError, f"{name}: n", count, "1 or more")
     return count

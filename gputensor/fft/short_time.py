@@ -3,7 +3,7 @@
 import operator
 
 from gputensor._arrays.dtypes import float32
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, int_argument
 from gputensor.fft.transforms import fft, ifft, irfft, rfft
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import tensor_argument
@@ -17,9 +17,9 @@ __all__ = ["istft", "stft"]
 
 
 def _settings(name, n_fft, hop_length, win_length):
-    n_fft = operator.index(n_fft)
-    hop = n_fft // 4 if hop_length is None else operator.index(hop_length)
-    length = n_fft if win_length is None else operator.index(win_length)
+    n_fft = int_argument(f"{name}: n_fft", n_fft)
+    hop = n_fft // 4 if hop_length is None else int_argument(f"{name}: hop_length", hop_length)
+    length = n_fft if win_length is None else int_argument(f"{name}: win_length", win_length)
     for title, value, most in (("n_fft", n_fft, None), ("hop_length", hop, None),
                                ("win_length", length, n_fft)):  # fmt: skip
         if value < 1 or (most is not None and value > most):

@@ -5,11 +5,9 @@ transform that divides by the length: the inverse ("backward"), the other one ("
 by its square root ("ortho").
 """
 
-import operator
-
 from gputensor._arrays.dtypes import complex64, complex128, float32, float64
 from gputensor._engines.transforms import transform
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, int_argument, list_argument
 from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.engine import queue_engine
 from gputensor.tensor.interop import astype
@@ -27,7 +25,7 @@ TO_REAL = ("irfft", "irfftn", "hfft")
 
 
 def _input(x, name, norm):
-    if norm not in NORMS and norm is not None:
+    if norm is not None and (not isinstance(norm, str) or norm not in NORMS):
         raise argument_error(ValueError, f"{name}: norm", norm, f"one of {', '.join(NORMS)}")
     dtype = tensor_argument(x, name).dtype
     if dtype.kind == "c":
@@ -40,16 +38,23 @@ def _input(x, name, norm):
 
 def _lengths(x, s, axes, name):
     """Return the length of the signal along each axis, and the axes."""
+    s = s if s is None else list_argument(f"{name}: s", s, "a sequence of ints")
     if axes is None:
         axes = range(x.ndim) if s is None else range(x.ndim - len(s), x.ndim)
-    axes = [axis_argument(axis, x.ndim, name) for axis in axes]
+    axes = [
+        axis_argument(axis, x.ndim, name)
+        for axis in list_argument(f"{name}: axes", axes, "a sequence of ints")
+    ]
     if len(set(axes)) != len(axes):
         raise argument_error(ValueError, f"{name}: axes", axes, "different axes")
     if s is None:
         s = [x.shape[axis] for axis in axes]
         if name in TO_REAL and axes:
             s[-1] = 2 * (s[-1] - 1)
-    s = [x.shape[axis] if n == -1 else operator.index(n) for n, axis in zip(s, axes, strict=True)]
+    if len(s) != len(axes):
+        raise argument_error(ValueError, f"{name}: s", s, f"{len(axes)} ints, one for each axis")
+    s = [int_argument(f"{name}: s", n) for n in s]
+    s = [x.shape[axis] if n == -1 else n for n, axis in zip(s, axes, strict=True)]
     if any(n < 1 for n in s):
         raise argument_error(ValueError, f"{name}: n", s if len(s) > 1 else s[0], "1 or more")
     return s, axes
@@ -79,7 +84,7 @@ def _transformed(x, name, s, axes, norm):
 
 def _one_axis(name, doc):
     def function(x, /, n=None, axis=-1, norm="backward"):
-        if n is not None and operator.index(n) < 1:
+        if n is not None and int_argument(f"{name}: n", n) < 1:
             raise argument_error(ValueError, f"{name}: n", n, "1 or more")
         return _transformed(x, name, None if n is None else (n,), (axis,), norm)
 

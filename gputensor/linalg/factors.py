@@ -131,6 +131,9 @@ def lu_solve(lu_and_piv, b, /, trans=0, overwrite_b=False, check_finite=True):
     >>> lu_solve(factors, gt.asarray([5.0, 4.0], device="host")).tolist()
     [1.0, 2.0]
     """
+    if not isinstance(lu_and_piv, (tuple, list)) or len(lu_and_piv) != 2:
+        rule = "the pair (factors, pivots) of lu_factor"
+        raise argument_error(TypeError, "lu_solve: lu_and_piv", lu_and_piv, rule)
     factors, pivots = lu_and_piv
     a = square(factors, "lu_solve", "lu")
     is_vector = tensor_argument(b, "lu_solve").ndim == 1

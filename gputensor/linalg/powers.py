@@ -1,9 +1,8 @@
 """Products of several matrices, and diagonals and their sums with the standard's arguments."""
 
 import math
-import operator
 
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, int_argument, list_argument
 from gputensor.linalg.matrices import rounded, square
 from gputensor.linalg.solutions import inv, solve
 from gputensor.tensor import functions as fn
@@ -47,7 +46,7 @@ def matrix_power(x, n, /):
     a = x if x.dtype.kind in "iu" or x.dtype.itemsize == 2 else a
     if not hasattr(n, "__index__"):
         raise argument_error(TypeError, "matrix_power: n", n, "an int")
-    n = operator.index(n)
+    n = int_argument("matrix_power: n", n)
     if n == 0:
         identity = manipulation.eye(a.shape[-1], dtype=a.dtype, device=a.device)
         return copy(manipulation.broadcast_to(identity, a.shape))
@@ -124,7 +123,7 @@ def multi_dot(arrays, /):
     >>> multi_dot([a, a, a]).tolist()
     [[4.0, 4.0], [4.0, 4.0]]
     """
-    arrays = list(arrays)
+    arrays = list_argument("multi_dot: arrays", arrays, "a sequence of Tensors")
     if len(arrays) < 2:
         raise argument_error(ValueError, "multi_dot: arrays", len(arrays), "2 or more")
     ends = (1, 2), *[(2,)] * (len(arrays) - 2), (1, 2)

@@ -1,13 +1,12 @@
 """Linear equations: solutions, inverses, determinants, ranks and least squares."""
 
 import math
-import operator
 from typing import NamedTuple
 
 from gputensor._arrays.dtypes import finfo, int64
 from gputensor._arrays.promotion import result_type
 from gputensor._engines import solvers
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, int_argument, list_argument
 from gputensor.linalg.decompositions import svd, svdvals
 from gputensor.linalg.matrices import compute_dtype, matrices, new, real_dtype, rounded, square
 from gputensor.tensor import functions as fn
@@ -221,6 +220,7 @@ def tensorsolve(a, b, /, axes=None):
     """
     tensor_argument(b, "tensorsolve")
     if tensor_argument(a, "tensorsolve") is not None and axes is not None:
+        axes = list_argument("tensorsolve: axes", axes)
         axes = [axis_argument(axis, a.ndim, "tensorsolve") for axis in axes]
         a = moveaxis(a, axes, list(range(a.ndim - len(axes), a.ndim)))
     shape = a.shape[b.ndim :]
@@ -238,7 +238,7 @@ def tensorinv(a, /, ind=2):
     >>> tensorinv(gt.reshape(gt.eye(4, device="host"), (4, 2, 2)), 1).shape
     (2, 2, 4)
     """
-    ind = operator.index(ind)
+    ind = int_argument("tensorinv: ind", ind)
     if not 0 < ind <= tensor_argument(a, "tensorinv").ndim:
         raise argument_error(ValueError, "tensorinv: ind", ind, f"1 to {a.ndim}")
     first, last = a.shape[:ind], a.shape[ind:]

@@ -1,7 +1,7 @@
 """Losses that compare elements, the similarity of vectors, and their norms, as in PyTorch."""
 
 from gputensor._arrays.dtypes import float32
-from gputensor.errors import argument_error
+from gputensor.errors import argument_error, float_argument
 from gputensor.nn.losses import REDUCTIONS, check_reduction
 from gputensor.nn.pooling import avg_pool2d
 from gputensor.tensor import functions as fn
@@ -71,7 +71,7 @@ def huber_loss(x, target, reduction="mean", delta=1.0):
     >>> huber_loss(x, gt.zeros_like(x), "none").tolist()
     [0.5, 3.5]
     """
-    if not delta > 0:
+    if not float_argument("huber_loss: delta", delta) > 0:
         raise argument_error(ValueError, "huber_loss: delta", delta, "a positive number")
     size = fn.abs(fn.subtract(x, target))
     near, far = fn.square(size) * 0.5, (size - 0.5 * delta) * delta
@@ -86,7 +86,7 @@ def smooth_l1_loss(x, target, reduction="mean", beta=1.0):
     >>> smooth_l1_loss(x, gt.zeros_like(x), "none", beta=2.0).tolist()
     [0.25, 3.0]
     """
-    if not beta >= 0:
+    if not float_argument("smooth_l1_loss: beta", beta) >= 0:
         raise argument_error(ValueError, "smooth_l1_loss: beta", beta, "0 or more")
     if beta == 0:
         return reduced(fn.abs(fn.subtract(x, target)), reduction, "smooth_l1_loss")

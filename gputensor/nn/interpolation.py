@@ -181,7 +181,7 @@ def interpolate(
     ([[[1.0, 1.0, 3.0, 3.0]]], [[[1.0, 2.0, 3.0]]])
     """
     x = tensor_argument(x, "interpolate")
-    if mode not in MODES:
+    if not isinstance(mode, str) or mode not in MODES:
         raise argument_error(ValueError, "interpolate: mode", mode, f"one of {', '.join(MODES)}")
     if not 3 <= x.ndim <= 5 or 0 in x.shape:
         rule = "3 to 5 axes with elements"
@@ -190,7 +190,7 @@ def interpolate(
     if antialias and (is_nearest or mode == "area"):
         rule = "false for a mode that is not linear or cubic"
         raise argument_error(ValueError, "interpolate: antialias", antialias, rule)
-    is_last = data_format is not None and data_format.endswith("C")
+    is_last = data_format is not None and str(data_format).endswith("C")
     x = moveaxis(x, -1, 1) if is_last else x
     counts, steps = _sizes(x.shape[2:], size, scale_factor)
     if not is_nearest and not isdtype(x.dtype, "real floating"):

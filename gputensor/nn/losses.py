@@ -16,7 +16,7 @@ REDUCTIONS = ("mean", "sum", "none")
 
 def check_reduction(name, reduction, allowed=REDUCTIONS):
     """Refuse a reduction that a loss does not have."""
-    if reduction not in allowed:
+    if not isinstance(reduction, str) or reduction not in allowed:
         rule = f"one of {', '.join(allowed)}"
         raise argument_error(ValueError, f"{name}: reduction", reduction, rule)
 

@@ -2,7 +2,7 @@
 
 import math
 
-from gputensor.errors import argument_error
+from gputensor.errors import argument_error, float_argument
 from gputensor.nn.distances import cosine_similarity, reduced
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import tensor_argument
@@ -130,9 +130,10 @@ def gaussian_nll_loss(x, target, var, full=False, eps=1e-6, *, reduction="mean")
     tensor_argument(x, name)
     if isinstance(var, (int, float)):
         var = full_like(x, var)
+    tensor_argument(var, f"{name}: var")
     if var.shape == x.shape[:-1] and var.shape != x.shape:
         var = var[..., None]
-    if not eps > 0:
+    if not float_argument("gaussian_nll_loss: eps", eps) > 0:
         raise argument_error(ValueError, f"{name}: eps", eps, "a positive number")
     var = fn.maximum(var, eps)
     losses = (fn.log(var) + fn.square(fn.subtract(x, target)) / var) * 0.5

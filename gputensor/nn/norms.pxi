@@ -38,7 +38,7 @@ cdef object normed(str name, Tensor a, object axis, object weight, object bias, 
                                  f"{a.shape}")
         tensors[count], of_added = <PyObject*>added, count
         count += 1
-    epsilon = float(eps)
+    epsilon = _float_argument(f"{name}: eps", eps)
     place += 4 * (of_weight > 0) + 2 * (of_bias > 0) + (of_added > 0)
     if plain_formulas[place] is None or epsilons[place] != epsilon:
         plain_formulas[place] = kept_formula(
@@ -207,6 +207,7 @@ def group_norm(x, groups, weight=None, bias=None, eps=1e-5):
             tensors.append(one.reshape((1, groups, inner) + (1,) * (a.ndim_ - 2)))
     for i in range(2, (<Tensor>apart).ndim_):
         mask |= 1 << i
-    formula = kept_formula(("norm", "layer_norm", float(eps), *numbers, 0))
+    epsilon = _float_argument("group_norm: eps", eps)
+    formula = kept_formula(("norm", "layer_norm", epsilon, *numbers, 0))
     return along_rows_of("group_norm", formula, tensors, mask, result_code(a, "group_norm", None),
                          False).reshape(a.shape)

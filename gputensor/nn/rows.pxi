@@ -257,7 +257,7 @@ def softmax(x, axis=-1, *, scale=1.0, mask=None, dtype=None):
     cdef object formula = plain_formulas[place] if is_plain else None
     if formula is None:
         power = "rough_exp" if dtype_is_half(code) else "exp"
-        formula = kept_formula(("softmax", float(scale), kind, power))
+        formula = kept_formula(("softmax", _float_argument("softmax: scale", scale), kind, power))
         if is_plain:
             plain_formulas[place] = formula
     return along_rows("softmax", <RowFormula>formula, tensors, 1 if kind is None else 2,

@@ -26,7 +26,7 @@ PADDING_MODES = ("zeros", "border", "reflection")
 
 
 def _one_of(name, value, allowed):
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise argument_error(ValueError, name, value, f"one of {', '.join(allowed)}")
 
 
@@ -179,6 +179,8 @@ def affine_grid(theta, size, align_corners=False):
     [[[[-0.5, 0.5], [0.5, 0.5]]]]
     """
     theta = _real("affine_grid: theta", theta)
+    if not isinstance(size, (tuple, list)) or len(size) not in (4, 5):
+        raise argument_error(ValueError, "affine_grid: size", size, "4 or 5 ints")
     batch, _channels, *extents = size
     ndim = len(extents)
     if ndim not in (2, 3) or theta.shape != (batch, ndim, ndim + 1):

@@ -229,6 +229,7 @@ def unfold(
     """
     if step is not None:
         return windows.unfold(x, axis, size, step)
+    tensor_argument(x, "unfold")
     kernel_size = axis if kernel_size is None else kernel_size
     window = _patches("unfold", kernel_size, stride, padding, dilation if size is None else size)
     image = Image("unfold", x, 2, None)

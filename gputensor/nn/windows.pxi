@@ -89,7 +89,7 @@ def batch_norm(x, running_mean, running_var, weight=None, bias=None, *, eps=1e-5
         mask = 0
         for i in range(2, a.ndim_):
             mask |= 1 << i
-    formula = kept_formula(("batch_norm", float(eps), *numbers))
+    formula = kept_formula(("batch_norm", _float_argument("batch_norm: eps", eps), *numbers))
     return along_rows_of("batch_norm", formula, tensors, mask, result_code(a, "batch_norm", None),
                          False)
 

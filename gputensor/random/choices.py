@@ -6,7 +6,7 @@ import operator
 import numpy as np
 
 from gputensor._arrays.dtypes import float32, float64, int64
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, int_argument
 from gputensor.random.distributions import Target, draw, gumbel, integers, uniform
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, axis_argument, tensor_argument
@@ -114,10 +114,10 @@ def choice(a, size=None, replace=True, p=None, axis=0, *, device=None, generator
         axis = axis_argument(axis, a.ndim, "choice")
         count, device = a.shape[axis], a.device if device is None else device
     else:
-        count = operator.index(a)
+        count = int_argument("choice: a", a)
         device = p.device if device is None and type(p) is Tensor else device
     shape = () if size is None else tuple(size) if isinstance(size, (tuple, list)) else (size,)
-    wanted = math.prod(operator.index(extent) for extent in shape)
+    wanted = math.prod(int_argument("choice: size", extent) for extent in shape)
     if count < 1 and wanted:
         raise argument_error(ValueError, "choice: a", count, "at least one element")
     if not replace and wanted > count:
@@ -220,7 +220,7 @@ def multinomial(p, num_samples, replacement=False, *, generator=None):
         got = Described(f"{p.dtype.name} of {p.ndim} dimensions")
         rule = "a floating-point dtype and 1 or 2 dimensions"
         raise argument_error(TypeError, "multinomial: p", got, rule)
-    count = operator.index(num_samples)
+    count = int_argument("multinomial: num_samples", num_samples)
     most = count if replacement else p.shape[-1]
     if not 1 <= count <= most:
         rule = "1 or more" if replacement else f"1 to {most}"

@@ -5,14 +5,13 @@ same on every GPU and on the host device, bit for bit. Each draw begins a new bl
 """
 
 import math
-import operator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gputensor._arrays.dtypes import bool_, dtype_code, float32, float64, int64
 from gputensor._arrays.element_types import DTYPES
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, float_argument, int_argument
 from gputensor.random.states import state_of
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor
@@ -227,7 +226,8 @@ def integers(low, high=None, size=None, *, dtype=None, endpoint=False, device=No
 def _integers(name, ends, target):
     low, high, endpoint = ends
     low, high = (0, low) if high is None else (low, high)
-    low, greatest = operator.index(low), operator.index(high) - (not endpoint)
+    low = int_argument("integers: low", low)
+    greatest = int_argument("integers: high", high) - (not endpoint)
     row = _element(target.dtype, int64, ("bool", "int", "uint"), name)
     limits = (0, 1) if row.kind == "bool" else (np.iinfo(row.numpy).min, np.iinfo(row.numpy).max)
     if low > greatest:
@@ -307,7 +307,7 @@ def bernoulli(p=0.5, size=None, *, dtype=None, device=None, generator=None):
         made = draw("bernoulli", "uniform", (0.0, 1.0), target._replace(dtype=wide))
         made = fn.less(made, p)
     else:
-        chance = float(p)
+        chance = float_argument("bernoulli: p", p)
         if not 0 <= chance <= 1:
             raise argument_error(ValueError, "bernoulli: p", p, "0 to 1")
         made = draw("bernoulli", "bernoulli", (chance, 0), target)

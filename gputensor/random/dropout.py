@@ -1,7 +1,7 @@
 """Layers with random numbers: dropout, random slopes, and samples of categories."""
 
 from gputensor._arrays.dtypes import float32, isdtype
-from gputensor.errors import argument_error
+from gputensor.errors import argument_error, float_argument
 from gputensor.random.distributions import bernoulli, gumbel, uniform
 from gputensor.tensor import functions
 from gputensor.tensor.core import axis_argument, tensor_argument
@@ -94,6 +94,7 @@ def rrelu(x, lower=1 / 8, upper=1 / 3, training=False, *, generator=None):
     [-1.0, 9.0]
     """
     x = tensor_argument(x, "rrelu")
+    lower, upper = float_argument("rrelu: lower", lower), float_argument("rrelu: upper", upper)
     if not training:
         return functions.where(x > 0, x, x * ((lower + upper) / 2))
     if not isdtype(x.dtype, "real floating"):

@@ -6,10 +6,9 @@ last bit of float64 decides about a rounding.
 """
 
 import math
-import operator
 
 from gputensor._arrays.dtypes import float32, float64, int64
-from gputensor.errors import argument_error
+from gputensor.errors import argument_error, int_argument
 from gputensor.random.distributions import Target, _element, _finite, draw, normal
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor
@@ -192,7 +191,7 @@ def binomial(n, p, size=None, *, dtype=None, device=None, generator=None):
     >>> binomial(10, 1.0, 3, device="host").tolist()
     [10, 10, 10]
     """
-    n = operator.index(n)
+    n = int_argument("binomial: n", n)
     if not 0 <= n < 1 << 53:
         raise argument_error(ValueError, "binomial: n", n, "0 to 2**53 - 1")
     target = Target(size, dtype, device, generator)

@@ -1,6 +1,8 @@
 """PyTorch's methods that fill a tensor with random numbers: ``x.normal_()``, ``x.uniform_()``."""
 
+from gputensor.errors import argument_error, float_argument
 from gputensor.random.distributions import bernoulli, exponential, integers, normal, uniform
+from gputensor.tensor.core import tensor_argument
 
 __all__ = [
     "bernoulli_", "exponential_", "normal_", "rand_like", "randint_like", "randn_like", "random_",
@@ -8,7 +10,8 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _place(x, dtype, device):
+def _place(name, x, dtype, device):
+    tensor_argument(x, name)
     return {"dtype": dtype or x.dtype, "device": device or x.device}
 
 
@@ -47,6 +50,9 @@ def exponential_(x, lambd=1.0, *, generator=None):
     >>> bool((gt.empty(9, device="host").exponential_() >= 0).all())
     True
     """
+    lambd = float_argument("exponential_: lambd", lambd)
+    if not lambd > 0:
+        raise argument_error(ValueError, "exponential_: lambd", lambd, "a number above 0")
     return _filled(x, exponential, 1.0 / lambd, generator=generator)
 
 
@@ -79,7 +85,8 @@ def rand_like(x, /, *, dtype=None, device=None, generator=None):
     >>> rand_like(gt.zeros((2, 3), device="host")).shape
     (2, 3)
     """
-    return uniform(0.0, 1.0, x.shape, generator=generator, **_place(x, dtype, device))
+    place = _place("rand_like", x, dtype, device)
+    return uniform(0.0, 1.0, x.shape, generator=generator, **place)
 
 
 def randn_like(x, /, *, dtype=None, device=None, generator=None):
@@ -89,7 +96,8 @@ def randn_like(x, /, *, dtype=None, device=None, generator=None):
     >>> randn_like(gt.zeros((2, 3), dtype="float64", device="host")).dtype
     dtype('float64')
     """
-    return normal(0.0, 1.0, x.shape, generator=generator, **_place(x, dtype, device))
+    place = _place("randn_like", x, dtype, device)
+    return normal(0.0, 1.0, x.shape, generator=generator, **place)
 
 
 def randint_like(x, /, low, high=None, *, dtype=None, device=None, generator=None):
@@ -100,6 +108,6 @@ def randint_like(x, /, low, high=None, *, dtype=None, device=None, generator=Non
     dtype('float32')
     """
     low, high = (0, low) if high is None else (low, high)
-    place = _place(x, dtype, device)
+    place = _place("randint_like", x, dtype, device)
     found = integers(low, high, x.shape, device=place["device"], generator=generator)
     return found.astype(place["dtype"])

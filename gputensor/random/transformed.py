@@ -6,7 +6,7 @@ As those of `families`, they make a fixed number of draws, so they need no wait.
 import math
 
 from gputensor._arrays.dtypes import float32, float64, int64
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, float_argument
 from gputensor.linalg.decompositions import svd
 from gputensor.random.distributions import Target, _element, normal, poisson
 from gputensor.random.families import Family, chisquare, gamma
@@ -108,6 +108,8 @@ def f(dfnum, dfden, size=None, *, dtype=None, device=None, generator=None):
     (2, 3)
     """
     dtype = _element(dtype, float32, ("float",), "f").numpy
+    dfnum = dfnum if isinstance(dfnum, Tensor) else float_argument("f: dfnum", dfnum)
+    dfden = dfden if isinstance(dfden, Tensor) else float_argument("f: dfden", dfden)
     if size is None:
         size = broadcast_shapes(*(getattr(one, "shape", ()) for one in (dfnum, dfden)))
     options = {"dtype": float64, "device": device, "generator": generator}
@@ -122,6 +124,8 @@ def noncentral_chisquare(df, nonc, size=None, *, dtype=None, device=None, genera
     (2, 3)
     """
     dtype = _element(dtype, float32, ("float",), "noncentral_chisquare").numpy
+    df = df if isinstance(df, Tensor) else float_argument("noncentral_chisquare: df", df)
+    nonc = nonc if isinstance(nonc, Tensor) else float_argument("noncentral_chisquare: nonc", nonc)
     if size is None:
         size = broadcast_shapes(*(getattr(one, "shape", ()) for one in (df, nonc)))
     options = {"dtype": float64, "device": device, "generator": generator}
@@ -137,6 +141,9 @@ def noncentral_f(dfnum, dfden, nonc, size=None, *, dtype=None, device=None, gene
     (2, 3)
     """
     dtype = _element(dtype, float32, ("float",), "noncentral_f").numpy
+    dfnum = dfnum if isinstance(dfnum, Tensor) else float_argument("noncentral_f: dfnum", dfnum)
+    dfden = dfden if isinstance(dfden, Tensor) else float_argument("noncentral_f: dfden", dfden)
+    nonc = nonc if isinstance(nonc, Tensor) else float_argument("noncentral_f: nonc", nonc)
     if size is None:
         size = broadcast_shapes(*(getattr(one, "shape", ()) for one in (dfnum, dfden, nonc)))
     options = {"dtype": float64, "device": device, "generator": generator}
@@ -151,6 +158,8 @@ def negative_binomial(n, p, size=None, *, dtype=None, device=None, generator=Non
     (2, 3)
     """
     dtype = _element(dtype, int64, ("int", "uint", "float"), "negative_binomial").numpy
+    n = n if isinstance(n, Tensor) else float_argument("negative_binomial: n", n)
+    p = p if isinstance(p, Tensor) else float_argument("negative_binomial: p", p)
     if size is None:
         size = broadcast_shapes(*(getattr(one, "shape", ()) for one in (n, p)))
     options = {"dtype": float64, "device": device, "generator": generator}
@@ -174,6 +183,8 @@ def multivariate_normal(mean, cov, size=None, *, dtype=None, device=None, genera
     """
     dtype = _element(dtype, float32, ("float",), "multivariate_normal").numpy
     place = next((one.device for one in (mean, cov) if isinstance(one, Tensor)), device)
+    if generator is not None and not hasattr(generator, "device"):
+        raise argument_error(TypeError, "multivariate_normal: generator", generator, "a Generator")
     place = generator.device if place is None and generator is not None else place
     mean, cov = (
         astype(one if isinstance(one, Tensor) else asarray(one, device=place), float64)

@@ -3,7 +3,7 @@
 import math
 
 from gputensor._arrays.promotion import result_type
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, float_argument, int_argument
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.manipulation import reshape
@@ -101,6 +101,7 @@ def logit(x, /, eps=None):
     """
     x = tensor_argument(x, "logit")
     if eps is not None:
+        eps = float_argument("logit: eps", eps)
         x = fn.clip(x, eps, 1 - eps)
     return fn.log(fn.divide(x, fn.subtract(1, x)))
 
@@ -162,7 +163,8 @@ def narrow(x, /, axis, start, length):
     """
     axis = axis_argument(axis, tensor_argument(x, "narrow").ndim, "narrow")
     extent = x.shape[axis]
-    start = int(start) + extent if start < 0 else int(start)
+    start, length = int_argument("narrow: start", start), int_argument("narrow: length", length)
+    start = start + extent if start < 0 else start
     if not 0 <= start <= start + length <= extent:
         got = Described(f"{start} and {length}")
         rule = f"a range within the extent {extent}"

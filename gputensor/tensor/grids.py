@@ -6,7 +6,7 @@ import numpy as np
 
 from gputensor._arrays.dtypes import float64, int64, uint64
 from gputensor._arrays.promotion import result_type
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, float_argument, int_argument, list_argument
 from gputensor.streams.queue import Device
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor
@@ -40,6 +40,8 @@ def lines(start, stop, num, endpoint, retstep, dtype, device):
     >>> lines(0, 10, 4, True, False, "int32", "host").tolist()
     [0, 3, 6, 10]
     """
+    start, stop = _ends("linspace", start, stop)
+    num = int_argument("linspace: num", num)
     tensors = [one for one in (start, stop) if isinstance(one, Tensor)]
     place = device if device is not None else tensors[0].device if tensors else Device()
     start, stop = (one if isinstance(one, Tensor) else asarray(one, device=place, dtype=
@@ -60,12 +62,21 @@ def lines(start, stop, num, endpoint, retstep, dtype, device):
     return (values, step) if retstep else values
 
 
+def _ends(name, start, stop):
+    """Return the ends of a line: tensors, lists or numbers."""
+    for title, one in (("start", start), ("stop", stop)):
+        if not isinstance(one, (Tensor, list, tuple, np.ndarray, np.generic, int, float, complex)):
+            raise argument_error(TypeError, f"{name}: {title}", one, "a number or a Tensor")
+    return start, stop
+
+
 def logspace(start, stop, num=50, endpoint=True, base=10.0, *, dtype=None, device=None):
     """Return `num` values from ``base**start`` to ``base**stop`` with a constant ratio.
 
     >>> logspace(0, 2, 3, device="host").tolist()
     [1.0, 10.0, 100.0]
     """
+    start, stop = _ends("logspace", start, stop)
     powers = linspace(start, stop, num, endpoint, dtype="float64", device=device)
     return astype(fn.pow(base, powers), dtype or "float32", copy=False)
 
@@ -76,6 +87,10 @@ def geomspace(start, stop, num=50, endpoint=True, *, dtype=None, device=None):
     >>> geomspace(1, 8, 4, device="host").tolist()
     [1.0, 2.0, 4.0, 8.0]
     """
+    start, stop = (
+        one if isinstance(one, Tensor) else float_argument(f"geomspace: {title}", one)
+        for title, one in (("start", start), ("stop", stop))
+    )
     if not all((one > 0).all() if isinstance(one, Tensor) else one > 0 for one in (start, stop)):
         raise argument_error(ValueError, "geomspace: start, stop", (start, stop), "both above 0")
     first, last = (fn.log2(astype(one, float64)) if isinstance(one, Tensor) else math.log2(one)
@@ -96,7 +111,7 @@ def indices(dimensions, dtype=int64, *, device=None):
     """
     if not hasattr(dimensions, "__iter__"):
         raise argument_error(TypeError, "indices: dimensions", dimensions, "a sequence of ints")
-    shape = tuple(dimensions)
+    shape = tuple(list_argument("indices: dimensions", dimensions))
     if not shape:
         return empty((0,), dtype, device=device)
     grids = []
@@ -177,6 +192,8 @@ def unravel_index(index, shape, /):
     [[1], [2]]
     """
     rest = index if isinstance(index, Tensor) else asarray(index, device=Device())
+    shape = [int_argument("unravel_index: shape", one) for one in
+             (shape if hasattr(shape, "__iter__") else (shape,))]  # fmt: skip
     rest = within(rest, math.prod(shape))
     found = []
     for extent in reversed(tuple(shape)):
@@ -195,7 +212,10 @@ def ravel_multi_index(positions, shape, /):
     >>> ravel_multi_index((rows, columns), (2, 3)).tolist()
     [5]
     """
-    if len(positions) != len(shape) or not positions:
+    if not isinstance(positions, Tensor):
+        positions = list_argument("ravel_multi_index: positions", positions)
+    shape = list_argument("ravel_multi_index: shape", shape)
+    if len(positions) != len(shape) or not len(positions):
         got = Described(f"{len(positions)} positions")
         raise argument_error(ValueError, "ravel_multi_index: positions", got,
                              f"{len(shape)}, one for each axis")  # fmt: skip

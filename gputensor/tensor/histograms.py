@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from gputensor._arrays.dtypes import float32, float64, int64
 from gputensor._arrays.promotion import result_type
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, float_argument, int_argument, list_argument
 from gputensor.streams.order import tracer
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, tensor_argument
@@ -39,7 +39,7 @@ def bincount(x, /, weights=None, minlength=0):
     if tensor_argument(x, "bincount").ndim != 1 or x.dtype.kind not in "iu":
         got = Described(f"{x.dtype.name} of {x.ndim} dimensions")
         raise argument_error(TypeError, "bincount: x", got, "an integer dtype and 1 dimension")
-    length = operator.index(minlength)
+    length = int_argument("bincount: minlength", minlength)
     if length < 0:
         raise argument_error(ValueError, "bincount: minlength", length, "0 or more")
     weights = beside(weights, x) if isinstance(weights, (list, tuple)) else weights
@@ -135,7 +135,10 @@ def _ends(x, range):
     if range is None:
         low, high = (float(fn.min(x)), float(fn.max(x))) if x.size else (0.0, 1.0)
     else:
-        low, high = (float(one) for one in range)
+        ends = list_argument("histogram: range", range, "a pair of numbers")
+        if len(ends) != 2:
+            raise argument_error(ValueError, "histogram: range", range, "a pair of numbers")
+        low, high = (float_argument("histogram: range", one) for one in ends)
     if not low <= high < float("inf") or low == -float("inf"):
         raise argument_error(ValueError, "histogram: range", (low, high), "finite, low <= high")
     return (low - 0.5, high + 0.5) if low == high else (low, high)
@@ -148,6 +151,8 @@ def _edges(x, bins, range):
             raise argument_error(ValueError, "histogram: bins", got, "1 dimension")
         return bins
     if hasattr(bins, "__iter__") and not isinstance(bins, str):
+        for one in bins:
+            float_argument("histogram: bins", one)
         if any(not low <= high for low, high in pairwise(bins)):
             raise argument_error(ValueError, "histogram: bins", list(bins), "ascending edges")
         return beside(list(bins), x)
@@ -261,11 +266,12 @@ def histogramdd(sample, /, bins=10, range=None, density=False, weights=None):
             raise argument_error(ValueError, "histogramdd: sample", got, rule)
         columns = [sample[:, i] for i in builtins.range(sample.shape[1])]
     else:
-        columns = [reshape(tensor_argument(one, "histogramdd"), -1) for one in sample]
+        columns = [reshape(tensor_argument(one, "histogramdd"), -1)
+                   for one in list_argument("histogramdd: sample", sample)]  # fmt: skip
     ndim = len(columns)
     if isinstance(bins, (Tensor, str)) or not hasattr(bins, "__iter__"):
         bins = [bins] * ndim
-    ranges = [None] * ndim if range is None else list(range)
+    ranges = [None] * ndim if range is None else list_argument("histogramdd: range", range)
     if len(bins) != ndim or len(ranges) != ndim:
         got = Described(f"{len(bins)} of bins, {len(ranges)} of range")
         rule = f"{ndim}, one for each axis"
@@ -298,6 +304,8 @@ def histogram2d(x, y, /, bins=10, range=None, density=False, weights=None):
     >>> histogram2d(x, x[[0, 1, 0]], 2)[0].tolist()
     [[1.0, 0.0], [1.0, 1.0]]
     """
+    if not isinstance(bins, (Tensor, str)) and hasattr(bins, "__iter__"):
+        bins = list(bins)
     one_for_both = isinstance(bins, (Tensor, str)) or hasattr(bins, "__iter__") and len(bins) != 2
     bins = [bins, bins] if one_for_both else bins
     counts, (first, second) = histogramdd((x, y), bins, range, density, weights)

@@ -1,8 +1,6 @@
 """Further names of NumPy and PyTorch based on sorting and counting."""
 
-import operator
-
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, int_argument
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.histograms import histogram
@@ -21,7 +19,7 @@ def kthvalue(x, /, k, axis=-1, *, keepdims=False):
     [3, 2]
     """
     axis = axis_argument(axis, tensor_argument(x, "kthvalue").ndim, "kthvalue")
-    k = operator.index(k)
+    k = int_argument("kthvalue: k", k)
     if not 1 <= k <= x.shape[axis]:
         raise argument_error(ValueError, "kthvalue: k", k, f"1 to {x.shape[axis]}, the extent")
     key = (slice(None),) * axis + (slice(k - 1, k) if keepdims else k - 1,)

@@ -12,7 +12,7 @@ import numpy as np
 from gputensor._arrays import dtypes
 from gputensor._arrays.dtypes import CODES, dtype_code
 from gputensor.errors import Described, argument_error
-from gputensor.tensor.core import Tensor, spellings, tensor_argument
+from gputensor.tensor.core import Tensor, axis_argument, spellings, tensor_argument
 from gputensor.tensor.interop import astype, part_view, reinterpreted
 from gputensor.tensor.interop import copy as copy_of
 from gputensor.tensor.manipulation import reshape, zeros_like
@@ -192,7 +192,7 @@ def stride(x, /, axis=None):
     (3, 1)
     """
     strides = tuple(one // x.itemsize for one in x.strides)
-    return strides if axis is None else strides[axis]
+    return strides if axis is None else strides[axis_argument(axis, x.ndim, "stride")]
 
 
 def memoryview(x, /):

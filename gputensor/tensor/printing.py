@@ -167,4 +167,10 @@ def format_number(tensor, spec, /):
     if tensor.size != 1:
         got = Described(f"a tensor of shape {tensor.shape}")
         raise argument_error(TypeError, "format", got, f"one element to format as {spec!r}")
-    return format(tensor.item(), spec)
+    try:
+        return format(tensor.item(), spec)
+    except TypeError:
+        raise argument_error(TypeError, "format: spec", spec, "a str") from None
+    except ValueError:
+        kind = Described(f"{spec!r} for {tensor.dtype.name}")
+        raise argument_error(ValueError, "format: spec", kind, "one of its kind") from None

@@ -6,7 +6,7 @@ If an element is NaN, so is the result, except in the functions whose names begi
 import math
 
 from gputensor._arrays.dtypes import float32, float64, int64
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, float_argument
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, axis_argument, out_argument, spellings, tensor_argument
 from gputensor.tensor.interop import astype
@@ -192,7 +192,7 @@ def nanquantile(x, /, q, axis=None, out=None, *, method="linear", keepdims=False
     last = astype(fn.maximum(last, 0), float64)
     results = []
     for share in q if hasattr(q, "__iter__") else [q]:
-        if not 0 <= share <= 1:
+        if not 0 <= float_argument("nanquantile: q", share) <= 1:
             raise argument_error(ValueError, "nanquantile: q", share, "0 to 1")
         place = last * float(share)
         ends = (astype(one(place), int64) for one in (fn.floor, fn.ceil))

@@ -1,7 +1,9 @@
 """Sets of values, partitions, and sorting by several keys, as in NumPy."""
 
+from numbers import Integral
+
 from gputensor._arrays.promotion import result_type
-from gputensor.errors import argument_error
+from gputensor.errors import argument_error, list_argument
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, axis_argument, tensor_argument
 from gputensor.tensor.interop import astype
@@ -81,7 +83,7 @@ def _check_place(x, kth, axis, name):
     else:
         extent = tensor_argument(x, name).shape[axis_argument(axis, x.ndim, name)]
     for one in kth if isinstance(kth, (tuple, list)) else (kth,):
-        if not hasattr(one, "__index__") or not -extent <= one < extent:
+        if not isinstance(one, Integral) or not -extent <= one < extent:
             raise argument_error(ValueError, f"{name}: kth", one, f"an int below {extent}")
 
 
@@ -127,6 +129,10 @@ def lexsort(keys, /, axis=-1):
     >>> lexsort((first, second)).tolist()
     [2, 0, 1]
     """
+    if not isinstance(keys, Tensor):
+        keys = list_argument("lexsort: keys", keys, "a sequence of Tensors")
+    if not len(keys):
+        raise argument_error(ValueError, "lexsort: keys", keys, "one Tensor or more")
     order = argsort(tensor_argument(keys[0], "lexsort"), axis)
     for key in keys[1:]:
         order = take_along_axis(order, argsort(take_along_axis(key, order, axis), axis), axis)

@@ -5,13 +5,12 @@ NaN comes last in ascending order. Functions without a kernel of their own use `
 """
 
 import math
-import operator
 from typing import NamedTuple
 
 from gputensor._arrays.dtypes import float32, int64
 from gputensor._arrays.promotion import result_type
 from gputensor._engines import sorting as engines
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, int_argument
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, axis_argument, on_one_device, spellings, tensor_argument
 from gputensor.tensor.engine import queue_call, queue_engine
@@ -152,7 +151,7 @@ def topk(x, /, k, axis=-1, *, largest=True):
     ([3, 2], [0, 2])
     """
     axis = axis_argument(axis, tensor_argument(x, "topk").ndim, "topk")
-    k = operator.index(k)
+    k = int_argument("topk: k", k)
     if not 0 <= k <= x.shape[axis]:
         raise argument_error(ValueError, "topk: k", k, f"0 to {x.shape[axis]}, the extent")
     if x.dtype.kind == "c" or k > LARGEST_K or x.dtype != _known(x[:0]).dtype:

@@ -4,7 +4,7 @@ import math
 
 from gputensor._arrays.dtypes import float32, float64
 from gputensor._arrays.promotion import result_type
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, int_argument
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.interop import astype
@@ -259,7 +259,7 @@ def cov(x, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
     >>> cov(gt.asarray([[1.0, 2.0], [3.0, 5.0]], device="host")).tolist()
     [[0.5, 1.0], [1.0, 2.0]]
     """
-    ddof = (0 if bias else 1) if ddof is None else ddof
+    ddof = (0 if bias else 1) if ddof is None else int_argument("cov: ddof", ddof)
     result, dtype = _covariance(x, y, rowvar, ddof, (fweights, aweights))
     return astype(result, dtype, copy=False)
 

@@ -3,7 +3,7 @@
 import math
 
 from gputensor._arrays.dtypes import float32, int32
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, function_argument, list_argument
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, axis_argument, spellings, tensor_argument
 from gputensor.tensor.engine import queue_call
@@ -46,7 +46,8 @@ def putmask(x, mask, values, /):
     >>> x.tolist()
     [1, 2, 10, 20]
     """
-    values = asarray(values, x.dtype, device=tensor_argument(x, "putmask").device)
+    device = tensor_argument(x, "putmask").device
+    values = asarray(values, x.dtype, device=device)
     if values.shape != x.shape and values.size:
         turn = fn.remainder(arange(x.size, device=x.device), values.size)
         values = reshape(reshape(values, -1)[turn], x.shape)
@@ -99,7 +100,9 @@ def select(conditions, choices, /, default=0):
     >>> select([x < 1, x < 3], [x, x * 10], -1).tolist()
     [0, 10, 20, -1]
     """
-    if len(conditions) != len(choices) or not len(conditions):
+    conditions = list_argument("select: condlist", conditions)
+    choices = list_argument("select: choicelist", choices)
+    if len(conditions) != len(choices) or not conditions:
         got = Described(f"{len(conditions)} conditions for {len(choices)} choices")
         rule = "as many as choices, at least one"
         raise argument_error(ValueError, "select: conditions", got, rule)
@@ -117,6 +120,8 @@ def choose(index, choices, /):
     >>> choose(gt.asarray([1, 0], device="host"), (a, b)).tolist()
     [10, 2]
     """
+    if not isinstance(choices, Tensor):
+        choices = list_argument("choose: choices", choices)
     index = within(tensor_argument(index, "choose"), len(choices))
     index = fn.remainder(index, max(len(choices), 1))
     result = choices[0]
@@ -166,6 +171,7 @@ def apply_along_axis(function, axis, x, /, *arguments, **keywords):
     """
     moved = moveaxis(tensor_argument(x, "apply_along_axis"), axis, -1)
     rows = reshape(moved, (-1, moved.shape[-1]))
+    function_argument("apply_along_axis: func1d", function)
     results = [function(rows[i], *arguments, **keywords) for i in range(rows.shape[0])]
     results = [one if isinstance(one, Tensor) else asarray(one, device=x.device) for one in results]
     whole = reshape(stack(results), (*moved.shape[:-1], *results[0].shape))

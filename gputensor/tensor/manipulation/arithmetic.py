@@ -5,11 +5,10 @@ Each launches a few kernels. `out` has the same meaning as in the functions of t
 
 import builtins
 import math
-import operator
 
 from gputensor._arrays.dtypes import finfo, float16, float32, float64, int16, int32, int64, uint64
 from gputensor._arrays.promotion import result_type
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, int_argument
 from gputensor.tensor.core import Tensor, tensor_argument
 from gputensor.tensor.functions import (
     abs,
@@ -146,7 +145,7 @@ def round(x, /, decimals=0, out=None):
     >>> round(gt.asarray([2.5, 1.26], device="host"), 1).tolist()
     [2.5, 1.2999999523162842]
     """
-    places = operator.index(decimals)
+    places = int_argument("round: decimals", decimals)
     kind = tensor_argument(x, "round").dtype.kind
     if kind == "c":
         return add(round(real(x), places), multiply(round(imag(x), places), 1j), out=out)

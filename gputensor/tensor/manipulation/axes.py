@@ -2,7 +2,7 @@
 
 import operator
 
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, int_argument, list_argument
 from gputensor.tensor.core import Tensor, axis_argument, spellings, tensor_argument
 from gputensor.tensor.manipulation import broadcast_to, expand_dims, flip, permute_dims, reshape
 
@@ -132,12 +132,13 @@ def rot90(x, /, k=1, axes=(0, 1)):
     [[2, 4], [1, 3]]
     """
     tensor_argument(x, "rot90")
+    axes = list_argument("rot90: axes", axes)
     if len(axes) != 2:
         raise argument_error(ValueError, "rot90: axes", axes, "two axes")
     one, other = (axis_argument(axis, x.ndim, "rot90") for axis in axes)
     if one == other:
         raise argument_error(ValueError, "rot90: axes", axes, "two different axes")
-    turns = operator.index(k) % 4
+    turns = int_argument("rot90: k", k) % 4
     if turns == 0:
         return x[...]
     if turns == 2:

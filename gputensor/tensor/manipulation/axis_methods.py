@@ -8,7 +8,7 @@ __all__ = ["permute", "transpose"]
 
 
 def _order(axes):
-    return axes[0] if len(axes) == 1 and hasattr(axes[0], "__iter__") else axes
+    return tuple(axes[0]) if len(axes) == 1 and hasattr(axes[0], "__iter__") else axes
 
 
 @spellings(permute_dims, dims="axes")

@@ -4,6 +4,7 @@ import builtins
 
 from gputensor._arrays.dtypes import float64
 from gputensor._arrays.promotion import result_type
+from gputensor.errors import float_argument
 from gputensor.tensor.core import Tensor, tensor_argument
 from gputensor.tensor.functions import (
     abs,
@@ -36,6 +37,10 @@ def isclose(x1, x2, /, rtol=1e-5, atol=1e-8, equal_nan=False):
         if isinstance(x, (list, tuple)):
             tensor_argument(x, "isclose")
     tensor_argument(x1 if type(x1) is Tensor else x2, "isclose")
+    rtol, atol = (
+        one if isinstance(one, Tensor) else float_argument(f"isclose: {title}", one)
+        for title, one in (("rtol", rtol), ("atol", atol))
+    )
     if result_type(x1, x2).kind in "iub":
         x1, x2 = (astype(x, float64) if type(x) is Tensor else float(x) for x in (x1, x2))
     size = builtins.abs(x2) if type(x2) is not Tensor else abs(x2)

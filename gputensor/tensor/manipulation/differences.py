@@ -1,10 +1,8 @@
 """Differences of neighbours, gradients and integrals along an axis."""
 
-import operator
-
 from gputensor._arrays.dtypes import float32, float64
 from gputensor._arrays.promotion import result_type
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, int_argument
 from gputensor.tensor.core import Tensor, axis_argument, spellings, tensor_argument
 from gputensor.tensor.functions import add, divide, multiply, not_equal, subtract
 from gputensor.tensor.functions import sum as sum_over
@@ -47,7 +45,7 @@ def diff(x, /, n=1, axis=-1, prepend=None, append=None):
     [3, 5]
     """
     axis = axis_argument(axis, tensor_argument(x, "diff").ndim, "diff")
-    n = operator.index(n)
+    n = int_argument("diff: n", n)
     if n < 0:
         raise argument_error(ValueError, "diff: n", n, "0 or more")
     if n == 0:  # as in NumPy, without the further elements

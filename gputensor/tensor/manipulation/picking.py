@@ -4,12 +4,10 @@ Positions on the device stay there. Functions whose result length depends on val
 count of a mask, wait for the device.
 """
 
-import operator
-
 import numpy as np
 
 from gputensor._arrays.dtypes import bool_, int64
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, int_argument
 from gputensor.streams.order import tracer
 from gputensor.tensor.core import Tensor, axis_argument, spellings, tensor_argument
 from gputensor.tensor.functions import equal, where
@@ -279,7 +277,7 @@ def one_hot(x, num_classes=-1, /, *, dtype=int64):
     if tensor_argument(x, "one_hot").dtype.kind not in "iu":
         got = Described(x.dtype.name)
         raise argument_error(TypeError, "one_hot: x", got, "an integer dtype")
-    num_classes = operator.index(num_classes)
+    num_classes = int_argument("one_hot: num_classes", num_classes)
     if num_classes < -1 or num_classes == -1 and x.size == 0:
         rule = "the number of classes, or -1 with elements to count them by"
         raise argument_error(ValueError, "one_hot: num_classes", num_classes, rule)

@@ -8,7 +8,7 @@ import functools
 
 import numpy as np
 
-from gputensor.errors import argument_error
+from gputensor.errors import Described, argument_error, list_argument
 from gputensor.streams import current_stream
 from gputensor.tensor.core import Tensor, tensor_argument
 from gputensor.tensor.interop import asarray
@@ -123,7 +123,12 @@ def einsum_path(subscripts, /, *operands, optimize="greedy"):
         np.broadcast_to(np.float32(0), one.shape) if isinstance(one, Tensor) else one
         for one in operands
     )
-    return np.einsum_path(subscripts, *shaped, optimize=optimize)
+    try:
+        return np.einsum_path(subscripts, *shaped, optimize=optimize)
+    except (TypeError, ValueError, RecursionError) as error:
+        got = Described(f"what NumPy refuses ({error})")
+        rule = "those of einsum, and a strategy of NumPy"
+        raise argument_error(ValueError, "einsum_path: arguments", got, rule) from None
 
 
 def require(a, dtype=None, requirements=None):
@@ -140,7 +145,8 @@ def require(a, dtype=None, requirements=None):
     >>> require(gt.ones((2, 3), device="host").T, requirements="C").is_contiguous
     True
     """
-    wanted = {str(one)[:1].upper() for one in requirements or ()}
+    given = list_argument("require: requirements", requirements or ())
+    wanted = {str(one)[:1].upper() for one in given}
     unknown = wanted - set("CFAWOE")
     if unknown or wanted >= {"C", "F"}:
         rule = "some of C or F, A, W, O, E"

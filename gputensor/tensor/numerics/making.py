@@ -2,13 +2,12 @@
 
 import itertools
 import math
-import operator
 
 import numpy as np
 
 from gputensor._arrays.dtypes import float32, float64
 from gputensor._arrays.promotion import result_type
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, function_argument, int_argument
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.grids import indices
@@ -51,6 +50,7 @@ def fromfunction(function, shape, *, dtype=float32, device=None, **keywords):
     [[0, 1], [10, 11]]
     """
     grids = indices(shape, dtype, device=device)
+    function_argument("fromfunction: function", function)
     return function(*(grids[i] for i in range(grids.shape[0])), **keywords)
 
 
@@ -61,9 +61,16 @@ def fromiter(iterable, dtype, count=-1, *, device=None):
     [0, 1, 4]
     """
     like = empty(0, dtype, device="host").dtype
+    count = int_argument("fromiter: count", count)
+    if not hasattr(iterable, "__iter__"):
+        raise argument_error(TypeError, "fromiter: iterable", iterable, "an iterable of numbers")
     values = itertools.islice(iterable, count) if count >= 0 else iterable
     plain = like if like.kind != "V" else np.dtype(np.float32)
-    array = np.fromiter(values, plain)
+    try:
+        array = np.fromiter(values, plain)
+    except (TypeError, ValueError):
+        got = Described("elements that are no numbers")
+        raise argument_error(TypeError, "fromiter: iterable", got, "numbers") from None
     if 0 <= count != array.size:
         rule = f"at most {array.size}, the number of values"
         raise argument_error(ValueError, "fromiter: count", count, rule)
@@ -77,7 +84,16 @@ def frombuffer(buffer, dtype=float32, count=-1, offset=0, *, device=None):
     [97, 98]
     """
     like = empty(0, dtype, device="host").dtype
-    return asarray(np.frombuffer(buffer, like, count, offset), device=device, copy=True)
+    count = int_argument("frombuffer: count", count)
+    offset = int_argument("frombuffer: offset", offset)
+    try:
+        array = np.frombuffer(buffer, like, count, offset)
+    except TypeError:
+        raise argument_error(TypeError, "frombuffer: buffer", buffer, "bytes") from None
+    except (ValueError, OverflowError) as error:
+        got = Described(f"count {count} and offset {offset} ({error})")
+        raise argument_error(ValueError, "frombuffer: buffer", got, "whole elements") from None
+    return asarray(array, device=device, copy=True)
 
 
 def from_numpy(array, /, *, device=None):
@@ -143,7 +159,7 @@ def diag_embed(x, /, offset=0, axis1=-2, axis2=-1):
     if tensor_argument(x, "diag_embed").ndim == 0:
         got = Described("0 dimensions")
         raise argument_error(ValueError, "diag_embed: x", got, "1 or more")
-    offset = operator.index(offset)
+    offset = int_argument("diag_embed: offset", offset)
     ends = [axis_argument(axis, x.ndim + 1, "diag_embed") for axis in (axis1, axis2)]
     if ends[0] == ends[1]:
         raise argument_error(ValueError, "diag_embed: axis2", axis2, "an axis other than axis1")
@@ -213,7 +229,7 @@ def combinations(x, r=2, with_replacement=False):
     chooser = itertools.combinations_with_replacement if with_replacement else (
         itertools.combinations
     )  # fmt: skip
-    r = operator.index(r)
+    r = int_argument("combinations: r", r)
     count = math.comb(x.size + (r - 1 if with_replacement and r else 0), r)
     flat = itertools.chain.from_iterable(chooser(range(x.size), r))
     places = np.fromiter(flat, np.int64, count * r).reshape(count, r)

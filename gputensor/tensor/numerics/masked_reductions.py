@@ -6,7 +6,7 @@ The reductions in `functions` call these for their ``where=`` and ``initial=``.
 import math
 
 from gputensor._arrays.dtypes import float32, float64
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, float_argument
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, axis_argument, out_argument, tensor_argument
 from gputensor.tensor.interop import astype
@@ -47,6 +47,8 @@ def _start(x, initial):
     if isinstance(initial, Tensor):
         return astype(initial, x.dtype, copy=False)
     kind = x.dtype.kind
+    if kind in "biuf":
+        float_argument("initial", initial)
     return bool(initial) if kind == "b" else int(initial) if kind in "iu" else initial
 
 

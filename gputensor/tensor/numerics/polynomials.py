@@ -1,10 +1,8 @@
 """Polynomials as vectors of coefficients, the highest power first, as in NumPy."""
 
-import operator
-
 from gputensor._arrays.dtypes import float32
 from gputensor._arrays.promotion import result_type
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, int_argument
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, tensor_argument
 from gputensor.tensor.interop import asarray, astype
@@ -104,7 +102,7 @@ def polydiv(u, v, /):
 
 
 def _order(m, name):
-    m = operator.index(m)
+    m = int_argument("polyder: m", m)
     if m < 0:
         raise argument_error(ValueError, f"{name}: m", m, "0 or more")
     return m

@@ -4,6 +4,7 @@ import math
 import operator
 
 from gputensor._arrays.dtypes import float32, float64
+from gputensor.errors import float_argument, int_argument
 from gputensor.tensor import functions as fn
 from gputensor.tensor.interop import astype
 from gputensor.tensor.manipulation import arange, ones
@@ -16,7 +17,7 @@ __all__ = [
 
 def _places(M, device):
     """Return `M` numbers from 0 to 1 in float64, or None if there are fewer than two."""
-    count = operator.index(M)
+    count = int_argument("window: number of points", M)
     if count < 2:
         return None
     return fn.divide(arange(count, dtype=float64, device=device), count - 1)
@@ -89,14 +90,15 @@ def kaiser(M, beta, /, *, dtype=None, device=None):
     if at is not None:
         at = fn.subtract(fn.multiply(at, 2), 1)
         inside = fn.sqrt(fn.maximum(fn.subtract(1, fn.square(at)), 0))
-        total = fn.i0(fn.multiply(ones((), float64, device=device), float(beta)))
-        at = fn.divide(fn.i0(fn.multiply(inside, float(beta))), total)
+        beta = float_argument("kaiser: beta", beta)
+        total = fn.i0(fn.multiply(ones((), float64, device=device), beta))
+        at = fn.divide(fn.i0(fn.multiply(inside, beta)), total)
     return _made(M, at, dtype, device)
 
 
 def _window(name, function, title):
     def window(window_length, periodic=True, *, dtype=None, device=None):
-        count = operator.index(window_length)
+        count = int_argument(f"{name}: window_length", window_length)
         if not periodic or count < 2:
             return function(count, dtype=dtype, device=device)
         return function(count + 1, dtype=dtype, device=device)[:-1]
@@ -124,7 +126,7 @@ def kaiser_window(window_length, periodic=True, beta=12.0, *, dtype=None, device
     >>> kaiser_window(2, beta=0.0, device="host").tolist()
     [1.0, 1.0]
     """
-    count = operator.index(window_length)
+    count = int_argument("kaiser_window: window_length", window_length)
     if not periodic or count < 2:
         return kaiser(count, beta, dtype=dtype, device=device)
     return kaiser(count + 1, beta, dtype=dtype, device=device)[:-1]

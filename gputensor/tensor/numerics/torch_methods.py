@@ -2,7 +2,7 @@
 
 import operator
 
-from gputensor.errors import argument_error
+from gputensor.errors import argument_error, list_argument
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.interop import asarray, astype, copy
@@ -190,6 +190,7 @@ def index_put_(x, indices, values, /, accumulate=False):
     >>> x.index_put_((index,), gt.ones(2, device="host"), accumulate=True).tolist()
     [0.0, 2.0]
     """
+    indices = list_argument("index_put_: indices", indices, "a tuple of Tensors")
     key = tuple(slice(None) if one is None else one for one in indices)
     if accumulate:
         fn.add.at(x, key, values)

@@ -3,7 +3,7 @@
 import operator
 
 from gputensor._arrays.dtypes import complex64, complex128, float32, float64
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, int_argument, list_argument
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import axis_argument, spellings, storage_place, tensor_argument, view_of
 from gputensor.tensor.interop import copy, part_view
@@ -45,8 +45,10 @@ def as_strided(x, shape, strides, /, offset=None):
     >>> as_strided(gt.arange(4, device="host"), (3, 2), (1, 1)).tolist()
     [[0, 1], [1, 2], [2, 3]]
     """
-    shape = tuple(map(operator.index, shape))
-    strides = tuple(map(operator.index, strides))
+    shape, strides = (
+        tuple(int_argument(name, one) for one in list_argument(name, given))
+        for name, given in (("as_strided: size", shape), ("as_strided: stride", strides))
+    )
     if len(shape) != len(strides) or min(shape, default=0) < 0:
         got = Described(f"{shape} and {strides}")
         rule = "equally many, with extents of 0 or more"
@@ -76,7 +78,7 @@ def unfold(x, /, axis, size, step):
     [[0, 1, 2], [2, 3, 4]]
     """
     axis = axis_argument(axis, tensor_argument(x, "unfold").ndim, "unfold")
-    size, step = operator.index(size), operator.index(step)
+    size, step = int_argument("unfold: size", size), int_argument("unfold: step", step)
     if not 0 <= size <= x.shape[axis]:
         raise argument_error(ValueError, "unfold: size", size, f"0 to {x.shape[axis]}, the extent")
     if step < 1:
@@ -104,6 +106,7 @@ def sliding_window_view(x, window_shape, /, axis=None):
     sizes = window_shape if hasattr(window_shape, "__iter__") else (window_shape,)
     ndim = tensor_argument(x, "sliding_window_view").ndim
     axes = range(ndim) if axis is None else axis if hasattr(axis, "__iter__") else (axis,)
+    sizes, axes = list(sizes), list(axes)
     if len(sizes) != len(axes):
         got = Described(f"{len(sizes)} extents for {len(axes)} axes")
         raise argument_error(ValueError, "sliding_window_view: window_shape", got, "one for each")

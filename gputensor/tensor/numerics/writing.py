@@ -2,7 +2,13 @@
 
 import numpy as np
 
-from gputensor.errors import Described, argument_error
+from gputensor.errors import (
+    Described,
+    argument_error,
+    function_argument,
+    int_argument,
+    list_argument,
+)
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.grids import tril_indices, triu_indices
@@ -70,6 +76,7 @@ def masked_scatter(x, mask, source, /):
     flat = reshape(tensor_argument(source, "masked_scatter"), -1)
     if flat.size == 0:
         return copy(tensor_argument(x, "masked_scatter"))
+    tensor_argument(x, "masked_scatter")
     mask = fn.logical_or(mask, zeros(x.shape, "bool", device=x.device))
     places = fn.clip(fn.subtract(cumsum(mask), 1), 0, flat.size - 1)
     chosen = reshape(flat[places], x.shape)
@@ -98,7 +105,7 @@ def piecewise(x, conditions, functions, /, *arguments, **keywords):
     [2.0, 10.0]
     """
     conditions = list(conditions) if isinstance(conditions, (list, tuple)) else [conditions]
-    functions = list(functions)
+    functions = list_argument("piecewise: funclist", functions)
     if len(functions) not in (len(conditions), len(conditions) + 1):
         got = Described(f"{len(functions)} for {len(conditions)} conditions")
         rule = "as many as conditions, or one more"
@@ -125,7 +132,7 @@ def apply_over_axes(function, x, axes, /):
     ndim = tensor_argument(x, "apply_over_axes").ndim
     for axis in axes if isinstance(axes, (tuple, list)) else (axes,):
         axis = axis_argument(axis, ndim, "apply_over_axes")
-        result = function(x, axis)
+        result = function_argument("apply_over_axes: function", function)(x, axis)
         if result.ndim != ndim:
             result = reshape(result, (*result.shape[:axis], 1, *result.shape[axis:]))
         if result.ndim != ndim:
@@ -183,6 +190,7 @@ def mask_indices(n, function, k=0, *, device=None):
     [[0, 1, 1], [0, 0, 1]]
     """
     ones = fn.add(zeros((n, n), "int64", device=device), 1)
+    function_argument("mask_indices: mask_func", function)
     return fn.not_equal(function(ones, k=k), 0).nonzero()
 
 
@@ -209,7 +217,11 @@ def slice_scatter(x, /, source, axis=0, start=None, end=None, step=1):
     [0.0, 1.0, 1.0, 0.0]
     """
     axis = axis_argument(axis, tensor_argument(x, "slice_scatter").ndim, "slice_scatter")
-    return _with_part(x, source, (slice(None),) * axis + (slice(start, end, step),))
+    part = (
+        one if one is None else int_argument(f"slice_scatter: {title}", one)
+        for title, one in (("start", start), ("end", end), ("step", step))
+    )
+    return _with_part(x, source, (slice(None),) * axis + (slice(*part),))
 
 
 @spellings(dim="axis", src="source")
@@ -221,6 +233,7 @@ def select_scatter(x, /, source, axis, index):
     [[1.0, 0.0], [1.0, 0.0]]
     """
     axis = axis_argument(axis, tensor_argument(x, "select_scatter").ndim, "select_scatter")
+    index = int_argument("select_scatter: index", index)
     return _with_part(x, source, (slice(None),) * axis + (index,))
 
 
