@@ -276,6 +276,11 @@ _ROWS = (
     Row("formula_product", "blas.product",
         attributes="trees:trees is_paired:flag precision:precision",
         writes="out", reads="x weight scales? bias? first? second? third?"),
+    # A formula with folds of the rows of x @ weight.T + bias, its only load. If steady, the call
+    # before it on the stream does not write weight or bias.
+    Row("row_product", "blas.product",
+        attributes="trees:trees is_steady:flag precision:precision",
+        writes="out", reads="x weight bias?"),
     # The product of fused_product; its columns are heads of queries, keys and values. Cosines and
     # sines rotate elements i and i + size / 2 of queries and keys. Keys and values are written to
     # `places`.

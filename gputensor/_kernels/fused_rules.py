@@ -75,6 +75,17 @@ def _formula_product(name, attributes, writes, reads):
         _need(fits, name, "operand", tuple(one), f"real numbers of shape {out.shape}")
 
 
+def _row_product(name, attributes, writes, reads):
+    (trees, _steady, _precision), (out,), (x, weight, bias) = attributes, writes, reads
+    made = formula(trees)
+    fits = made.loads == 1 and made.row_results() == (False,)
+    _need(fits, name, "trees", shown(trees), "one tree with columns, of load 0 alone")
+    fits = len(out.shape) == 2 and 0 not in out.shape and out.dtype in _FLOATS
+    _need(fits, name, "out", tuple(out), "two extents above 0, of floats")
+    _few_rows(name, out.shape[1], 0, (x, weight, None, None, bias))
+    _need(x.shape[0] == out.shape[0], name, "out.shape", out.shape, f"{x.shape[0]} rows")
+
+
 def _rotary_product(name, attributes, writes, reads):
     epsilon, _steady, _precision = attributes
     (out, keys, values), (*given, cosines, sines, places) = writes, reads
@@ -99,4 +110,5 @@ FUSED_RULES = {
     "fused_product": _fused_product,
     "normed_product": _normed_product,
     "rotary_product": _rotary_product,
+    "row_product": _row_product,
 }

@@ -5,6 +5,7 @@ import pytest
 
 import gputensor as gt
 from gputensor._driver.registry import cuda_device_count
+from gputensor.blas.kernels import brief_programs
 from gputensor.blas.kernels.programs import INT4, INT8, PLAIN
 from tests.support import fused_checks, internals
 from tests.support import skinny_checks as cases
@@ -115,6 +116,53 @@ def test_held_weights(rng, columns, case):
         )  # fmt: skip
     finally:
         internals.panel_configure()
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 7, 8, 19])
+@pytest.mark.parametrize("case", range(6))
+def test_brief_products(rng, monkeypatch, rows, case):
+    monkeypatch.setattr(brief_programs, "brief_wins", lambda m, n, k, dtype: True)
+    n, k = int(rng.integers(1, 900)), 8 * int(rng.integers(1, 300))
+    activation = rng.choice(["silu", "relu", "gelu", None])
+    fused_checks.check_brief(rng, (rows, n, k), activation)
+
+
+@pytest.mark.parametrize("columns", [(1, 17), (17, 65), (65, 257)])
+@pytest.mark.parametrize("case", range(8))
+def test_rows_of_brief_products(rng, columns, case):
+    n, rows = int(rng.integers(*columns)), int(rng.integers(1, 17))
+    fused_checks.check_row(rng, (rows, n, 8 * int(rng.integers(1, (1 << 11) // n + 1))))
+
+
+@pytest.mark.parametrize("case", range(6))
+def test_classifiers(rng, case):
+    """A perceptron and a softmax; the second call reads its weights before the first has ended."""
+    k, hidden, n = 16 * int(rng.integers(32, 60)), 16 * int(rng.integers(32, 60)), 10
+    x = rng.standard_normal((1, k)).astype(np.float32)
+    weights = {
+        "up": rng.standard_normal((hidden, k)) * k**-0.5, "first": rng.standard_normal(hidden),
+        "down": rng.standard_normal((n, hidden)) * hidden**-0.5, "second": rng.standard_normal(n),
+    }  # fmt: skip
+
+    def function(x, *, weights):
+        x = gt.linear(x, weights["up"], weights["first"], activation="relu")
+        return gt.softmax(gt.linear(x, weights["down"], weights["second"]))
+
+    dtype = (gt.float16, gt.bfloat16)[case % 2]
+    held = {name: gt.asarray(one, device="cuda", dtype=dtype) for name, one in weights.items()}
+    program = gt.compile(function, gt.spec((1, k), dtype), weights=held)
+    (made,) = program.data.functions.values()
+    assert [call.name for call in made.calls] == ["fused_product", "row_product"]
+    unit = UNIT[str(dtype)]
+    wide = {name: one.astype(gt.float64) for name, one in held.items()}
+    for factor in (1, 2, 3):
+        given = gt.asarray(x * factor, device="cuda", dtype=dtype)
+        want = function(given.astype(gt.float64), weights=wide).numpy()
+        found = [program(given) for _ in range(50)]
+        # A classifier's logits are below 16, with errors of some units of hidden numbers below 8.
+        for got in found:
+            assert np.abs(got.numpy().astype(np.float64) - want).max() <= 32 * unit
+            np.testing.assert_array_equal(got.numpy(), found[0].numpy())
 
 
 @pytest.mark.parametrize("form", ["plain", "int8", "int4:32", "int4:128"])

@@ -168,7 +168,7 @@ def test_tuned_products_are_in_the_file(rng, tmp_path, monkeypatch, no_compiler)
 
     shapes = {"w1": (300, 64), "b1": 300, "w2": (64, 300)}  # the last is too long for "tiny"
     weights = {name: rng.standard_normal(shape).astype("f4") for name, shape in shapes.items()}
-    gt.compile(model, gt.spec((5, 64)), weights=weights, target="h200").save(tmp_path / "m.gtp")
+    gt.compile(model, gt.spec((20, 64)), weights=weights, target="h200").save(tmp_path / "m.gtp")
     rows = [one for one in tune.backend_table() if one["name"] in ("tiny", "cublaslt", "cublas")]
     monkeypatch.setattr(tune, "backend_table", lambda: rows)  # the others have PTX
 
@@ -177,7 +177,7 @@ def test_tuned_products_are_in_the_file(rng, tmp_path, monkeypatch, no_compiler)
         assert main([str(word) for word in words]) == 0
 
     tuned("timed")
-    x = rng.standard_normal((5, 64)).astype(np.float32)
+    x = rng.standard_normal((20, 64)).astype(np.float32)
     h = np.maximum(x.astype(np.float64) @ weights["w1"].T + weights["b1"], 0)
     wanted, chosen = h @ weights["w2"].T + x, set()
     for name in ("cublas", "tiny", "models"):
@@ -190,7 +190,7 @@ def test_tuned_products_are_in_the_file(rng, tmp_path, monkeypatch, no_compiler)
         tuned(name)
     # The patched times still prefer "models".
     program = gt.compile(
-        model, gt.spec((5, 64)), weights=weights, target=["native", "h200"], tune=0.5
+        model, gt.spec((20, 64)), weights=weights, target=["native", "h200"], tune=0.5
     )
     assert set(program.data.metadata["tuned"]["products"].values()) == {"models"}
     with program:

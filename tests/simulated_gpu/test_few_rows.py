@@ -8,6 +8,7 @@ import pytest
 import gputensor as gt
 from gputensor._kernels.launch import nvrtc
 from gputensor.blas.host import fused
+from gputensor.blas.kernels import brief_programs
 from gputensor.programs.few_rows import join
 from tests.support import fused_checks, internals, skinny_on_cpu
 from tests.support.products import tensor_cores_on_cpu
@@ -37,7 +38,7 @@ def composed(monkeypatch):
 
         return call
 
-    for source in (fused.fused, fused.rotary, fused.normed):
+    for source in (fused.fused, fused.rotary, fused.normed, fused.row_product):
         monkeypatch.setattr(fused, source.__name__, counted(source))
     monkeypatch.setattr(nvrtc, "compile_source", compile_source)
     yield called
@@ -54,6 +55,31 @@ def test_fused_product(rng, composed, form, what):
     internals.skinny_mma_configure(tiles=tiles, row_warps=row_warps, k_warps=k_warps, splits=splits)
     fused_checks.check_form(rng, *fused_checks.FORMS[form], what)
     assert set(composed) <= {"normed"}
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 7, 8, 19])
+def test_brief_products(rng, composed, monkeypatch, rows):
+    """Sizes of incomplete pieces, warps and blocks; more terms than a lane holds at a time."""
+    monkeypatch.setattr(brief_programs, "brief_wins", lambda m, n, k, dtype: True)
+    n, k = int(rng.integers(1, 40)), 8 * int(rng.integers(1, 200))
+    activation = rng.choice(["silu", "relu", "gelu", None])
+    fused_checks.check_brief(rng, (rows, n, k), activation)
+    assert not composed
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, 16])
+@pytest.mark.parametrize("columns", [(1, 17), (17, 65), (65, 257)])
+def test_rows_of_brief_products(rng, composed, rows, columns):
+    n = int(rng.integers(*columns))
+    fused_checks.check_row(rng, (rows, n, 8 * int(rng.integers(1, (1 << 11) // n + 1))))
+    assert not composed
+
+
+def test_rows_of_other_products(rng, composed):
+    """Single calls compute them."""
+    fused_checks.check_row(rng, (17, int(rng.integers(1, 9)), 8 * int(rng.integers(1, 9))))
+    fused_checks.check_row(rng, (int(rng.integers(1, 4)), 257, 8 * int(rng.integers(1, 9))))
+    assert composed == ["row_product"] * 2
 
 
 def random_array(rng, dtype, shape, scale):
@@ -198,16 +224,56 @@ def test_perceptron_of_one_row(rng, composed):
     assert np.all(np.abs(got - want) <= UNIT[dtype] * (16 + 2 * np.abs(want)))
 
 
+@pytest.mark.parametrize("ending", ["softmax", "log_softmax", "scaled", "activated", "logits"])
+def test_classifiers(rng, composed, ending):
+    """The last product computes the formula of its rows, if no other call reads the product."""
+    m, n = int(rng.integers(1, 17)), int(rng.integers(2, 20))
+    k, hidden = (16 * int(rng.integers(2, 50)) for _ in range(2))
+    dtype = str(rng.choice(["float16", "bfloat16"]))
+    draw = partial(random_array, rng, dtype)
+    weights = {"up": draw((hidden, k), k**-0.5), "down": draw((n, hidden), hidden**-0.5)}
+    weights |= {"first": draw((hidden,), 1), "second": draw((n,), 1)}
+
+    def function(x, *, weights):
+        x = gt.linear(x, weights["up"], weights["first"], activation="relu")
+        x = gt.linear(x, weights["down"], weights["second"])
+        if ending == "activated":
+            return gt.softmax(gt.relu(x))
+        if ending == "scaled":
+            return gt.exp(gt.softmax(x / 4) * 3)
+        if ending == "logits":
+            return x, gt.softmax(x)
+        return getattr(gt, ending)(x)
+
+    x = draw((m, k), 1)
+    held = {name: gt.asarray(one, device="cuda") for name, one in weights.items()}
+    program = gt.compile(function, gt.spec((m, k), getattr(gt, dtype)), weights=held)
+    (made,) = program.data.functions.values()
+    names = [call.name for call in made.calls]
+    assert ("row_product" in names) is (ending != "logits"), names
+    assert ("formula" in names) is (ending == "logits"), names
+    got = program(gt.asarray(x, device="cuda"))
+    assert not composed
+    wide = {
+        name: gt.asarray(one.astype(np.float64), device="host") for name, one in weights.items()
+    }
+    want = function(gt.asarray(x.astype(np.float64), device="host"), weights=wide)
+    for one, other in zip(*((y if ending == "logits" else [y]) for y in (got, want)), strict=True):
+        # Each hidden number, below 8, is rounded once; the signs of their errors are random.
+        away = np.abs(one.numpy().astype(np.float64) - other.numpy())
+        assert np.all(away <= UNIT[dtype] * (32 + 4 * np.abs(other.numpy())))
+
+
 def test_nodes_of_a_layer(rng, monkeypatch):
     """The ten or more calls of a layer, attention included, become five."""
     model = DecodeModel(rng, "int8", "bfloat16", 1)
     assert calls_of(model) == {
-        "rotary_product": 2, "fused_product": 5, "attention": 2, "product": 1,
+        "rotary_product": 2, "fused_product": 6, "attention": 2,
     }  # fmt: skip
     (function,) = model.program("host").data.functions.values()
     products = [call for call in function.calls if "is_steady" in call.attributes]
     # The first x is an input, so a kernel before the program may have written the weights.
-    assert [call.attributes["is_steady"] for call in products] == [False] + [True] * 6
+    assert [call.attributes["is_steady"] for call in products] == [False] + [True] * 7
     monkeypatch.setattr(join, "STEPS", {})
     assert calls_of(model) == {
         "quantized_product": 7, "formula": 3 * 2 + 2 * (2 - model.has_pairs) + 2 * 2 - 4,

@@ -222,3 +222,56 @@ def check_panel(rng, sizes, norm, activation, *, writes_rows, is_along_terms):
     exact = case.exact + (wide(addend.numpy()) if addend is not None else 0)
     limit = 1.2 * (case.error + UNIT[name] * (np.abs(case.exact) + np.abs(exact)))
     case.assert_near(out, activated(activation, exact), limit + 2.0**-20 * np.abs(exact))
+
+
+BRIEF = ["float16", "bfloat16", "float32"]
+
+
+def check_brief(rng, sizes, activation):
+    """Check a product of plain weights with an activation and, by chance, an addend and a bias."""
+    name = str(rng.choice(BRIEF))
+    check_sum(rng, name, PLAIN, 0, sizes, None, activation)
+
+
+def row_trees(rng):
+    """Return random trees of a row of products, and a function of float64 with its slopes.
+
+    Each of the functions changes by less than 4 times the largest change of its elements, of which
+    the largest is 8.
+    """
+    x = ("load", 0)
+    power = ("exp", ("sub", x, ("fold", "max", x)))
+    softmax = ("div", power, ("fold", "sum", power))
+
+    def of_softmax(x):
+        e = np.exp(x - x.max(-1, keepdims=True))
+        return e / e.sum(-1, keepdims=True)
+
+    logs = ("sub", ("sub", x, ("fold", "max", x)), ("log", ("fold", "sum", power)))
+    clipped = ("minimum", x, ("number", 2.0))
+    centered = ("sub", clipped, ("fold", "mean", ("relu", x)))
+    known = [
+        (softmax, of_softmax),
+        (logs, lambda x: np.log(of_softmax(x))),
+        (centered, lambda x: np.minimum(x, 2) - np.maximum(x, 0).mean(-1, keepdims=True)),
+    ]
+    tree, function = known[rng.integers(len(known))]
+    return (tree,), function
+
+
+def check_row(rng, sizes):
+    """Check a product with a formula of its rows."""
+    name = str(rng.choice(["float16", "bfloat16"]))
+    out_name = name if rng.integers(2) else "float32"
+    case = Case(rng, name, PLAIN, 0, sizes, None)
+    m, n, _k = sizes
+    trees, function = row_trees(rng)
+    out = on_device(np.full((m, n), np.nan, DTYPES[out_name]))
+    x, weight, _scales, _gain, _shift, bias = case.reads
+    case.make("row_product", (trees, case.is_steady, 0), out, x, weight, bias)
+    exact = function(case.exact)
+    # The kernel does not round the product; the single calls do.
+    error = case.error + 1.01 * UNIT[name] * np.abs(case.exact)
+    limit = 4 * error.max(-1, keepdims=True) + 1.01 * UNIT[out_name] * np.abs(exact) + 2.0**-19
+    away = np.abs(wide(out.numpy()) - exact)
+    assert np.all(away <= limit), (sizes, name, float(np.nanmax(away / limit)))

@@ -16,6 +16,7 @@ from gputensor._kernels.formula import formula as rows_formula
 from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
 from gputensor.blas.backends import few_terms_program, tiny_program
 from gputensor.blas.kernels import attention_programs as attentions
+from gputensor.blas.kernels import brief_programs as briefs
 from gputensor.blas.kernels import convolution_programs as convolutions
 from gputensor.blas.kernels import panel_programs as panels
 from gputensor.blas.kernels import programs as products
@@ -159,6 +160,28 @@ def narrow():
         yield products.narrow(columns, vector)
         if vector == 1:
             yield products.narrow(columns, vector, is_join=True)
+
+
+def brief():
+    x = ("load", 0)
+    trees = (("copy", x), ("gelu", ("add", x, ("load", 1))), ("silu", x))
+    for name, tree, rows, pieces, is_steady in itertools.product(
+        FLOATS, trees, (1, 2, 4, 8), (1, 2, 4), BITS
+    ):
+        yield briefs.brief(name, name, rows_formula((tree,)), rows=rows, pieces=pieces,
+                           together=1 if rows <= 2 else 2, steady=bool(is_steady))  # fmt: skip
+
+
+def brief_rows():
+    x = ("load", 0)
+    power = ("exp", ("sub", x, ("fold", "max", x)))
+    softmax = rows_formula((("div", power, ("fold", "sum", power)),))
+    shapes = ((1, 1, 1), (16, 1, 1), (16, 2, 1), (16, 4, 4), (16, 4, 8))
+    for name, is_float, (warps, together, units), pieces, is_steady in itertools.product(
+        FLOATS, BITS, shapes, (1, 4), BITS
+    ):
+        yield briefs.brief(name, "float32" if is_float else name, softmax, warps=warps, units=units,
+                           together=together, pieces=pieces, steady=bool(is_steady))  # fmt: skip
 
 
 def quantized_tile():
@@ -462,6 +485,8 @@ KERNELS = {
     "held": (held, 2),
     "narrow": (narrow, 2),
     "panel": (panel, 2),
+    "brief": (brief, 2),
+    "brief of rows": (brief_rows, 2),
     "quantized_tile": (quantized_tile, 2),
     "quantized_wgmma": (quantized_wgmma, 2),
     "quantized_endings": (quantized_endings, 2),

@@ -12,6 +12,7 @@ from gputensor._kernels.calls import bound_row
 
 __all__ = [
     "epilogue_trees", "finished", "fused", "norm_trees", "normed", "normed_product", "rotary",
+    "row_product",
 ]  # fmt: skip
 
 _NUMPY = {row.name: row.numpy for row in DTYPES}
@@ -201,6 +202,20 @@ def finished(trees, is_paired, precision, out, x, *operands, maker=_Arrays):
     firsts = (0, n) if is_paired else (0,)
     loads = [maker.part(product, (m, n), (columns, 1), first) for first in firsts]
     maker.call("formula", trees, 2, out, *loads, *(one for one in others if one is not None))
+
+
+def row_product(trees, _steady, precision, out, x, *operands, maker=_Arrays):
+    """The row `row_product`: the product, then the formula of its rows.
+
+    >>> x, w, y = np.ones((1, 2), "f4"), np.array([[1, 1], [0, 1]], "f4"), np.empty((1, 2), "f4")
+    >>> row_product((("sub", ("load", 0), ("fold", "max", ("load", 0))),), True, 0, y, x, w, None)
+    >>> y.tolist()
+    [[0.0, -1.0]]
+    """
+    weight, bias = operands
+    product = maker.new(maker.dtype(x), out.shape)
+    _plain(maker, precision, product, (x, weight, None, bias))
+    maker.call("formula", trees, 1, out, product)
 
 
 def rotary(*arguments, maker=_Arrays):

@@ -59,7 +59,7 @@ from gputensor.blas.host import (
     fused as fused_host, gemm as gemm_host, quantized as quantized_host,
 )
 from gputensor.blas.host.grouped import offset_products
-from gputensor.blas.kernels import programs, quantized_programs
+from gputensor.blas.kernels import brief_programs, programs, quantized_programs
 from gputensor.errors import Described, DeviceError, argument_error
 
 include "check.pxi"
@@ -74,4 +74,5 @@ include "scaled.pxi"
 include "scaled_library.pxi"
 include "doors.pxi"
 include "fused.pxi"
+include "../kernels/brief/brief.pxi"
 include "inside.pxi"

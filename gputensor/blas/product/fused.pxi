@@ -120,6 +120,13 @@ def _fused_door(int device, uint64_t stream, tuple arguments):
         return
     if 0 in x.shape or 0 in out.shape:
         return
+    if (scales is None and gain is None and not is_gated and along_terms
+            and brief_programs.brief_wins(x.c.shape[0], *weight.shape, x.dtype)):
+        trees, _used = fused_host.epilogue_trees(
+            1, 1, activation, addend is not None, False, False)
+        if run_brief(device, stream, formula_of(trees), is_steady,
+                     (out, x, weight, bias, addend)):
+            return
     if scales is None and not is_gated and run_panel(
             device, stream, (epsilon, is_centered, activation, is_steady), along_terms,
             (out, None, x, weight, gain, shift, bias, addend)):
@@ -232,6 +239,26 @@ def _rotary_door(int device, uint64_t stream, tuple arguments):
         maker.release()
 
 
+def _row_door(int device, uint64_t stream, tuple arguments):
+    cdef _Maker maker
+    trees, is_steady, precision, out, x, weight, bias = arguments
+    for operand in arguments[3:]:
+        check_dense(operand, "row_product")
+    if device_kind(device) == DEVICE_HOST:
+        host_call(device, stream, ROW_CALL, given_to_host(device, 3, arguments))
+        return
+    if 0 in x.shape or 0 in out.shape:
+        return
+    if brief_programs.brief_row_wins(x.shape[0], *weight.shape, x.dtype) and run_brief(
+            device, stream, formula_of(trees), is_steady, (out, x, weight, bias, None)):
+        return
+    maker = _Maker(device, stream)
+    try:
+        fused_host.row_product(*arguments, maker=maker)
+    finally:
+        maker.release()
+
+
 cdef tuple given_to_host(int device, int attributes, tuple arguments):
     """Return the arguments of a call in the form that `host_call` expects."""
     cdef list found = list(arguments[:attributes])
@@ -242,4 +269,5 @@ cdef tuple given_to_host(int device, int attributes, tuple arguments):
 
 cdef object FUSED_CALL = bind("fused_product", fused_host.fused, _fused_door)
 cdef object NORMED_CALL = bind("normed_product", fused_host.normed_product, _normed_door)
+cdef object ROW_CALL = bind("row_product", fused_host.row_product, _row_door)
 cdef object ROTARY_CALL = bind("rotary_product", fused_host.rotary, _rotary_door)

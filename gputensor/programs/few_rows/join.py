@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from gputensor.programs.attention.views import Graph
 from gputensor.programs.few_rows.heads import placed
+from gputensor.programs.few_rows.rows import rowed
 from gputensor.programs.few_rows.steady import steady
 from gputensor.programs.few_rows.steps import gated, normed, summed
 from gputensor.programs.function import Operand, with_regions
@@ -20,7 +21,7 @@ __all__ = ["STEPS", "Site", "join_few_rows"]
 
 #: In this order: a norm has only one operand after its sum became part of the product before it.
 STEPS = {"residuals": summed, "heads": placed, "gates": gated, "norms": normed,
-         "steady": steady}  # fmt: skip
+         "steady": steady, "rows": rowed}  # fmt: skip
 
 
 def join_few_rows(function, weights):

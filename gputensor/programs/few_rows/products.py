@@ -6,17 +6,19 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from gputensor.blas.backends import panel_wins, skinny_half_wins
+from gputensor.blas.kernels.brief_programs import brief_wins
 from gputensor.programs import dims as forms
 from gputensor.programs.attention.views import is_whole
 from gputensor.programs.function import Call, Operand
 
 __all__ = [
-    "MOST_ROWS", "Given", "fused", "given_of", "has_panels", "is_new", "lies", "operands_of",
-    "with_end",
+    "BRIEF", "MOST_ROWS", "Given", "fused", "given_of", "has_panels", "is_brief", "is_new",
+    "lies", "operands_of", "with_end",
 ]  # fmt: skip
 
 MOST_ROWS = 16
 _HALVES = ("float16", "bfloat16")
+BRIEF = (*_HALVES, "float32")
 _LATE = ("gelu", "silu")  # activations that libraries leave to a kernel after the product
 _PLAIN = {"alpha": 1, "beta": 0, "activation": None, "conj_a": False, "conj_b": False}
 
@@ -38,10 +40,10 @@ class Given(NamedTuple):
         return *self.x.shape[:1], n, self.x.shape[1]
 
 
-def operands_of(call, *, any_layout=False):
+def operands_of(call, *, any_layout=False, dtypes=_HALVES):
     """Return the operands of a product of 16-bit floats by weights; None for others.
 
-    Weights are along k or, with `any_layout`, along k or n.
+    Weights are along k or, with `any_layout`, along k or n. `dtypes`: others than 16-bit floats.
     """
     if call is None or not is_new(call):
         return None
@@ -52,7 +54,7 @@ def operands_of(call, *, any_layout=False):
         found = _plain(call, any_layout)
     else:
         return None
-    return found if found is not None and found.x.dtype in _HALVES else None
+    return found if found is not None and found.x.dtype in dtypes else None
 
 
 def given_of(call):
@@ -79,6 +81,19 @@ def _panel_of(call, is_normed, activation):
     return found if panel_wins(*found.sizes, is_normed=is_normed, is_late=is_late) else None
 
 
+def _brief_of(call):
+    """Return the operands of a product that our kernel of brief products computes, or None."""
+    found = operands_of(call, dtypes=BRIEF)
+    if found is None or found.scales is not None or not _is_fixed(found):
+        return None
+    return found if is_brief(found) else None
+
+
+def is_brief(given):
+    """Whether a product of `with_end` without a norm goes to the kernel of brief products."""
+    return given.scales is None and brief_wins(*given.sizes, given.x.dtype)
+
+
 def _is_fixed(given):
     return all(type(extent) is int for extent in (*given.x.shape, *given.weight.shape))
 
@@ -86,8 +101,8 @@ def _is_fixed(given):
 def with_end(call, *, is_normed=False):
     """Return the operands of a product with its end, and its addend; each or None.
 
-    Our kernels compute it: it has few rows, or panels that they hold at once. `is_normed`: a norm
-    of x before the product is to be part of it.
+    Our kernels compute it: it has few rows or small weights, or panels that they hold at once.
+    `is_normed`: a norm of x before the product is to be part of it.
     """
     if call.name != "product":
         return given_of(call), None
@@ -102,6 +117,8 @@ def with_end(call, *, is_normed=False):
     reads = (a, b, None, bias, scale, None)
     plain = replace(call, attributes=attributes, reads=reads)
     given = given_of(plain) or _panel_of(plain, is_normed, activation)
+    if given is None and not is_normed:
+        given = _brief_of(plain)
     if given is None:
         return None, None
     given = given._replace(activation=activation)

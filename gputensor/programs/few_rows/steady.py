@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gputensor.programs.few_rows.products import fused, has_panels, with_end
+from gputensor.programs.few_rows.products import fused, has_panels, is_brief, with_end
 
 __all__ = ["steady"]
 
@@ -15,8 +15,8 @@ _JOINED = {"fused_product": 5, "normed_product": 4, "rotary_product": 4}
 def steady(site, place, call):
     """Return a product that reads its weights before the call before it has ended, if it may.
 
-    Another product with an activation, or with panels, becomes one of our kernels, since none for
-    `product` computes these.
+    Another product with an activation, with panels or with small weights becomes one of our
+    kernels, since none for `product` computes these.
 
     Nothing writes the weights of a program while it runs. A kernel before the program may, so x
     must be a result of an earlier call whose kernel has waited for it.
@@ -31,7 +31,8 @@ def steady(site, place, call):
         if given is None:
             return None
         made = fused(given, call, call.writes[0], addend=addend)
-        ended = {place: (made,)} if given.activation or has_panels(given) else None
+        is_ours = given.activation or has_panels(given) or is_brief(given)
+        ended = {place: (made,)} if is_ours else None
     x, *constant = made.reads[: _JOINED[made.name]]
     constant = (one for one in constant if one is not None)
     if any(site.graph.values[one.value].kind != "weight" for one in constant):

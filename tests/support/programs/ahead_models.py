@@ -129,4 +129,22 @@ def loops(rng):
     return Model(loops, specs, weights, (((1000,), np.float32, 0),), (2, 5))
 
 
-MODELS = {"loops": loops, "network": network, "orders": orders, "wide": wide}
+def classifier(rng):
+    """Two small products of the first row, the second one in one kernel with its softmax."""
+
+    def classifier(x, *, weights):
+        h = gt.linear(x[:1], weights["w1"], weights["b1"], activation="relu")
+        return gt.softmax(gt.linear(h, weights["w2"])), x * 2
+
+    half = np.float16
+    weights = {
+        "w1": floats(rng, 528, 784, dtype=half) / 32, "b1": floats(rng, 528, dtype=half),
+        "w2": floats(rng, 10, 528, dtype=half) / 16,
+    }  # fmt: skip
+    specs = (gt.spec((ROWS, 784), gt.float16),)
+    return Model(classifier, specs, weights, (((784,), half, 0),))
+
+
+MODELS = {
+    "classifier": classifier, "loops": loops, "network": network, "orders": orders, "wide": wide,
+}  # fmt: skip

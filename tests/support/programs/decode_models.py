@@ -8,7 +8,8 @@ import gputensor as gt
 __all__ = ["UNIT", "DecodeModel", "calls_of"]
 
 TYPES = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
-UNIT = {"float16": 2.0**-11, "bfloat16": 2.0**-8}
+TYPES["float32"] = np.dtype(np.float32)
+UNIT = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24}
 
 
 class DecodeModel:

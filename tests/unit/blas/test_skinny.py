@@ -11,6 +11,7 @@ import pytest
 
 from gputensor._kernels.launch import nvrtc
 from gputensor.blas.backends import panel_wins
+from gputensor.blas.kernels.brief_programs import brief_row_wins, brief_wins
 from gputensor.blas.kernels.programs import (
     INT4,
     INT8,
@@ -186,6 +187,36 @@ def test_many_rows_by_few_terms_go_to_held_weights(sizes):
 )
 def test_other_products_go_to_other_kernels(sizes):
     assert not panel_wins(*sizes)
+
+
+@pytest.mark.parametrize(
+    "sizes, dtype",
+    [((1, 512, 784), "float16"), ((8, 10, 512), "bfloat16"), ((2, 1024, 1024), "bfloat16")],
+)
+def test_small_weights_go_to_brief_products(sizes, dtype):
+    assert brief_wins(*sizes, dtype)
+
+
+@pytest.mark.parametrize(
+    "sizes, dtype",
+    [
+        ((9, 10, 512), "float16"),
+        ((8, 1024, 1024), "float16"),
+        ((1, 8192, 4096), "float16"),
+        ((1, 8, 8192), "float16"),  # too long a row
+        ((1, 10, 508), "float16"),  # rows are not multiples of 16 bytes
+        ((1, 10, 512), "float32"),  # never measured
+        ((1, 10, 0), "float16"),
+    ],
+)
+def test_other_weights_do_not_go_to_brief_products(sizes, dtype):
+    assert not brief_wins(*sizes, dtype)
+
+
+def test_one_block_reads_all_weights_for_a_row():
+    assert brief_row_wins(16, 10, 512, "float16") and brief_row_wins(1, 10, 784, "bfloat16")
+    assert not brief_row_wins(17, 10, 512, "float16")
+    assert not brief_row_wins(1, 257, 8, "float16") and not brief_row_wins(1, 200, 512, "float16")
 
 
 def test_kernels_saved_count_for_panels():

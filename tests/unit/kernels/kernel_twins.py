@@ -33,6 +33,8 @@ TWINS = {
     "test_convolution_tiles.py::test_shifted_patches": ("convolution shifted",),
     "test_convolution_tiles.py::test_tensor_maps": ("convolution mapped",),
     "test_products.py::test_narrow_results": ("narrow",),
+    "test_few_rows.py::test_brief_products": ("brief",),
+    "test_few_rows.py::test_rows_of_brief_products": ("brief of rows",),
     "test_skinny.py::test_plain": ("skinny",),
     "test_skinny.py::test_quantized": ("skinny_mma",),
     "test_skinny.py::test_layers": ("dequantize",),
