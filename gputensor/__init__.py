@@ -140,8 +140,8 @@ _LATE = {
     "gputensor.tensor.numerics.gammas": "mvlgamma polygamma",
     "gputensor.tensor.numerics.group_reductions": "index_reduce scatter_reduce",
     "gputensor.tensor.numerics.making": (
-        "asfortranarray block_diag cartesian_prod combinations complex diag_embed from_numpy "
-        "frombuffer fromfunction fromiter polar scalar_tensor"
+        "ascontiguousarray asfortranarray block_diag cartesian_prod combinations complex "
+        "diag_embed from_numpy frombuffer fromfunction fromiter polar scalar_tensor"
     ),
     "gputensor.tensor.numerics.polynomials": "polyadd polyder polydiv polyint polymul polysub",
     "gputensor.tensor.numerics.running": (
@@ -240,7 +240,7 @@ _MODULES = (
 # Further names for the functions above; there are no methods with these names.
 _SPELLINGS = _ALIASES | {
     "bool": "bool_", "cat": "concat", "concatenate": "concat", "identity": "eye",
-    "as_tensor": "asarray", "asanyarray": "asarray", "ascontiguousarray": "asarray",
+    "as_tensor": "asarray", "asanyarray": "asarray",
     "broadcast_tensors": "broadcast_arrays", "ndarray": "Tensor", "promote_types": "result_type",
     "row_stack": "vstack", "shares_memory": "may_share_memory", "trapz": "trapezoid",
     # NumPy's and PyTorch's names of dtypes; where they differ, `int` and `float` are PyTorch's.

@@ -488,6 +488,7 @@ from gputensor.tensor.numerics.index_makers import ndindex as ndindex
 from gputensor.tensor.numerics.index_makers import ogrid as ogrid
 from gputensor.tensor.numerics.index_makers import r_ as r_
 from gputensor.tensor.numerics.index_makers import s_ as s_
+from gputensor.tensor.numerics.making import ascontiguousarray as ascontiguousarray
 from gputensor.tensor.numerics.making import asfortranarray as asfortranarray
 from gputensor.tensor.numerics.making import block_diag as block_diag
 from gputensor.tensor.numerics.making import cartesian_prod as cartesian_prod
@@ -1002,7 +1003,6 @@ arctanh = atanh
 around = round
 as_tensor = asarray
 asanyarray = asarray
-ascontiguousarray = asarray
 bitwise_not = bitwise_invert
 bool = bool_
 broadcast_tensors = broadcast_arrays

@@ -235,7 +235,7 @@ def array_function(x, function, types, arguments, keywords):
     if name in CREATION:  # np.zeros(3, like=x), np.asarray([1, 2], like=x)
         keywords.pop("copy", None)
         ndmin = keywords.pop("ndmin", 0)
-        name = "asarray" if name in ("array", "asanyarray", "ascontiguousarray") else name
+        name = "asarray" if name in ("array", "asanyarray") else name
         keywords["device"] = x.device
         if ndmin:
             made = _library("numpy").asarray(*arguments, **keywords)

@@ -155,13 +155,6 @@ def held():
                                 steady=bool(steady))  # fmt: skip
 
 
-def narrow():
-    for columns, vector in itertools.product(range(2, 9), (1, 4)):
-        yield products.narrow(columns, vector)
-        if vector == 1:
-            yield products.narrow(columns, vector, is_join=True)
-
-
 def brief():
     x = ("load", 0)
     trees = (("copy", x), ("gelu", ("add", x, ("load", 1))), ("silu", x))
@@ -483,7 +476,7 @@ KERNELS = {
     "skinny": (skinny, 2),
     "skinny_mma": (skinny_mma, 3),
     "held": (held, 2),
-    "narrow": (narrow, 2),
+    "narrow": (each(products.narrow, range(2, 9), (1, 4), BITS), 2),
     "panel": (panel, 2),
     "brief": (brief, 2),
     "brief of rows": (brief_rows, 2),

@@ -481,7 +481,7 @@ def held(name, columns, stages, *, along_terms=True, gate=0, steady=False):
     return program_of("held/held.cuh", defines, **_WGMMA)
 
 
-def narrow(columns, vector, *, is_join=False):
+def narrow(columns, vector, is_join=False):  # noqa: FBT002
     """Return the program of float32 products with 2 to 8 `columns`, or of their join.
 
     >>> narrow(3, 4).defines

@@ -11,17 +11,30 @@ from gputensor.errors import Described, argument_error, function_argument, int_a
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.grids import indices
-from gputensor.tensor.interop import asarray, astype
+from gputensor.tensor.interop import asarray, ascontiguous, astype
 from gputensor.tensor.manipulation import arange, empty, moveaxis, reshape, zeros
-from gputensor.tensor.manipulation.axes import broadcast_shapes
+from gputensor.tensor.manipulation.axes import atleast_1d, broadcast_shapes
 from gputensor.tensor.manipulation.joining import meshgrid, stack
 from gputensor.tensor.numerics.options import in_memory_order
 from gputensor.tensor.numerics.windows import view_as_complex
 
 __all__ = [
-    "asfortranarray", "block_diag", "cartesian_prod", "combinations", "complex", "diag_embed",
-    "from_numpy", "frombuffer", "fromfunction", "fromiter", "polar", "scalar_tensor",
+    "ascontiguousarray", "asfortranarray", "block_diag", "cartesian_prod", "combinations",
+    "complex", "diag_embed", "from_numpy", "frombuffer", "fromfunction", "fromiter", "polar",
+    "scalar_tensor",
 ]  # fmt: skip
+
+
+def ascontiguousarray(a, dtype=None, *, device=None):
+    """Return a tensor whose memory is row-major and without gaps, with at least one axis.
+
+    It is `a` itself, or a view of it, where that is so already.
+
+    >>> import gputensor as gt
+    >>> ascontiguousarray(gt.zeros((2, 3), device="host").T).strides
+    (8, 4)
+    """
+    return atleast_1d(ascontiguous(asarray(a, dtype, device=device)))
 
 
 def asfortranarray(a, dtype=None, *, device=None):

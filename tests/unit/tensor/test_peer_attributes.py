@@ -44,6 +44,17 @@ def test_flags_are_those_of_numpy(shape):
         host(array).flags["X"]
 
 
+def test_ascontiguousarray_is_row_major_without_gaps():
+    array = np.arange(35, dtype="int16").reshape(5, 7)
+    x = gt.asarray(array, device="host")
+    for view, expected in ((x.T, array.T), (x[:, :3], array[:, :3]), (x[0, 0], array[0, 0])):
+        made = gt.ascontiguousarray(view)
+        assert made.strides == np.ascontiguousarray(expected).strides
+        np.testing.assert_array_equal(made.numpy(), np.ascontiguousarray(expected))
+    assert gt.ascontiguousarray(x).data_ptr() == x.data_ptr()
+    assert np.ascontiguousarray(x.T).strides == (10, 2)
+
+
 def test_asfortranarray_is_column_major():
     a = np.random.default_rng().normal(size=(3, 4))
     for source in (a, a.T, a[:, 1]):

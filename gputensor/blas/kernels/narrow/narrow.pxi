@@ -56,7 +56,7 @@ cdef bint narrow_wins(const Product* product) except -1 nogil:
 
 cdef object narrow_program(const void* variant):
     cdef const NarrowVariant* given = <const NarrowVariant*>variant
-    return programs.narrow(given.columns, given.vector, is_join=bool(given.is_join))
+    return programs.narrow(given.columns, given.vector, bool(given.is_join))
 
 
 cdef void* narrow_kernel(const Product* product, bint is_join) except NULL nogil:
