@@ -102,6 +102,5 @@ def logseries(p, size=None, *, dtype=None, device=None, generator=None):
     v, u = 1 - family.draw("uniform"), family.draw("uniform")
     rate = fn.log1p(-p) if type(p) is Tensor else float(np.log1p(-p))
     q = -fn.expm1(rate * u)
-    tail = fn.floor(1 + fn.log(v) / fn.log(q))
-    made = fn.where(v > q, 1.0, fn.where(v > q * q, 2.0, tail))
+    made = fn.floor(1 + fn.log(v) / fn.log(q))
     return family.result(fn.where(fn.logical_or(v >= p, q <= 0), 1.0, fn.maximum(made, 1.0)))
