@@ -4,7 +4,7 @@ from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, axis_argument, spellings, tensor_argument
-from gputensor.tensor.interop import astype
+from gputensor.tensor.interop import asarray, astype
 from gputensor.tensor.interop.arrays import beside
 from gputensor.tensor.manipulation import flip, take, zeros
 from gputensor.tensor.manipulation.differences import areas
@@ -77,6 +77,7 @@ def convolve(a, v, /, mode="full"):
 
     Parameters
     ----------
+    a, v : Tensor or list
     mode : {"full", "same", "valid"}
         All overlaps, the central part with the length of the longer vector, or only complete
         overlaps.
@@ -90,6 +91,7 @@ def convolve(a, v, /, mode="full"):
     >>> convolve(gt.asarray([1, 2, 3], device="host"), gt.asarray([1, 1], device="host")).tolist()
     [1, 3, 5, 3]
     """
+    a, v = _without_lists(a, v)
     return _convolved(a, v, mode, "convolve")
 
 
@@ -100,8 +102,18 @@ def correlate(a, v, /, mode="valid"):
     >>> correlate(gt.asarray([1, 2, 3], device="host"), gt.asarray([0, 1], device="host")).tolist()
     [2, 3]
     """
+    a, v = _without_lists(a, v)
     v = fn.conj(flip(_vector(v, "correlate")))
     return _convolved(a, v, mode, "correlate")
+
+
+def _without_lists(a, v):
+    """Return lists of coefficients as tensors, on the device of the other argument."""
+    first = next((one for one in (a, v) if isinstance(one, Tensor)), None)
+    return (
+        one if not isinstance(one, (list, tuple)) else asarray(one) if first is None
+        else beside(one, first) for one in (a, v)
+    )  # fmt: skip
 
 
 def _convolved(a, v, mode, name):

@@ -248,6 +248,18 @@ def test_axes_out_of_range_raise_numpys_error(where):
             call()
 
 
+@pytest.mark.parametrize("name", ["convolve", "correlate"])
+def test_filters_may_be_lists(where, rng, name):
+    a = rng.standard_normal(9)
+    for taps in ([1, -1], [0.25, 0.5, 0.25], [1j, 2]):
+        got = getattr(gt, name)(gt.asarray(a, device=where), taps, "same")
+        np.testing.assert_allclose(got.numpy(), getattr(np, name)(a, taps, "same"), 1e-12, 1e-12)
+        got = getattr(gt, name)(taps, gt.asarray(a, device=where))
+        np.testing.assert_allclose(got.numpy(), getattr(np, name)(taps, a), 1e-12, 1e-12)
+    with gt.Device(where):
+        assert gt.convolve([1, 2, 3], [0, 1]).tolist() == [0, 1, 2, 3]
+
+
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "float32", "float64", "complex64"])
 def test_convolutions_join_only_elements_that_overlap(where, rng, dtype):
     for count in (1, 3, 16, 30):
