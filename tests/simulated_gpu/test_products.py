@@ -474,9 +474,7 @@ def test_refusals(rng):
 
 def test_narrow_results(rng, monkeypatch):
     made, program = [], programs.narrow
-    monkeypatch.setattr(
-        programs, "narrow", lambda *given: made.append(given) or program(*given)
-    )
+    monkeypatch.setattr(programs, "narrow", lambda *given: made.append(given) or program(*given))
     blas.forget_plans()
     check_narrow(rng, "cuda")
     assert {is_join for _, _, is_join in made} == {False, True}, "a library took the product"
