@@ -143,7 +143,7 @@ cdef inline bint _stands_alone(ThreadCache* cache, Block* block) noexcept nogil:
 cdef inline size_t _large_limit(ThreadCache* cache, Block* block) noexcept nogil:
     cdef DeviceAllocator* a = cache.allocator
     cdef int count = gt_load(&a.caches_in_use)
-    if count < 2:
+    if count < 2 or block.nbytes <= SMALL_LIMIT:
         return 0
     if gt_load(&a.contention) == 0:
         return block.nbytes if _stands_alone(cache, block) else 0

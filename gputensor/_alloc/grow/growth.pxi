@@ -7,22 +7,13 @@ them; pages are gathered and mapped without it; then the new tile joins what was
 driver call fails, what was mapped so far stays as free memory, pages that were gathered go to the
 page pool, and the claimed tiles go back.
 
-Page sizes: a page costs much the same whatever its size, and one that is larger than the need holds
-memory without use. So a page is as large as the reserved bytes so far, from FIRST_PAGE up to
-`page_size`; once blocks have used the reserved bytes STEADY times, growth is rare, and a page
-exceeds its need by a SHARE-th of them at most. A need of up to ONE_PAGE times `page_size` is one
-page, which costs less than several and is free as a whole when its block is; of a larger need, each
-page is a third of what is missing. A small device, or a low limit, is divided into many pages:
-large ones, which can neither move nor serve others while partly in use, make requests fail. For a
-view, for a capture, and on a device that has no whole page left, exactly what is needed is made.
-
-Plain segments grow in plain_growth.pxi.
+DESIGN.md, *Growing*, describes the sizes of pages. Plain segments grow in plain_growth.pxi.
 """
 
 cdef enum:
     FIRST_PAGE = 8 << 20
     STEADY = 3                  # uses of the reserved bytes, and the share of them that a page
-    SHARE = 48                  # may then have in excess
+    SHARE = 96                  # may then have in excess
     PAGES_ABOUT = 64            # in a device or a limit: pages larger than this share are rare
     PARTS = 3                   # of a large need: a page is one of them ...
     MOST = 8                    # ... up to MOST times `page_size`, and to a MOST-th of the share
@@ -31,7 +22,8 @@ cdef enum:                      # how a need is divided into new pages
     BY_PAGES = 0                # whole pages: the excess of the last one is free memory
     AS_NEEDED = 1               # not a byte more
 
-cdef double ONE_PAGE = 2.4
+cdef double ONE_PAGE = 2.4       # a need of up to so many times `page_size` is one page
+cdef double ONE_PAGE_STEP = 1.2  # ... for pages up to STEP
 
 # The cost of a page in microseconds, measured on an H200: creating it, and each MiB of it; mapping
 # (cuMemMap and cuMemSetAccess) and unmapping it.
@@ -116,7 +108,7 @@ cdef size_t _page_nbytes(DeviceAllocator* a, BlockPool* pool, size_t need,
     cdef size_t room = a.limit_nbytes if a.limit_nbytes < a.total_nbytes else a.total_nbytes
     cdef size_t share = room // PAGES_ABOUT + 1
     cdef size_t usual = a.config.page_size
-    cdef size_t one = <size_t>(ONE_PAGE * usual)
+    cdef size_t one = <size_t>((ONE_PAGE if usual > STEP else ONE_PAGE_STEP) * usual)
     cdef size_t step = _reserved(a) + a.granularity
     usual = max(usual, min(need // PARTS, min(MOST * usual, share // MOST)))
     usual = _round_up(min(usual, share), a.granularity)

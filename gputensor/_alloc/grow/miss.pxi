@@ -3,7 +3,8 @@
 Each step runs only if all before it failed, and costs more than they do:
 
  1. drain the thread caches, and search the pool again              no driver call
- 2. take free blocks of other streams whose work is done            no driver call
+ 2. take free blocks of other streams whose work is done; for       no driver call
+    small requests then the rest of a partly used large page
  3. a view: free pages of several places, mapped side by side       a mapping for each page
  4. growth: from the page pool, which first receives free pages of  creating and mapping
     other pools; then by new pages or a new segment
@@ -26,9 +27,27 @@ fit is chosen among whole free runs, and fewer of them are split (multistream tr
 reserved bytes in use instead of 0.88).
 """
 
+cdef enum:
+    LENT = 96 << 10             # small requests from this size on may be served by the large pool
+
+
 # Whether pages may serve other places than the one they were made for.
 cdef inline bint _may_move(DeviceAllocator* a) noexcept nogil:
     return a.config.page_reuse and a.config.expandable_segments
+
+
+# Free bytes of the large pool for a small request. A page of the small pool costs as much driver
+# time as one of the large pool. A page that is free as a whole is left to large requests.
+cdef Block* _lend(BlockPool* lender, Request* request) noexcept nogil:
+    pool_gather(lender, request.stream)
+    sb = pool_bins(lender, request.stream)
+    tile = bins_best_fit(&sb.bins, request.nbytes) if sb != NULL else <Block*>NULL
+    if tile == NULL or not tile.segment.is_virtual:
+        return NULL
+    page = _page_at(lender.allocator, tile.segment, tile.ptr)
+    if page.va == tile.ptr and page.nbytes <= tile.nbytes:
+        return NULL
+    return pool_take(lender, request.stream, request.nbytes)
 
 
 # Steps 1 and 2: memory that is there, without a request to the driver.
@@ -37,6 +56,8 @@ cdef Block* _search(BlockPool* pool, Request* request) noexcept nogil:
     request.is_placed = False
     if block == NULL and pool_gather(pool, request.stream):
         block = pool_take(pool, request.stream, request.nbytes)
+    if block == NULL and pool == pool.allocator.pools and request.nbytes >= LENT:
+        block = _lend(&pool.allocator.pools[POOL_LARGE], request)
     return block
 
 

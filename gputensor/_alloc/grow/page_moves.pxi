@@ -18,15 +18,6 @@ cdef double PAGE_MOVES_SPEND = 1.5
 cdef double PAGE_MOVES_SPARE_US = 500.0
 
 
-cdef size_t _pooled(DeviceAllocator* a, size_t enough) noexcept nogil:
-    cdef Page* page = a.page_pool
-    cdef size_t nbytes = 0
-    while page != NULL and nbytes < enough:
-        nbytes += page.nbytes
-        page = page.next
-    return nbytes
-
-
 # How many pages may still be moved.
 cdef int64_t _page_moves_affordable(DeviceAllocator* a) noexcept nogil:
     cdef double left = PAGE_MOVES_SPARE_US + PAGE_MOVES_SPEND * a.making_us - a.moving_us
@@ -38,23 +29,20 @@ cdef int64_t _page_moves_affordable(DeviceAllocator* a) noexcept nogil:
 cdef void pages_bring(DeviceAllocator* a, Request* request) noexcept nogil:
     cdef BlockPool* pool = request.pool
     cdef size_t need = growth_need(a, request)
-    cdef size_t pooled = _pooled(a, need)
     cdef size_t largest = SIZE_MAX
     cdef int64_t count = _page_moves_affordable(a)
     cdef int64_t left = count
     cdef size_t nbytes = 0
     cdef Block* tile
-    if pool_source(pool) != NULL:
-        return
-    if pooled >= need or count == 0:
+    if pool_source(pool) != NULL or a.page_pool_nbytes >= need or count == 0:
         return
     if pool.kind == POOL_SMALL:
         # A larger page would be held by a few small blocks.
         largest = _page_nbytes(a, pool, need, BY_PAGES)
-    detached = pages_detach(a, pool, need - pooled, largest, &left, False)
+    detached = pages_detach(a, pool, need - a.page_pool_nbytes, largest, &left, False)
     for tile in linked(detached):
         nbytes += tile.nbytes
-    if nbytes < LEAST and nbytes < need - pooled:
+    if nbytes < LEAST and nbytes < need - a.page_pool_nbytes:
         pool_insert_all(detached)
     elif nbytes > 0:
         # Mapping them again counts as growth; its cost has a bound of its own here.

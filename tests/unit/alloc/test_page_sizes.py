@@ -30,7 +30,7 @@ def test_smaller_pages_reserve_no_more_than_larger_ones(name):
     trace = read_trace(TRACES / f"{name}.npz")
     found = {size: reserved(trace, size) for size in (2, 4, 8, 16, 20, 40)}
     for size, nbytes in found.items():
-        assert all(nbytes <= 1.015 * found[other] for other in found if other > size), found
+        assert all(nbytes <= 1.01 * found[other] for other in found if other > size), found
 
 
 def test_a_large_growth_is_one_page():
@@ -86,5 +86,5 @@ def test_growth_leaves_little_free_once_memory_is_used_again(seed):
             before = probe.reserved()
             probe.malloc(rng.randrange(2 * MIB, 20 * MIB))
             free = probe.reserved() - probe.stats()["allocated_bytes.all.current"]
-            assert probe.reserved() == before or free < before // 48 + 4 * MIB
+            assert probe.reserved() == before or free < before // 96 + 4 * MIB
         assert probe.reserved() > 200 * MIB
