@@ -30,7 +30,6 @@ from tests.conformance.products.test_grouped import exact_rows
 from tests.conformance.products.test_matmul import (
     assert_within,
     bound,
-    check_narrow,
     numpy_dtype,
     random_array,
     random_shapes,
@@ -470,11 +469,3 @@ def test_refusals(rng):
 
     seen = refused_calls.sweep(request)
     assert {"context_enter", "context_leave", "capture_info"} <= seen, seen
-
-
-def test_narrow_results(rng, monkeypatch):
-    made, program = [], programs.narrow
-    monkeypatch.setattr(programs, "narrow", lambda *given: made.append(given) or program(*given))
-    blas.forget_plans()
-    check_narrow(rng, "cuda")
-    assert {is_join for _, _, is_join in made} == {False, True}, "a library took the product"

@@ -476,7 +476,6 @@ KERNELS = {
     "skinny": (skinny, 2),
     "skinny_mma": (skinny_mma, 3),
     "held": (held, 2),
-    "narrow": (each(products.narrow, range(2, 9), (1, 4), BITS), 2),
     "panel": (panel, 2),
     "brief": (brief, 2),
     "brief of rows": (brief_rows, 2),

@@ -59,10 +59,6 @@ add(Backend(name=b"skinny", call=b"cuLaunchKernel", number=4, role=ROLE_OWN,
             epilogues=DOES_BIAS | DOES_ADDEND, can=skinny_can, wins=skinny_wins, build=skinny_build,
             scratch=no_scratch, launch=skinny_launch))
 
-add(Backend(name=b"narrow", call=b"cuLaunchKernel", number=10, role=ROLE_OWN, epilogues=0,
-            can=narrow_can, wins=narrow_wins, build=narrow_build, scratch=narrow_scratch,
-            launch=narrow_launch))
-
 add(Backend(name=b"held", call=b"cuLaunchKernel", number=9, role=ROLE_OWN, epilogues=DOES_ALL,
             can=held_can, wins=held_wins, build=held_build, scratch=no_scratch,
             launch=held_launch))

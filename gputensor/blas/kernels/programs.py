@@ -24,7 +24,6 @@ __all__ = [
     "integer",
     "listed",
     "multiplied",
-    "narrow",
     "packed",
     "packed_shared_nbytes",
     "packing",
@@ -479,13 +478,3 @@ def held(name, columns, stages, *, along_terms=True, gate=0, steady=False):
     }
     defines |= multiplied(name, columns, along_terms=along_terms)
     return program_of("held/held.cuh", defines, **_WGMMA)
-
-
-def narrow(columns, vector, is_join=False):  # noqa: FBT002
-    """Return the program of float32 products with 2 to 8 `columns`, or of their join.
-
-    >>> narrow(3, 4).defines
-    (('COLUMNS', 3), ('VECTOR', 4), ('JOIN', 0))
-    """
-    defines = {"COLUMNS": columns, "VECTOR": vector, "JOIN": int(is_join)}
-    return program_of("narrow/narrow.cuh", defines)

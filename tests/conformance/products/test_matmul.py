@@ -282,28 +282,3 @@ def test_operators_multiply(where, rng):
     a = gt.asarray(rng.integers(-5, 6, (3, 4)).astype(np.float64), device=where)
     b = gt.asarray(rng.integers(-5, 6, (4, 2)).astype(np.float64), device=where)
     np.testing.assert_array_equal((a @ b).numpy(), a.numpy() @ b.numpy())
-
-
-def check_narrow(rng, where):
-    """A few columns whose long operand is stored term by term, an addend in place, bad terms."""
-    m, n, k = int(rng.integers(512, 900)), int(rng.integers(2, 9)), int(rng.integers(4100, 5000))
-    array_a = random_array(rng, (k, m), "float32")
-    a = gt.asarray(array_a, device=where)
-    b, array_b = random_tensor(rng, (k, n), "float32", where)
-    if rng.integers(2):  # with a pitch
-        a, array_a = a[:, :512], array_a[:, :512]
-    exact, limit = wide(array_a).T @ wide(array_b), bound(array_a.T, array_b, "float32")
-    wide_out = gt.full((exact.shape[0], n + 3), np.nan, device=where)
-    gt.matmul(a.T, b, out=wide_out[:, :n])
-    assert_within(wide_out[:, :n].numpy(), exact, limit)
-    assert np.isnan(wide_out[:, n:].numpy()).all()
-    c = random_array(rng, exact.shape, "float32")
-    out = gt.asarray(c, device=where)
-    gt.addmm(out, a.T, b, alpha=-2, beta=0.5, out=out)
-    assert_within(out.numpy(), -2 * exact + wide(c) / 2, 2 * limit + 2.0**-22 * np.abs(wide(c)))
-    again = gt.matmul(a.T, b)
-    assert np.array_equal(again.numpy(), gt.matmul(a.T, b).numpy())
-
-
-def test_narrow_results(where, rng):
-    check_narrow(rng, where)

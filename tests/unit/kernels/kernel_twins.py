@@ -32,7 +32,6 @@ TWINS = {
     "test_convolution_tiles.py::test_rows_of_few_channels": ("convolution few",),
     "test_convolution_tiles.py::test_shifted_patches": ("convolution shifted",),
     "test_convolution_tiles.py::test_tensor_maps": ("convolution mapped",),
-    "test_products.py::test_narrow_results": ("narrow",),
     "test_few_rows.py::test_brief_products": ("brief",),
     "test_few_rows.py::test_rows_of_brief_products": ("brief of rows",),
     "test_skinny.py::test_plain": ("skinny",),

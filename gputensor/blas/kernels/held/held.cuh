@@ -80,24 +80,33 @@ struct Ring {
 // Where 16 bytes of a row of 128 are.
 DEVICE uint32 place_of(int row, int piece) { return row * 128 + ((piece ^ row & 7) << 4); }
 
+// Copies 16 bytes, or writes zeros if not valid; in that case the address is not read.
+DEVICE void copy_or_clear(uint32 to, const char* from, bool is_valid) {
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;"
+                 :: "r"(to), "l"(from), "r"(is_valid ? 16 : 0) : "memory");
+}
+
 // Copies a chunk of the weights; what is outside of them is zeros.
 DEVICE void copy_weights(const Parameters& p, uint32 to, int chunk, int column) {
     const int line = threadIdx.x / 8, piece = threadIdx.x % 8, term = chunk * 64;
     to += chunk * CHUNK + place_of(line, piece);
-#pragma unroll
-    for (int i = 0; i < COLUMNS / LINES; ++i) {
 #if ALONG_TERMS
-        const int64 row = column + line + i * LINES;
-        const bool is_valid = row < p.n && term + piece * 8 < p.k;
-        const int64 from = row * p.w_pitch + term + piece * 8;
+    const int rows = p.n - column - line;       // from this thread's first one on
+    const bool is_inside = term + piece * 8 < p.k;
+    const char* from = p.w + ((column + line) * p.w_pitch + term + piece * 8) * 2;
+    const int64 step = p.w_pitch * (LINES * 2);
+#pragma unroll
+    for (int i = 0; i < COLUMNS / LINES; ++i, from += step)
+        copy_or_clear(to + i * LINES * 128, from, is_inside && i * LINES < rows);
 #else
-        const int64 row = term + line + i * LINES % 64;
-        const int at = column + i * LINES / 64 * 64 + piece * 8;
-        const bool is_valid = row < p.k && at < p.n;
-        const int64 from = row * p.w_pitch + at;
+    const int rows = p.k - term - line, columns = p.n - column - piece * 8;
+    const char* const from = p.w + ((term + line) * p.w_pitch + column + piece * 8) * 2;
+    const int64 step = p.w_pitch * (LINES * 2);
+#pragma unroll
+    for (int i = 0; i < COLUMNS / LINES; ++i)
+        copy_or_clear(to + i * LINES * 128, from + i % 4 * step + i / 4 * 128,
+                      i % 4 * LINES < rows && i / 4 * 64 < columns);
 #endif
-        copy_16(to + i * LINES * 128, is_valid ? p.w + from * 2 : p.w, is_valid);
-    }
 }
 
 // Copies the rows of x of all tiles of the block, and the weights in front of their first chunks.
@@ -107,24 +116,22 @@ DEVICE void copy_all(const Parameters& p, const Shared& shared, int first, int c
     for (int chunk = 0; chunk < p.chunks; ++chunk) copy_weights(p, shared.w, chunk, column);
     start_early();
 #endif
+    const int64 step = p.x_pitch * (LINES * 2);
+    const uint32 inside = shared.rings + place_of(line, piece);
     Ring ring = {0, 0}, other = {0, 0};     // of this tile's warpgroup, and of the other one
     int own = 0;
     bool is_first = true;
     for (int row = first; row < p.m; row += p.groups * ROWS) {
         const char* from = p.x + ((row + line) * p.x_pitch + piece * 8) * 2;
-        for (int chunk = 0; chunk < p.chunks; ++chunk, ring.next()) {
+        const int rows = p.m - row - line;
+        for (int chunk = 0; chunk < p.chunks; ++chunk, ring.next(), from += 128) {
             const bool is_inside = chunk * 64 + piece * 8 < p.k;
-            const uint32 to = shared.rings + (own * STAGES + ring.stage) * STAGE
-                + place_of(line, piece);
+            const uint32 to = inside + (own * STAGES + ring.stage) * STAGE;
             barrier_wait(shared_address(&shared.barriers->empty[own][ring.stage]), ring.phase ^ 1);
             if (!STEADY && is_first) copy_weights(p, shared.w, chunk, column);
 #pragma unroll
-            for (int i = 0; i < ROWS / LINES; ++i) {
-                const bool is_valid = is_inside && row + line + i * LINES < p.m;
-                copy_16(to + i * LINES * 128,
-                        is_valid ? from + (i * LINES * p.x_pitch + chunk * 64) * 2 : p.x,
-                        is_valid);
-            }
+            for (int i = 0; i < ROWS / LINES; ++i)
+                copy_or_clear(to + i * LINES * 128, from + i * step, is_inside && i * LINES < rows);
             arrive_with_copies(shared_address(&shared.barriers->full[own][ring.stage]));
         }
         const Ring after = ring;
@@ -253,11 +260,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) kernel(const Parameters
     }
     __syncthreads();
     if (group == 0) {
-        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 72;");
         copy_all(p, shared, first, column);
         return;
     }
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 216;");
 #if STEADY
     start_early();
 #endif
