@@ -210,7 +210,7 @@ def panel_wins(int64_t m, int64_t n, int64_t k, *, bint is_normed=False, bint is
         return False
     if panel_fits(&product, &device, &shape) and shape.cost < library:
         return True
-    return held_fits(&product, &device, &held) and held.cost < library
+    return held_fits(&product, &device, &held) and held.cost < HELD_MARGIN * library
 
 
 # ---- launch

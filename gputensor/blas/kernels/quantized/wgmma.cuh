@@ -187,7 +187,9 @@ __device__ __forceinline__ void multiply_block(const Parameters& p, const Part& 
         make_half(words, scales, 1, made[1]);
         multiply_half(sums, made[1], x + 4);
         copy_column(p, at, begin);
-        wgmma_wait<1>();
+        // Plain weights are multiplied in the registers to which the next step reads, and these may
+        // not be written before the products that read them have ended.
+        wgmma_wait<FORM == 0 ? 0 : 1>();
         weights += STAGE_NBYTES;
         if (weights == begin + STAGES * STAGE_NBYTES) weights = begin;
         last = stage;
@@ -229,6 +231,7 @@ kernel(const Parameters p) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
         start_early();
         if (threadIdx.x == 256) load_x(p, part, shared, rank);
+        __syncwarp();
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
         multiply_block(p, part, shared);
