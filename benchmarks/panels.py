@@ -163,7 +163,9 @@ def main():
     parser.add_argument("--long", action="store_true", help="only products of many rows")
     arguments = parser.parse_args()
     require_gpu()
-    report = Report("panels", "Small products whose panels are in shared memory at once, bfloat16")
+    name = "products/held" if arguments.long else "panels"
+    title = "Products of many rows by few terms" if arguments.long else "Small products in programs"
+    report = Report(name, f"{title}, bfloat16")
     rng = np.random.default_rng(arguments.seed)
     shapes = [] if arguments.long else list(ENCODERS)
     for _ in range(arguments.sweep):

@@ -93,9 +93,9 @@ SECTIONS = [
     ),
     (
         "models/networks_panels",
-        "Networks of small products again, milliseconds",
+        "Some networks again, milliseconds",
         'By `benchmarks/models/networks.py --only "encoder 1x128" ...`, after products that are '
-        "small enough got a kernel with the norms and activations around them.",
+        "small, or have few terms, got kernels with the norms and activations around them.",
     ),
     (
         "convolution",
@@ -167,6 +167,13 @@ SECTIONS = [
         "Small products in programs, bfloat16, us",
         "`library` is the product with a kernel for the norm before it and one for an activation "
         "that no library applies. `wins` is the choice of compiled programs.",
+    ),
+    (
+        "products/held",
+        "Products of many rows by few terms, bfloat16, us",
+        "By `benchmarks/panels.py --long --sweep 1`, with blocks that hold their weights, before "
+        "eager products used them. Later changes to their copies and results are measured in "
+        "networks only. `library` as above.",
     ),
     ("kernels", "Kernels, TB/s of bytes read and written", ""),
 ]
