@@ -11,6 +11,9 @@ from typing import Any
 from gputensor.errors import Described, argument_error
 from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 
+#: Further parts would all be empty views, more than memory holds.
+MOST_PARTS = 1 << 24
+
 __all__ = ["array_split", "chunk", "dsplit", "hsplit", "split", "vsplit"]
 
 
@@ -62,6 +65,9 @@ def array_split(x, /, indices_or_sections, axis=0):
         name = "array_split: indices_or_sections"
         return _parts(x, axis, _cuts(indices_or_sections, x.shape[axis], name))
     count = _count(indices_or_sections, "array_split: indices_or_sections")
+    if count > MOST_PARTS:
+        rule = f"at most {MOST_PARTS} parts"
+        raise argument_error(ValueError, "array_split: indices_or_sections", count, rule)
     return _parts(x, axis, _even(x.shape[axis], count))
 
 

@@ -209,6 +209,9 @@ MISTAKES = {
     "gt.concat(None)": "concat: arrays: got NoneType; expected a sequence of tensors",
     "gt.stack([x, x[0]])": "stack: arrays: got shapes (2, 3), (3,); expected one shape",
     "gt.tile(x, -1)": "tile: repetitions: got [-1]; expected 0 or more",
+    "gt.array_split(x, 2**70)": (
+        f"array_split: indices_or_sections: got {2**70}; expected at most 16777216 parts"
+    ),
     "gt.split(x, 5, 1)": (
         "split: indices_or_sections: got 5; expected a divisor of the extent 3; array_split makes "
         "unequal parts"
