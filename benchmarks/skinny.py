@@ -2,6 +2,7 @@
 
     python benchmarks/skinny.py                      1 to 16 rows x 8192 x 8192, every type
     python benchmarks/skinny.py --sweep              also block shapes, except for fp32
+    python benchmarks/skinny.py --random 20 --sweep  random shapes; --steady: as in programs
     python benchmarks/skinny.py --shape 4x28672x8192
 
 GPU time is measured by graph replay over copies of the operands that together are four times the
@@ -13,6 +14,7 @@ same rounds; "over bf16" is the speed relative to the quickest of these.
 
 import argparse
 import importlib.util
+import itertools
 import math
 import statistics
 import sys
@@ -103,7 +105,7 @@ class Ours:
         return w, scales, shape[1], w.nbytes + scales.nbytes
 
     @classmethod
-    def calls(cls, m, n, k, kind, form, group):
+    def calls(cls, m, n, k, kind, form, group, *, steady=False):
         """Return one call for each copy of the operands, and the bytes of one copy."""
         dtype = NAMES[kind]
         code = CODE_OF[dtype]
@@ -120,8 +122,9 @@ class Ours:
                 stream = gt.current_stream("cuda").cuda_stream
                 types, sizes, pitches = (code, code), (m, n, k), (k, pitch, n, n)
                 if not internals.skinny_run(
-                    0, stream, FORMS[form], types, sizes, addresses, pitches, group=group
-                ):
+                    0, stream, FORMS[form], types, sizes, addresses, pitches, group=group,
+                    is_steady=steady,
+                ):  # fmt: skip
                     raise ValueError(f"the kernel does not fit {form} {m}x{n}x{k}")
 
             calls.append(call)
@@ -189,28 +192,17 @@ def copy_graph():
 
 
 def sweep(calls, rounds):
-    """Return microseconds by shape of block: tiles, warps along features and k, stages, splits."""
+    """Return microseconds by shape of block: tiles, warps along features and k, and splits."""
     found = {}
-    for tiles in (1, 2, 4):
-        for row_warps, k_warps in (
-            (1, 16),
-            (2, 8),
-            (4, 4),
-            (8, 2),
-            (16, 1),
-            (7, 2),
-            (2, 4),
-            (4, 2),
-        ):
-            for stages in (2, 3, 4, 6):
-                for splits in (1, 2):
-                    parts = (tiles, row_warps, k_warps, stages, splits)
-                    names = ("tiles", "row_warps", "k_warps", "stages", "splits")
-                    internals.skinny_mma_configure(**dict(zip(names, parts, strict=True)))
-                    try:
-                        found[parts] = measured([Graph("sweep", calls, Ours)], rounds)[0]
-                    except ValueError:  # no room in shared memory
-                        continue
+    warps = ((1, 16), (2, 8), (3, 5), (4, 4), (5, 3), (7, 2), (1, 8), (2, 4), (4, 2))
+    for tiles, (row_warps, k_warps), splits in itertools.product((1, 2), warps, (1, 2)):
+        parts = (tiles, row_warps, k_warps, splits)
+        names = ("tiles", "row_warps", "k_warps", "splits")
+        internals.skinny_mma_configure(**dict(zip(names, parts, strict=True)))
+        try:
+            found[parts] = measured([Graph("sweep", calls, Ours)], rounds)[0]
+        except ValueError:  # no room in shared memory
+            continue
     internals.skinny_mma_configure()
     return sorted(found.items(), key=lambda item: item[1])
 
@@ -228,9 +220,11 @@ def library_graphs(m, n, k, kind):
 def measure_case(report, copy, copy_nbytes, shape, case, arguments):
     m, n, k = shape
     kind, form, group = case
-    calls, nbytes = Ours.calls(m, n, k, kind, form, group)
+    calls, nbytes = Ours.calls(m, n, k, kind, form, group, steady=arguments.steady)
     peer_kind = kind if form == "plain" else "bf16"
-    graphs = [copy, Graph("ours", calls, Ours), *library_graphs(m, n, k, peer_kind)]
+    graphs = [copy, Graph("ours", calls, Ours)]
+    if not arguments.random:
+        graphs += library_graphs(m, n, k, peer_kind)
     names = [graph.name for graph in graphs]
     times = dict(zip(names, measured(graphs, arguments.rounds), strict=True))
     rate = copy_nbytes / times["copy"] * 1e-6
@@ -247,19 +241,30 @@ def measure_case(report, copy, copy_nbytes, shape, case, arguments):
     peers = {name: times[name] for name in LIBRARIES if name in times}
     prefix = "" if form == "plain" else "bf16 "
     row |= {f"{prefix}{name} us": round(us, 2) for name, us in peers.items()}
-    if form != "plain":
+    if form != "plain" and peers:
         row["over bf16"] = round(min(peers.values()) / times["ours"], 2)
     report.add(**row)
     print(row, flush=True)
     if arguments.sweep and kind != "fp32":
         ranking = sweep(calls, 3)
-        for (tiles, row_warps, k_warps, stages, splits), us in ranking[:6]:
-            print(
-                f"    tiles {tiles} warps {row_warps} x {k_warps} stages {stages}"
-                f" splits {splits}: {us:.2f} us"
-            )
+        for (tiles, row_warps, k_warps, splits), us in ranking[:6]:
+            print(f"    tiles {tiles} warps {row_warps} x {k_warps} splits {splits}: {us:.2f} us")
         report.rows[-1]["best block"] = list(ranking[0][0])
         report.rows[-1]["best us"] = round(ranking[0][1], 2)
+        report.rows[-1]["over best"] = round(times["ours"] / ranking[0][1], 3)
+
+
+def random_pairs(arguments):
+    """Return random shapes with a form of weights each, of .2 to 60 MB."""
+    rng = np.random.default_rng(arguments.seed)
+    pairs = []
+    while len(pairs) < arguments.random:
+        kind, form, group = case = CASES[(0, 3, 5)[rng.integers(3)]]
+        m = int(rng.choice((1, 1, 2, 3, 4, 6, 8, 11, 16)))
+        n, k = 16 * int(2 ** rng.uniform(3, 10.5)), 128 * int(2 ** rng.uniform(2, 6.8))
+        if 2e5 < n * k * {"int4": 0.5, "int8": 1, "plain": 2}[form] < 6e7:
+            pairs.append(((m, n, k), case))
+    return pairs
 
 
 def main():
@@ -267,6 +272,9 @@ def main():
     parser.add_argument("--shape", action="append", help="MxNxK")
     parser.add_argument("--case", action="append", type=int, help="numbers of CASES")
     parser.add_argument("--sweep", action="store_true")
+    parser.add_argument("--random", type=int, default=0, metavar="COUNT", help="random shapes")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--steady", action="store_true", help="nothing writes the weights")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--name", default="skinny")
     arguments = parser.parse_args()
@@ -274,9 +282,12 @@ def main():
     shapes = [tuple(map(int, text.split("x"))) for text in arguments.shape or ()] or SHAPES
     report = Report(arguments.name, "GPU time of skinny products by graph replay")
     copy, copy_nbytes = copy_graph()
-    for shape in shapes:
-        for number in arguments.case or range(len(CASES)):
-            measure_case(report, copy, copy_nbytes, shape, CASES[number], arguments)
+    pairs = [(s, CASES[i]) for s in shapes for i in arguments.case or range(len(CASES))]
+    for shape, case in random_pairs(arguments) if arguments.random else pairs:
+        measure_case(report, copy, copy_nbytes, shape, case, arguments)
+    over = [row["over best"] for row in report.rows if "over best" in row]
+    if over:
+        print(f"our shape over the best: mean {statistics.mean(over):.3f}, worst {max(over)}")
     report.finish()
 
 

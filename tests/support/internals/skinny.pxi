@@ -40,7 +40,7 @@ def skinny_block_shape(sizes, *, int multiprocessors=132, bint can_cluster=True,
 
 
 def skinny_run(int device, uint64_t stream, int form, types, sizes, addresses, pitches, *, group=0,
-               alpha=1.0, beta=0.0):
+               alpha=1.0, beta=0.0, is_steady=False):
     """Queue one product given by addresses; return False if the kernel cannot compute it.
 
     Parameters
@@ -57,6 +57,8 @@ def skinny_run(int device, uint64_t stream, int form, types, sizes, addresses, p
         x, weights, result, scales, bias, addend; the last three may be 0.
     pitches : tuple of int
         Elements from row to row of x, weights, result, addend.
+    is_steady : bool
+        Whether earlier work writes neither weights nor scales.
     """
     cdef SkinnyProduct small
     memset(&small, 0, sizeof(SkinnyProduct))
@@ -65,7 +67,7 @@ def skinny_run(int device, uint64_t stream, int form, types, sizes, addresses, p
     small.m, small.n, small.k = sizes
     small.x, small.w, small.y, small.scales, small.bias, small.addend = addresses
     small.x_pitch, small.w_pitch, small.y_pitch, small.addend_pitch = pitches
-    small.alpha, small.beta = alpha, beta
+    small.alpha, small.beta, small.is_steady = alpha, beta, is_steady
     if not skinny_product_fits(&small):
         return False
     skinny_product_run(&small, stream)

@@ -134,13 +134,24 @@ def test_blocks_for_tensor_cores_fit_the_shared_memory_and_cover_the_product():
         assert shape["x_offset"] >= shape["k_warps"] * m * rows * 4
 
 
-def test_one_wave_of_blocks_fills_an_h200():
+def test_blocks_of_large_products_fill_an_h200():
     for form, group in ((PLAIN, 0), (INT8, 128), (INT4, 128)):
         for n in (4096, 8192, 28672):
-            for m in (1, 16):
-                shape = internals.skinny_mma_block_shape(form, BFLOAT16, (m, n, 8192), group=group)
-                rows = 16 * shape["tiles"] * shape["row_warps"]
-                assert 120 <= -(-n // rows) * shape["splits"] <= 132
+            shape = internals.skinny_mma_block_shape(form, BFLOAT16, (1, n, 8192), group=group)
+            rows = 16 * shape["tiles"] * shape["row_warps"]
+            assert 120 <= -(-n // rows) * shape["splits"] <= 132
+
+
+@pytest.mark.parametrize(
+    ("form", "sizes"), [(INT4, (1, 7280, 7936)), (INT8, (1, 5584, 5376)), (PLAIN, (8, 4400, 2816))]
+)
+def test_blocks_of_odd_products_leave_few_multiprocessors_idle(form, sizes):
+    """Shapes for which an older rule took a second wave of few blocks, or a third of the device."""
+    group = 128 if form != PLAIN else 0
+    shape = internals.skinny_mma_block_shape(form, BFLOAT16, sizes, group=group)
+    rows = 16 * shape["tiles"] * shape["row_warps"]
+    blocks = -(-sizes[1] // rows) * shape["splits"]
+    assert 90 <= blocks <= 132
 
 
 def test_products_that_the_kernel_does_not_support_are_refused():
