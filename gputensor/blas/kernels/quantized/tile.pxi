@@ -40,7 +40,7 @@ cdef double TILE_TOKEN_MMA = 0.0316
 cdef double TILE_TOKEN_WGMMA = 0.0168
 cdef int TILE_LEAST_WGMMA = 64          # fewer than 128 tokens count as this and half of them
 # The other way: to dequantize a weight, then a byte and a multiply-add of the product.
-cdef double TILE_PLAIN = 2500
+cdef double TILE_PLAIN = 5500
 cdef double TILE_PLAIN_WEIGHT = 1.1e-3
 cdef double TILE_PLAIN_BYTE = 1 / 3500.
 cdef double TILE_PLAIN_TERM = 1 / 395000.

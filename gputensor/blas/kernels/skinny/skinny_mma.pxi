@@ -23,17 +23,18 @@ cdef enum:
 
 # The model of time, in nanoseconds and bytes per nanosecond; measured on an H200, and only
 # compared.
-cdef double MEMORY_RATE = 4880      # of the device
-cdef double* COLUMN_TIMES = [204, 205, 154]     # of a column in a block of 8 warps, by Form
-cdef double* TILE_FACTORS = [0, 1, 1.68, 2.28, 2.83]    # by tiles, for which x is read once
-cdef double WARP_FACTOR = 0.82      # a column of each of 16 warps takes so much longer
-cdef double UNEVEN_FACTOR = 1.06    # of warps that are no multiple of 4
-cdef double BLOCK_TIME = 753        # its beginning and end
-cdef double PART_TIME = 35          # of a part of K, and of the sums that a thread adds to it
-cdef double SUM_TIME = 102
-cdef double MEETING = 440           # synchronizing a cluster
-cdef double X_TIME = 104            # of a copy of each thread, and of four loads if steady
-cdef double STEADY_X_TIME = 611
+cdef double MEMORY_RATE = 4890      # of the device
+cdef double BLOCK_RATE = 100        # of a block that has the memory to itself
+cdef double* COLUMN_TIMES = [111, 183, 145]     # of a column in a block of 8 warps, by Form
+cdef double* TILE_FACTORS = [0, 1, 1.66, 2.23, 2.75]    # by tiles, for which x is read once
+cdef double WARP_FACTOR = 0.83      # a column of each of 16 warps takes so much longer
+cdef double UNEVEN_FACTOR = 1.08    # of warps that are no multiple of 4
+cdef double BLOCK_TIME = 781        # its beginning and end
+cdef double PART_TIME = 34          # of a part of K, and of the sums that a thread adds to it
+cdef double SUM_TIME = 101
+cdef double MEETING = 419           # synchronizing a cluster
+cdef double X_TIME = 106            # of a copy of each thread, and of four loads if steady
+cdef double STEADY_X_TIME = 621
 cdef double SPAN_TIME = 2000        # of a further load of x
 
 cdef extern from "gputensor/blas/kernels/skinny/skinny_mma.h" namespace "gputensor" nogil:
@@ -221,7 +222,7 @@ cdef double cost_of(const SkinnyProduct* product, const SkinnyDevice* device,
     cdef double nbytes = rows * min(columns * COLUMN * shape.k_warps, product.k)
     cdef double multiplying = COLUMN_TIMES[<int>product.form] * columns * TILE_FACTORS[shape.tiles]
     cdef double ends = BLOCK_TIME + PART_TIME * shape.k_warps + x_time(product, shape, columns)
-    cdef double full, last
+    cdef double alone, full, last
     if product.form == FORM_PLAIN:
         nbytes *= 2
     elif product.form == FORM_INT4:
@@ -237,8 +238,8 @@ cdef double cost_of(const SkinnyProduct* product, const SkinnyDevice* device,
         ends += MEETING
     full = nbytes * device.multiprocessors / MEMORY_RATE
     last = nbytes * (blocks - (waves - 1) * device.multiprocessors) / MEMORY_RATE
-    return (waves - 1) * sqrt(multiplying * multiplying + full * full) + waves * ends + sqrt(
-        multiplying * multiplying + last * last)
+    alone = multiplying * multiplying + (nbytes / BLOCK_RATE) ** 2
+    return (waves - 1) * sqrt(alone + full * full) + waves * ends + sqrt(alone + last * last)
 
 
 cdef bint skinny_mma_choose_shape(const SkinnyProduct* product, const SkinnyDevice* device,
