@@ -20,6 +20,7 @@
 #include "gputensor/blas/kernels/convolution/pixel.cuh"
 #include "gputensor/blas/kernels/convolution/mapped.h"
 #include "gputensor/blas/kernels/shared/mma.cuh"
+#include "gputensor/blas/kernels/shared/ring.cuh"
 
 const int MULTIPLYING = 256, THREADS = MULTIPLYING + 32;
 const int ACROSS = BM == 64 ? 2 : 1;
@@ -54,16 +55,6 @@ DEVICE void store_results(const TensorMap* map, int output, int position, uint32
 }
 
 struct Barriers { uint64 full[STAGES], empty[STAGES]; };
-struct Ring {
-    int stage;
-    uint32 phase;
-    DEVICE void next() {
-        if (++stage == STAGES) {
-            stage = 0;
-            phase ^= 1;
-        }
-    }
-};
 struct Tile { int column, first; };
 DEVICE Tile tile_of(const MappedParameters& p, uint32 number) {
     const uint32 rest = number / p.common.column_tiles;

@@ -23,6 +23,7 @@
 #include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/blas/kernels/held/held.h"
 #include "gputensor/blas/kernels/shared/mma.cuh"
+#include "gputensor/blas/kernels/shared/ring.cuh"
 #include "gputensor/blas/kernels/skinny/result.cuh"
 
 typedef HeldParameters Parameters;
@@ -65,16 +66,6 @@ struct Shared {
     uint32 w, rings, staged;
     float* bias;
     Barriers* barriers;
-};
-struct Ring {
-    int stage;
-    uint32 phase;
-    DEVICE void next() {
-        if (++stage == STAGES) {
-            stage = 0;
-            phase ^= 1;
-        }
-    }
 };
 
 // Where 16 bytes of a row of 128 are.
