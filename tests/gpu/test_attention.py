@@ -43,3 +43,15 @@ def test_few_queries_whose_keys_are_cut_among_blocks(size, dtype, case, rng):
 
 def test_few_queries_of_many_heads_whose_keys_are_cut(rng):
     check(rng, "bfloat16", (34, 8, 3, 1, 1030, 64), {"is_causal": True, "kv_length": 800})
+
+
+# Of 132 multiprocessors: blocks that share one, and blocks of clusters and others that do not.
+@pytest.mark.parametrize("units", [(1, 1), (1, 8), (4, 8), (5, 8), (8, 8), (11, 12), (25, 8)])
+@pytest.mark.parametrize("size", [56, 64, 128])
+def test_few_queries_of_very_many_keys(size, units, rng):
+    """Keys and values come by tensor maps where the GPU has them."""
+    shared = int(rng.integers(1, 17 if units[0] < 8 else 3))
+    keys = max(256, (1 << 15) // (units[0] * units[1])) + int(rng.integers(0, 300))
+    queries = int(rng.integers(1, 16 // shared + 1))
+    how = options(rng, queries, keys, masks=MASKS)
+    check(rng, str(rng.choice(["float16", "bfloat16"])), (*units, shared, queries, keys, size), how)

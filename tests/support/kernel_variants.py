@@ -222,19 +222,13 @@ def quantized_endings():
         yield quantized.join(name, name, form == products.INT8, end)
 
 
+MASKS = (None, "bool", "float32")
+
+
 def attention():
-    for name, (head, warps, columns), mask, is_split in itertools.product(
-        HALVES, ((64, 8, 64), (128, 8, 64), (80, 2, 64), (256, 4, 32)),
-        (None, "bool", "float32"), BITS,
-    ):  # fmt: skip
-        yield attentions.attention(name, head, warps, columns, mask, is_split)
-
-
-def attention_few():
-    for name, head, eights, mask, stages in itertools.product(
-        HALVES, (16, 64, 128), (1, 2), (None, "bool", "float32"), (2, 3)
-    ):
-        yield attentions.attention_few(name, head, eights, mask, 4, stages)
+    forms = ((64, 8, 64), (128, 8, 64), (80, 2, 64), (256, 4, 32))
+    for name, form, mask, is_split in itertools.product(HALVES, forms, MASKS, BITS):
+        yield attentions.attention(name, *form, mask, is_split)
 
 
 #: Head size, warpgroups, keys of a step.
@@ -440,7 +434,14 @@ KERNELS = {
     "scans": (scans, 5),
     "rows": (rows, 4),
     "attention": (attention, 2),
-    "attention of few rows": (attention_few, 2),
+    "attention of few rows": (
+        each(attentions.attention_few, HALVES, (16, 64, 128), (1, 2), MASKS, (4,), (2, 3)),
+        2,
+    ),
+    "attention of few rows by maps": (
+        each(attentions.attention_few_mapped, HALVES, (64, 128), (1, 2), MASKS, (3, 4), (1, 4)),
+        4,
+    ),
     "maps": (maps, 2),
     "windows": (windows, 3),
     "convolution plain": (each(convolutions.plain, (9, 10, 11, 12), range(7), (1, 4), BITS), 2),

@@ -4,10 +4,11 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from gputensor._arrays cimport (
-    DT_BOOL, DT_FLOAT32, DT_INT32, DT_INT64, KIND_FLOAT, Operand,
+    DT_BFLOAT16, DT_BOOL, DT_FLOAT32, DT_INT32, DT_INT64, KIND_FLOAT, Operand,
     dtype_is_half, dtype_kind,
 )
 from gputensor._driver.registry cimport DEVICE_HOST, DeviceFacts, device_facts, device_kind
+from gputensor._driver.tensor_maps cimport MappedTensor, has_tensor_maps, map_tiles
 from gputensor._kernels.faces cimport OP_COPY, elementwise
 from gputensor._kernels.formulas cimport RowFormula, run_formula
 from gputensor._kernels.launch cimport (
@@ -28,5 +29,6 @@ from gputensor.blas.host import attention as attention_host
 from gputensor.blas.kernels import attention_programs as programs
 
 include "fused.pxi"
+include "few.pxi"
 include "plain.pxi"
 include "attend.pxi"

@@ -1,19 +1,14 @@
 """Attention in one kernel (attention.cuh), where tensor cores take the element type.
 
 Few rows and many keys, as in decoding, leave most of a GPU idle. In that case the keys are cut
-among blocks, by a kernel of its own for up to 16 rows (attention_few.cuh), and a second launch
-joins the parts in a fixed order.
+among blocks, by kernels of their own for up to 16 rows (few.pxi), and a second launch joins the
+parts in a fixed order.
 """
 
 cdef enum:
     MOST_SPLITS = 64
     BLOCKS = 264                # two for each multiprocessor of an H200
     LEAST_KEYS = 128            # of a split
-    FEW_ROWS = 16               # of attention_few.cuh
-    FEW_HEAD = 128
-    FEW_WARPS = 4
-    FEW_KEYS = 16 * FEW_WARPS   # of a block's step, and the fewest of a split
-    FEW_LEAST = 256             # keys from which few rows have their own kernel
     HOPPER = 90
     HOPPER_SHARED = 160 << 10   # of a block with heads of 128
     HOPPER_KEYS_32 = 1024       # the fewest for heads of 32
@@ -54,6 +49,14 @@ cdef extern from "gputensor/blas/kernels/attention/attention.h" namespace "gpute
         float scale
         float cap
 
+    cdef struct TensorMap:
+        uint64_t[16] words
+
+    cdef struct MappedAttentionParameters:
+        TensorMap key
+        TensorMap value
+        AttentionParameters common
+
     cdef struct JoinParameters:
         uint64_t partial
         AttentionOperand out
@@ -72,12 +75,12 @@ cdef struct Form:               # a variant of the two kernels
     int mask                    # 0 none, 1 of bool, 2 of mask_type
     int mask_type
     int is_split
-    int eights                  # of attention_few.cuh: eights of rows, and steps under way
+    int eights                  # of few rows: eights of rows, and steps under way
     int stages
+    int cluster                 # blocks that join their parts themselves
 
 cdef KernelTable fused_kernels
 cdef KernelTable hopper_kernels
-cdef KernelTable few_kernels
 cdef KernelTable join_kernels
 
 
@@ -150,24 +153,6 @@ cdef void choose_alone(Form* form, int multiprocessors, int64_t heads, int64_t r
     form.warps = 4
     if LEAST_KEYS // 2 < keys <= LEAST_KEYS:
         form.columns = LEAST_KEYS
-
-
-cdef int64_t few_nbytes(const Form* form) noexcept nogil:
-    """Shared memory of a block of attention_few.cuh."""
-    return FEW_KEYS * form.stages * 2 * (2 * form.head + 16)
-
-
-cdef int few_splits(Form* form, const DeviceFacts* facts, int64_t units,
-                    int64_t keys) noexcept nogil:
-    """Choose the stages, and return among how many blocks the keys of each unit are cut."""
-    cdef int64_t blocks, splits, steps
-    form.stages = 3 if facts.shared_nbytes > 128 << 10 else 2
-    blocks = facts.shared_nbytes // (few_nbytes(form) + 1024)
-    splits = (2 if blocks > 1 else 1) * facts.multiprocessors // units
-    splits = max(1, min(splits, min(MOST_SPLITS, keys // FEW_KEYS)))
-    # As many as have equally many steps.
-    steps = (keys + FEW_KEYS - 1) // FEW_KEYS
-    return <int>((steps + (steps + splits - 1) // splits - 1) // ((steps + splits - 1) // splits))
 
 
 cdef void fill_parameters(AttentionParameters* p, const Attention* given) noexcept nogil:
@@ -282,7 +267,7 @@ cdef int fused_launch(int device, uint64_t stream, const Attention* given) excep
         form.warps, form.columns = 4 * groups, hopper_columns(groups)
         return hopper_launch(device, stream, &p, &form, batch)
     if rows <= FEW_ROWS and form.head <= FEW_HEAD and p.keys >= FEW_LEAST:
-        return few_launch(device, stream, &p, &form, batch)
+        return few_launch(device, stream, &p, &form, given)
     choose_alone(&form, device_facts(device).multiprocessors, batch * p.kept, rows, p.keys)
     p.tiles = <int>((rows + 16 * form.warps - 1) // (16 * form.warps))
     units = batch * p.kept * p.tiles
@@ -303,46 +288,11 @@ cdef int fused_launch(int device, uint64_t stream, const Attention* given) excep
     return 0
 
 
-cdef int few_launch(int device, uint64_t stream, AttentionParameters* p, Form* form,
-                    int64_t batch) except -1:
-    """Attention of few rows, by attention_few.cuh."""
-    cdef Launch launch
-    cdef Temporaries temporaries
-    cdef int64_t units = batch * p.kept
-    cdef uint64_t key, partial = 0
-    form.eights = 1 if p.queries * p.shared <= 8 else 2
-    p.tiles, p.splits = 1, few_splits(form, device_facts(device), units, p.keys)
-    key = ((<uint64_t>form.head << 2 | form.eights) << 4 | form.stages) << 2 | form.mask
-    key = (key << 5 | form.mask_type) << 5 | form.dtype
-    temporaries_init(&temporaries, device, stream)
-    try:
-        if p.splits > 1 and not take_memory_if_any(
-                &temporaries, units * p.splits * 8 * form.eights * (form.head + 2) * 4, &partial):
-            p.splits = 1
-        p.partial = partial
-        launch_init(&launch, device, stream, <uint32_t>(units * p.splits), 32 * FEW_WARPS, p,
-                    sizeof(p[0]))
-        launch.shared_nbytes = launch.most_shared_nbytes = <uint32_t>few_nbytes(form)
-        launch_kernel(kernel_of(&few_kernels, key, few_program, form), &launch)
-        if p.splits > 1:
-            launch_join(device, stream, p, form, batch, 8 * form.eights)
-    finally:
-        temporaries_release(&temporaries)
-    return 0
-
-
 cdef object tiles_program(const void* variant):
     cdef const Form* form = <const Form*>variant
     return programs.attention(
         DTYPES[form.dtype].name, form.head, form.warps, form.columns,
         None if form.mask == 0 else DTYPES[form.mask_type].name, bool(form.is_split))
-
-
-cdef object few_program(const void* variant):
-    cdef const Form* form = <const Form*>variant
-    return programs.attention_few(
-        DTYPES[form.dtype].name, form.head, form.eights,
-        None if form.mask == 0 else DTYPES[form.mask_type].name, FEW_WARPS, form.stages)
 
 
 cdef object join_program(const void* variant):

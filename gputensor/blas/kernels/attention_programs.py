@@ -3,7 +3,14 @@
 from gputensor._arrays.element_types import DTYPES
 from gputensor.blas.kernels.programs import PTX, program_of
 
-__all__ = ["attention", "attention_few", "attention_wgmma", "join", "join_groups"]
+__all__ = [
+    "attention",
+    "attention_few",
+    "attention_few_mapped",
+    "attention_wgmma",
+    "join",
+    "join_groups",
+]
 
 _HALVES = {"float16": "half_t", "bfloat16": "bfloat_t"}
 
@@ -53,6 +60,21 @@ def attention_few(name, head, eights, mask, warps, stages):
     defines = _attention_defines(name, head, mask)
     defines |= {"EIGHTS": eights, "WARPS": warps, "STAGES": stages}
     return program_of("attention/attention_few.cuh", defines, minimum=80)
+
+
+def attention_few_mapped(name, head, eights, mask, stages, cluster):
+    """Return the program of `attention_few` whose keys and values come by tensor maps.
+
+    The parameters are those of `attention_few`, with heads of 64 or 128; a step has 16 keys for
+    each warp that multiplies, and the stages are those of the block. A cluster joins as many
+    splits of the keys as it has blocks.
+
+    >>> attention_few_mapped("float16", 128, 1, None, 3, 1).architecture
+    'sm_90a'
+    """
+    defines = _attention_defines(name, head, mask)
+    defines |= {"EIGHTS": eights, "WARPS": 4, "STAGES": stages, "CLUSTER": cluster}
+    return program_of("attention/few_mapped.cuh", defines, minimum=90, architecture="sm_90a")
 
 
 #: Registers of a thread of `attention_wgmma` that multiplies and that copies, by warpgroups of a

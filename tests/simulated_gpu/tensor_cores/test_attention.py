@@ -1,7 +1,9 @@
 """Attention on tensor cores on a simulated GPU: wgmma, mma, cut keys, options, empty rows."""
 
+import numpy as np
 import pytest
 
+import gputensor as gt
 from gputensor._kernels.launch import nvrtc
 from gputensor.blas.kernels import attention_programs as programs
 from tests.support.kernel_variants import ATTENTION_WGMMA
@@ -25,7 +27,7 @@ def made(monkeypatch):
         source = getattr(programs, name)
         return lambda *given: used.append((name, *given)) or source(*given)
 
-    for name in ("attention", "attention_few", "attention_wgmma", "join"):
+    for name in ("attention", "attention_few", "attention_few_mapped", "attention_wgmma", "join"):
         monkeypatch.setattr(programs, name, counted(name))
     monkeypatch.setattr(nvrtc, "compile_source", tensor_cores_on_cpu.compile_source)
     yield used
@@ -38,6 +40,8 @@ FORMS = [(32, 1, 64, 128, 500), (64, 1, 64, 385, 448), (64, 2, 128, 128, 128),
          (64, 3, 128, 257, 384), (64, 4, 64, 449, 512), (128, 1, 64, 129, 192),
          (128, 2, 128, 193, 256)]  # fmt: skip
 MANY = 5000
+# Keys of all heads from which few rows take tensor maps.
+MAPPED_KEYS = 1 << 15
 
 
 @pytest.mark.parametrize(("size", "groups", "columns", "fewest", "most"), FORMS)
@@ -113,3 +117,63 @@ def test_few_rows_of_many_heads(rng, made, sizes):
     """A block has all keys of its rows; little shared memory has two steps under way."""
     few_rows(rng, made, (1, 2, int(rng.integers(1, 17)), int(rng.choice(sizes))), 1)
     assert made[0][6] == 2
+
+
+def mapped_rows(rng, made, sizes, form):
+    """Check rows whose keys come by tensor maps: steps under way, splits, blocks of a cluster."""
+    (batch, kept, size), (stages, splits, cluster) = sizes, form
+    shared = int(rng.integers(1, 17))
+    queries = int(rng.integers(1, 16 // shared + 1))
+    keys = MAPPED_KEYS // (batch * kept) + int(rng.integers(1, 100))
+    how = options(rng, queries, keys, masks=MASKS)
+    # The keys of the shape choose the form, those of the length take time.
+    how["kv_length"] = int(rng.integers(0, 1500 if splits > 1 else 700))
+    check(rng, str(rng.choice(HALVES)), (batch, kept, shared, queries, keys, size), how)
+    eights = 1 if queries * shared <= 8 else 2
+    assert made[0][:1] + made[0][2:4] == ("attention_few_mapped", 64 if size < 128 else 128, eights)
+    assert made[0][5:] == (stages, cluster)
+    assert len(made) == 1 + (splits > cluster)
+
+
+@pytest.mark.process(FAKE_CUDA_SHARED="233472", FAKE_CUDA_MULTIPROCESSORS="4")
+@pytest.mark.parametrize(("kept", "size"), [(1, 56), (1, 128), (2, 64), (2, 128)])
+def test_few_rows_by_tensor_maps(rng, made, kept, size):
+    """A cluster joins the parts of its blocks, some of which have no keys."""
+    mapped_rows(rng, made, (1, kept, size), (3, 4, 4) if kept == 1 else (4, 2, 2))
+
+
+@pytest.mark.process(FAKE_CUDA_SHARED="233472", FAKE_CUDA_MULTIPROCESSORS="10")
+@pytest.mark.parametrize(("kept", "size", "stages"), [(2, 64, 4), (4, 128, 3)])
+def test_cut_keys_by_tensor_maps(rng, made, kept, size, stages):
+    """Blocks have a multiprocessor to themselves or share it; the join keeps their order."""
+    mapped_rows(rng, made, (1, kept, size), (stages, 5, 1))
+
+
+@pytest.mark.process(FAKE_CUDA_SHARED="233472", FAKE_CUDA_MULTIPROCESSORS="10")
+def test_graphs_are_replayed_on_other_keys(rng, made):
+    """The maps in a captured call are moved with the keys and values."""
+
+    def given(*shape):
+        made = gt.asarray(rng.standard_normal(shape, dtype=np.float32), device="cuda")
+        return made.astype(gt.bfloat16)
+
+    query, length = given(1, 1, 1, 64), gt.asarray(np.array(300), device="cuda")
+    key, value = given(1, 1, MAPPED_KEYS, 64), given(1, 1, MAPPED_KEYS, 64)
+
+    def attention(key, value):
+        return gt.scaled_dot_product_attention(query, key, value, kv_length=length)
+
+    attention(key, value)
+    captured = gt.graphs.CUDAGraph()
+    gt.synchronize()
+    with gt.graphs.graph(captured):
+        y = attention(key, value)
+    for other, second in [(given(*key.shape), value), (key, given(*key.shape)), (key, value)]:
+        captured.replay(inputs={key: other, value: second})
+        assert gt.all(y == attention(other, second)).item()
+    assert made[0][0] == "attention_few_mapped"
+
+
+def test_many_heads_by_tensor_maps(rng, made):
+    """A block has all keys of its rows."""
+    mapped_rows(rng, made, (2, 1, int(rng.choice([64, 128]))), (3, 1, 1))

@@ -13,6 +13,7 @@
 // blocks of a cluster.
 #pragma once
 #include <stdio.h>
+#include "tensor_map.h"
 
 #define __align__(n)
 #define __cluster_dims__(...)
@@ -47,6 +48,8 @@ struct CpuCopy {                    // size 0: arrive at `to` when the copies be
     const char* from;
     int size, nbytes, group;
     unsigned blocks, barrier;       // of a bulk copy: to which blocks, and what counts its bytes
+    int place[4];                   // of a box; `from` is its tensor map
+    bool is_box;
 };
 struct CpuStore { char* to; unsigned from, nbytes; };
 struct CpuProduct {                 // d[64][columns] (+)= a b; `held`: a is in registers
@@ -165,7 +168,20 @@ static bool cpu_try(unsigned at, int parity) {
 
 // ---- asynchronous copies
 
+static void cpu_do_box(const CpuCopy& copy) {
+    const CpuTensorMap& map = *(const CpuTensorMap*)copy.from;
+    for (int i = 0; i < copy.size / 2; ++i) {
+        int64_t place[4];
+        for (int axis = 0, rest = i; axis < 4; rest /= map.box[axis++])
+            place[axis] = copy.place[axis] + rest % map.box[axis];
+        const unsigned to = copy.to + 2 * i;
+        char* const there = cpu_at(to ^ (to >> 7 & 7) << 4, 2, 2);
+        if (const char* from = map.at(place)) memcpy(there, from, 2); else memset(there, 0, 2);
+    }
+    cpu_count(cpu_phases(copy.barrier), 0, -copy.size);
+}
 static void cpu_do(const CpuCopy& copy) {
+    if (copy.is_box) return cpu_do_box(copy);
     if (!copy.size) return cpu_arrive(copy.to);
     for (int i = 0; i < CPU_BLOCKS; ++i)
         if (copy.blocks >> i & 1) {
@@ -199,6 +215,15 @@ static void cpu_bulk(unsigned to, unsigned long long from, int size, unsigned ba
                      unsigned blocks) {
     if (from % 16 || size % 16) cpu_fault("a bulk copy is not aligned");
     cpu_queue({to, (const char*)from, size, size, cpu_self->copy_groups, blocks, barrier});
+}
+// A box of four axes, to this block.
+static void cpu_box(unsigned to, const void* words, int a, int b, int c, int d, unsigned barrier) {
+    const CpuTensorMap& map = *(const CpuTensorMap*)words;
+    if (to % 1024 || map.is_pixels || map.axes != 4 || map.box[0] != 64)
+        cpu_fault("a box has another form");
+    const int size = 128 * map.box[1] * map.box[2] * map.box[3];
+    cpu_queue({to, (const char*)words, size, size, cpu_self->copy_groups,
+               1u << (cpu_self->block - cpu_cluster), barrier, {a, b, c, d}, true});
 }
 static void cpu_do(const CpuStore& store) {
     memcpy(store.to, cpu_at(store.from, store.nbytes, 16), store.nbytes);

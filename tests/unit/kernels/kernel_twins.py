@@ -43,6 +43,9 @@ TWINS = {
     ),
     "tensor_cores/test_attention.py::test_mma": ("attention",),
     "tensor_cores/test_attention.py::test_few_rows_of_many_heads": ("attention of few rows",),
+    "tensor_cores/test_attention.py::test_few_rows_by_tensor_maps": (
+        "attention of few rows by maps",
+    ),
     "tensor_cores/test_attention.py::test_wgmma": ("attention on Hopper",),
     "tensor_cores/test_attention.py::test_cut_keys": ("attention join",),
     "tensor_cores/test_panel.py::test_held_weights": ("held",),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "gputensor/_kernels/cuda/words.h"
+#include "gputensor/blas/kernels/shared/tensor_map.h"
 
 namespace gputensor {
 
@@ -22,6 +23,16 @@ struct AttentionParameters {
     float scale, cap;                       // cap 0: none
 };
 static_assert(sizeof(AttentionParameters) == 4 * 32 + 8 + 32 + 8 + 8 + 8 + 11 * 4 + 3 * 4,
+              "both sides of a launch lay the parameters out alike");
+
+// Of few_mapped.cuh.
+struct MappedAttentionParameters {
+    TensorMap key, value;
+    AttentionParameters common;
+    int32 zero[2];
+};
+static_assert(sizeof(MappedAttentionParameters) == 2 * 128 + sizeof(AttentionParameters) + 2 * 4
+                  && sizeof(MappedAttentionParameters) % 64 == 0,
               "both sides of a launch lay the parameters out alike");
 
 struct JoinParameters {

@@ -2,14 +2,9 @@
 #pragma once
 
 #include "gputensor/blas/kernels/convolution/convolution.h"
+#include "gputensor/blas/kernels/shared/tensor_map.h"
 
 namespace gputensor {
-
-#ifdef __CUDACC__
-struct alignas(64) TensorMap { uint64 words[16]; };
-#else
-struct TensorMap { uint64 words[16]; };     // the driver aligns the copy that a kernel gets
-#endif
 
 struct MappedParameters {
     TensorMap x, weight, out;

@@ -1,0 +1,171 @@
+// Attention of few rows and many keys, on Hopper: attention_few.cuh with copies by tensor maps.
+//
+// The keys are cut among blocks. One warp has the copying unit load keys and values of KEYS keys as
+// boxes of 64 elements, up to STAGES steps ahead; the others multiply, 16 keys of a step each. So
+// copies cost no instructions of the warps that multiply, and memory is read in long runs. Rows of a
+// box have 128 bytes in the order of the 128-byte swizzle. At the end, the warps join their sums in
+// a fixed order. With several splits, join.cuh does the rest, or the blocks of a cluster do, which
+// have the parts of all keys: each joins every CLUSTER-th element.
+//
+// Defined before this text: STAGES of a block; CLUSTER, 1 or the number of splits; and what
+// few_rows.cuh needs; HEAD is 64 or 128.
+#pragma once
+
+#include "gputensor/_kernels/cuda/chain/early.cuh"
+#include "gputensor/blas/kernels/attention/few_rows.cuh"
+#include "gputensor/blas/kernels/shared/tensor_map.h"
+
+typedef MappedAttentionParameters Parameters;
+
+const int KEYS = 16 * WARPS, THREADS = 32 * WARPS + 32;
+const int BOX = KEYS * 128, BOXES = HEAD / 64;
+const int STAGE = 2 * BOXES * BOX;              // keys and values of a step
+const int RING = STAGES * STAGE;
+static_assert(BM * (WARPS * LINE + PART) * 4 <= RING, "all sums fit in the place of the keys");
+
+#if CLUSTER > 1
+#define BY_CLUSTER __cluster_dims__(CLUSTER, 1, 1)
+#else
+#define BY_CLUSTER
+#endif
+
+struct Barriers { uint64 full[STAGES], empty[STAGES]; };
+struct Place { int stage; uint32 phase; };
+DEVICE void advance(Place& at) {
+    if (++at.stage == STAGES) {
+        at.stage = 0;
+        at.phase ^= 1;
+    }
+}
+DEVICE void load_box(uint32 to, const TensorMap* map, int column, int row, int head, int batch,
+                     uint32 barrier) {
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+                 " [%0], [%1, {%2, %3, %4, %5}], [%6];"
+                 :: "r"(to), "l"(map), "r"(column), "r"(row), "r"(head), "r"(batch), "r"(barrier)
+                 : "memory");
+}
+DEVICE void clear_16(uint32 to) {
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
+                 :: "r"(to), "r"(0), "r"(0), "r"(0), "r"(0) : "memory");
+}
+DEVICE void group_sync() { asm volatile("bar.sync 1, %0;" :: "n"(32 * WARPS) : "memory"); }
+
+// Where matrices of 16 keys and values of a warp are, for this lane.
+struct Step {
+    uint32 key_at, value_at, key_piece, value_piece, turn;
+    DEVICE uint32 place(uint32 at, uint32 piece) const {
+        return at + piece / 8 * BOX + ((piece % 8 ^ turn) << 4);
+    }
+    DEVICE uint32 key(int c) const { return place(key_at, 2 * c + key_piece); }
+    DEVICE uint32 value(int c) const { return place(value_at, 2 * c + value_piece); }
+};
+DEVICE Step step_at(uint32 stage, int warp) {
+    const int lane = threadIdx.x % 32;
+    return {stage + (warp * 16 + lane % 16) * 128,
+            stage + BOXES * BOX + (warp * 16 + lane % 8 + lane / 16 * 8) * 128,
+            (uint32)lane / 16, (uint32)lane / 8 % 2, (uint32)lane % 8};
+}
+// Values behind the last key may be no numbers, which weights of 0 would not hide. No copy follows
+// to the place of these.
+DEVICE void clear(uint32 stage, int warp, int first, int end) {
+    const int lane = threadIdx.x % 32;
+    for (int i = lane; i < 16 * BOXES * 8; i += 32) {
+        const int row = i / (BOXES * 8), piece = i % (BOXES * 8);
+        if (first + row >= end)
+            clear_16(stage + (BOXES + piece / 8) * BOX + (warp * 16 + row) * 128
+                     + (piece % 8 << 4));
+    }
+    __syncwarp();
+}
+
+// One thread loads the keys and values from `from` to `to`.
+DEVICE void load(const Parameters& p, uint32 ring, Barriers& barriers, int from, int to, int kept,
+                 int batch) {
+    Place at = {0, 0};
+    for (; from < to; from += KEYS, advance(at)) {
+        const uint32 full = shared_address(&barriers.full[at.stage]);
+        const uint32 stage = ring + at.stage * STAGE;
+        barrier_wait(shared_address(&barriers.empty[at.stage]), at.phase ^ 1);
+        barrier_expect(full, STAGE);
+#pragma unroll
+        for (int i = 0; i < BOXES; ++i)
+            load_box(stage + i * BOX, &p.key, 64 * i, from, kept, batch, full);
+#pragma unroll
+        for (int i = 0; i < BOXES; ++i)
+            load_box(stage + (BOXES + i) * BOX, &p.value, 64 * i, from, kept, batch, full);
+    }
+}
+
+#if CLUSTER > 1
+// Parts of the blocks of a cluster, at the same place in each.
+struct OfBlocks {
+    uint32 row;
+    DEVICE float operator()(int i, int column) const {
+        float x;
+        uint32 there;
+        asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(row + column * 4), "r"(i));
+        asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(x) : "r"(there) : "memory");
+        return x;
+    }
+};
+DEVICE void unite(const Parameters& p, const float* part, int64 batch, int kept) {
+    const int rank = cluster_rank(), all = p.common.queries * p.common.shared * HEAD;
+    const uint32 at = shared_address(part);
+    cluster_sync();
+    for (int i = rank * THREADS + threadIdx.x; i < all; i += CLUSTER * THREADS)
+        write(p.common, sum_of<CLUSTER>(OfBlocks{at + i / HEAD * PART * 4}, i % HEAD), batch, kept,
+              i / HEAD, i % HEAD);
+    cluster_sync();
+}
+#endif
+
+extern "C" __global__ void BY_CLUSTER __launch_bounds__(THREADS)
+kernel(const __grid_constant__ Parameters p) {
+    start_together();
+    extern __shared__ __align__(1024) char memory[];
+    const uint32 ring = shared_address(memory);
+    Barriers& barriers = *reinterpret_cast<Barriers*>(memory + RING);
+    const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < STAGES; ++i) {
+            barrier_init(shared_address(&barriers.full[i]), 1);
+            barrier_init(shared_address(&barriers.empty[i]), WARPS);
+        }
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    __syncthreads();
+    const int split = blockIdx.x % p.common.splits, unit = blockIdx.x / p.common.splits;
+    const int kept = unit % p.common.kept, batch = unit / p.common.kept;
+    const Range range = range_of(p.common, batch);
+    const int steps = (range.count() + KEYS - 1) / KEYS;
+    const int begin = (int)((int64)steps * split / p.common.splits);
+    const int end = (int)((int64)steps * (split + 1) / p.common.splits);
+    int from = range.begin + begin * KEYS;
+    const int to = range.begin + end * KEYS;
+    float *lines = reinterpret_cast<float*>(memory), *part = lines + WARPS * BM * LINE;
+    if (warp == WARPS) {
+        if (threadIdx.x % 32 == 0) load(p, ring, barriers, from, to, kept, batch);
+        __syncwarp();
+    } else {
+        Rows rows;
+        rows.begin(p.common, batch, kept, range.end);
+        Place at = {0, 0};
+        for (; from < to; from += KEYS, advance(at)) {
+            const uint32 stage = ring + at.stage * STAGE;
+            const int own = from + warp * 16;
+            barrier_wait(shared_address(&barriers.full[at.stage]), at.phase);
+            if (own + 16 > range.end) clear(stage, warp, own, range.end);
+            rows.add(p.common, step_at(stage, warp), own, range.end);
+            __syncwarp();
+            if (threadIdx.x % 32 == 0) arrive(shared_address(&barriers.empty[at.stage]));
+        }
+        // The sums of the warps, in the place of their keys.
+        group_sync();
+        rows.put(lines + warp * BM * LINE);
+        group_sync();
+        finish<BM * LINE>(p.common, lines, CLUSTER > 1 ? part : part_of(p.common), batch, kept);
+    }
+#if CLUSTER > 1
+    unite(p, part, batch, kept);
+#endif
+}
