@@ -34,8 +34,7 @@ cdef tuple _values(DeviceAllocator* a, vector[int64_t]* cells):
     if a == NULL:
         return (0,) * (COUNTED + 1)
     _copy_values(a, values, cells)
-    limit = -1 if a.config.max_split_size == SIZE_MAX else a.config.max_split_size
-    return (*[values[i] for i in range(COUNTED)], limit)
+    return (*[values[i] for i in range(COUNTED)], <int64_t>a.config.max_split_size)
 
 
 def all_values(int device):
