@@ -59,6 +59,7 @@ cdef class CUDAGraph:
     cdef list retained              # objects that live as long as the graph
     cdef NodePatches patches        # for the memory in `moved`
     cdef vector[Span] moved         # memory that replays have named as inputs
+    cdef object __weakref__
 
     cdef Driver* driver(self) except NULL
     cdef status_t finish_capture(self)

@@ -25,6 +25,7 @@ cdef class Stream:
     cdef uint64_t handle
     cdef bint is_owned          # made by this library; goes to the reuse list when dropped
     cdef object owner           # keeps the object behind an external stream alive
+    cdef object __weakref__
 
     cdef int drop(self) except -1
     cdef Driver* driver(self) except NULL
@@ -56,6 +57,7 @@ cdef class Event:
     cdef readonly bint blocking
     cdef readonly bint interprocess
     cdef readonly bint external
+    cdef object __weakref__
 
     cdef bint is_own(self) noexcept
     cdef Driver* driver(self) except NULL
