@@ -106,7 +106,7 @@ def test_no_memory_for_tuning(rng):
         tunable.enable(False)
     # Operands rotate through the requested amount of memory.
     signature = signature_of_shape(512, 512, 512, "fp32")  # 3 MiB
-    for rotating_nbytes, count in ((1, 1), (2 << 20, 1), (8 << 20, 3), (1 << 30, 16)):
+    for rotating_nbytes, count in ((0, 1), (1, 1), (2 << 20, 1), (8 << 20, 3), (1 << 30, 16)):
         assert ProductBench(signature, 0, rotating_nbytes).set_count == count
 
 

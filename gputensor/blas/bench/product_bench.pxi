@@ -119,7 +119,8 @@ cdef class ProductBench:
                  + self.size_b * dtype_itemsize(raw.type_b)
                  + self.size_d * dtype_itemsize(raw.type_d))
         # Rounded up in signed numbers, because an unsigned minimum could wrap.
-        self.set_count = <int>min(MAX_SETS, (<int64_t>rotating_nbytes - 1) // max(1, total) + 1)
+        self.set_count = <int>min(
+            MAX_SETS, max(0, <int64_t>rotating_nbytes - 1) // max(1, total) + 1)
         for index in range(self.set_count):
             self.sets[index] = raw[0]
             self.sets[index].a = self.operand(self.size_a, raw.type_a, raw.a, 2 * index + 1)

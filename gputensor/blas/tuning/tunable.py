@@ -33,7 +33,7 @@ from gputensor.blas.plan import (
 )
 from gputensor.blas.tuning.measured_algorithms import CONFIG_COUNT
 from gputensor.blas.tuning.shapes_file import name_of_signature, read_signatures
-from gputensor.blas.tuning.tunable_settings import MAX_MEBIBYTES, MAX_NUMBER, Given, positive
+from gputensor.blas.tuning.tunable_settings import MAX_MEBIBYTES, MAX_NUMBER, Given, counted
 from gputensor.errors import BlasError, OutOfMemoryError
 
 __all__ = [
@@ -161,7 +161,7 @@ def set_max_tuning_duration(duration):
 
     >>> set_max_tuning_duration(600)
     """
-    _settings.duration_ms = positive("duration", duration, MAX_NUMBER)
+    _settings.duration_ms = counted("duration", duration, MAX_NUMBER)
 
 
 def get_max_tuning_duration():
@@ -174,7 +174,7 @@ def set_max_tuning_iterations(iterations):
 
     >>> set_max_tuning_iterations(5)
     """
-    _settings.iterations = positive("iterations", iterations, MAX_NUMBER)
+    _settings.iterations = counted("iterations", iterations, MAX_NUMBER)
 
 
 def get_max_tuning_iterations():
@@ -183,8 +183,8 @@ def get_max_tuning_iterations():
 
 
 def set_rotating_buffer_size(buffer_size):
-    """Set the memory, in MiB, that operands rotate through while they are measured."""
-    _settings.rotating_mib = positive("buffer_size", buffer_size, MAX_MEBIBYTES)
+    """Set the MiB that operands rotate through while they are measured; 0: they do not."""
+    _settings.rotating_mib = counted("buffer_size", buffer_size, MAX_MEBIBYTES, least=0)
 
 
 def get_rotating_buffer_size():

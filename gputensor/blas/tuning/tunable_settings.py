@@ -6,7 +6,7 @@ error each time until it is corrected.
 
 import os
 
-__all__ = ["MAX_MEBIBYTES", "MAX_NUMBER", "FromEnvironment", "Given", "positive"]
+__all__ = ["MAX_MEBIBYTES", "MAX_NUMBER", "FromEnvironment", "Given", "counted"]
 
 # Limits of settings, small enough that bytes and seconds do not overflow.
 MAX_NUMBER = 10**9
@@ -27,7 +27,7 @@ class FromEnvironment:
             environ, "GPUTENSOR_TUNABLEOP_MAX_TUNING_ITERATIONS", 5, MAX_NUMBER
         )
         self.rotating_mib = _number(
-            environ, "GPUTENSOR_TUNABLEOP_ROTATING_BUFFER_SIZE", 128, MAX_MEBIBYTES
+            environ, "GPUTENSOR_TUNABLEOP_ROTATING_BUFFER_SIZE", 128, MAX_MEBIBYTES, least=0
         )
         self.is_recording = _flag(environ, "GPUTENSOR_TUNABLEOP_RECORD_UNTUNED", False)
         self.untuned_filename = environ.get(
@@ -45,21 +45,21 @@ def _flag(environ, name, default):
     return text == "1"
 
 
-def _number(environ, name, default, most):
+def _number(environ, name, default, most, least=1):
     text = environ.get(name)
     if text is None:
         return default
     if not (text.isascii() and text.isdecimal() and len(text) <= 20):
         raise ValueError(f"{name}: got {text!r}; expected a whole number")
-    return positive(name, int(text), most)
+    return counted(name, int(text), most, least)
 
 
-def positive(name, value, most):
+def counted(name, value, most, least=1):
     """Return a number of the environment or of a setter after checking it."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{name}: got {type(value).__name__}; expected an int")
-    if not 1 <= value <= most:
-        raise ValueError(f"{name}: got {value}; expected 1 to {most}")
+    if not least <= value <= most:
+        raise ValueError(f"{name}: got {value}; expected {least} to {most}")
     return value
 
 

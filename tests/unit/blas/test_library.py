@@ -180,24 +180,28 @@ def test_the_tune_command_refuses_a_missing_file(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("name", "most", "setter"),
+    ("name", "least", "most", "setter"),
     [
-        ("MAX_TUNING_DURATION_MS", 10**9, "set_max_tuning_duration"),
-        ("MAX_TUNING_ITERATIONS", 10**9, "set_max_tuning_iterations"),
-        ("ROTATING_BUFFER_SIZE", 1 << 20, "set_rotating_buffer_size"),
+        ("MAX_TUNING_DURATION_MS", 1, 10**9, "set_max_tuning_duration"),
+        ("MAX_TUNING_ITERATIONS", 1, 10**9, "set_max_tuning_iterations"),
+        ("ROTATING_BUFFER_SIZE", 0, 1 << 20, "set_rotating_buffer_size"),
     ],
 )
-def test_numbers_of_tuning_have_limits_that_environment_and_setters_share(name, most, setter):
+def test_numbers_of_tuning_have_limits_that_environment_and_setters_share(
+    name, least, most, setter
+):
     from gputensor.blas.tuning import tunable
 
     variable = f"GPUTENSOR_TUNABLEOP_{name}"
-    for text in ("0", str(most + 1), "99999999999999", "-1", "1.5", "", "five", "\u0665"):
+    texts = (str(least - 1), str(most + 1), "99999999999999", "-1", "1.5", "", "five", "\u0665")
+    for text in texts:
         with pytest.raises(ValueError, match=variable):
             FromEnvironment({variable: text})
-        if text.isdecimal() and int(text) != 5:
-            with pytest.raises(ValueError, match=f"got .*; expected 1 to {most}"):
-                getattr(tunable, setter)(int(text))
-    assert most in vars(FromEnvironment({variable: str(most)})).values()
+    for number in (least - 1, -1, most + 1, 99999999999999):
+        with pytest.raises(ValueError, match=f"got .*; expected {least} to {most}"):
+            getattr(tunable, setter)(number)
+    for number in (least, most):
+        assert number in vars(FromEnvironment({variable: str(number)})).values()
     getter = getattr(tunable, setter.replace("set_", "get_"))
     before = getter()
     getattr(tunable, setter)(most)
