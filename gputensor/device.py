@@ -79,6 +79,8 @@ class DeviceProperties:
     is_multi_gpu_board : bool
     uuid, pci_bus_id : str
         Empty for the host device.
+    pci_domain_id, pci_device_id : int
+        The first and the third number of `pci_bus_id`.
     """
 
     name: str
@@ -102,6 +104,8 @@ class DeviceProperties:
     is_multi_gpu_board: bool = False
     uuid: str = ""
     pci_bus_id: str = ""
+    pci_domain_id: int = 0
+    pci_device_id: int = 0
 
 
 def _fact(function):
@@ -195,6 +199,7 @@ def get_device_properties(device=None):
         memory = host_capacity()
         return DeviceProperties(_processor_name(), "host", total_memory=memory, is_integrated=True)
     info = device_info(number)
+    domain, _, place = info["pci"].split(":")  # 0000:3B:00.0
     major, minor = info["compute_capability"]
     return DeviceProperties(
         name=info["name"],
@@ -218,6 +223,8 @@ def get_device_properties(device=None):
         is_multi_gpu_board=bool(info["multi_gpu_board"]),
         uuid=info["uuid"],
         pci_bus_id=info["pci"],
+        pci_domain_id=int(domain, 16),
+        pci_device_id=int(place.split(".")[0], 16),
     )
 
 
@@ -358,7 +365,10 @@ def detach_listener(listener):
     ValueError
         The listener is not attached.
     """
-    registry.detach_listener(listener)
+    try:
+        registry.detach_listener(listener)
+    except ValueError:
+        raise argument_error(ValueError, "listener", listener, "one that is attached") from None
 
 
 def deliver():

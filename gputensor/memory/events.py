@@ -185,7 +185,10 @@ def attach_allocator_tracker(tracker) -> None:
 
 def detach_allocator_tracker(tracker) -> None:
     """Remove a tracker after delivering the events so far; ``ValueError`` if it is not attached."""
-    history.detach_tracker(tracker)
+    try:
+        history.detach_tracker(tracker)
+    except ValueError:
+        raise argument_error(ValueError, "tracker", tracker, "one that is attached") from None
 
 
 def detach_out_of_memory_observer(observer) -> None:

@@ -144,6 +144,12 @@ def test_nvml_check_uses_nvml(monkeypatch, count, visible, expected):
     assert library.shutdowns == (0 if count is None else 2)
 
 
+FACTS = """
+name total_memory multiprocessors threads_per_multiprocessor threads_per_block warp_size
+registers_per_multiprocessor l2_nbytes shared_nbytes_per_multiprocessor
+static_shared_nbytes_per_block shared_nbytes_per_block clock_khz memory_clock_khz memory_bus_bits
+integrated multi_gpu_board uuid
+""".split()
 READINGS = {
     "temperature": 41,
     "power_draw": 350_000,
@@ -169,6 +175,14 @@ def test_readings_use_the_nvml_handle_of_the_cuda_device(monkeypatch, name):
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(None))
     with pytest.raises(DeviceError, match="^NVML cannot be queried"):
         getattr(gt_device, name)("cuda:1")
+
+
+def test_properties_have_the_numbers_of_the_bus(monkeypatch):
+    facts = dict.fromkeys(FACTS, 0) | {"compute_capability": (9, 0), "pci": "00A1:3B:1F.0"}
+    monkeypatch.setattr(gt_device, "device_info", lambda ordinal: facts)
+    properties = gt_device.get_device_properties("cuda:0")
+    assert (properties.pci_domain_id, properties.pci_device_id) == (0xA1, 0x1F)
+    assert properties.pci_bus_id == "00A1:3B:1F.0"
 
 
 @pytest.mark.parametrize(
