@@ -24,7 +24,12 @@ __all__ = [
 
 
 def make_graphed_callables(
-    callables, sample_args, num_warmup_iters=3, allow_unused_input=False, pool=None
+    callables,
+    sample_args,
+    num_warmup_iters=3,
+    allow_unused_input=False,
+    pool=None,
+    capture_error_mode="global",
 ):
     """Return callables that replay a captured graph instead of queueing the work again.
 
@@ -42,6 +47,8 @@ def make_graphed_callables(
         Accept samples that a callable does not use; replays ignore them.
     pool : pool id or CUDAGraph, optional
         Memory pool for the captures; default: a new one that all `callables` share.
+    capture_error_mode : {"global", "thread_local", "relaxed"}
+        The mode of the captures, as in :class:`graph`.
 
     Returns
     -------
@@ -78,7 +85,11 @@ def make_graphed_callables(
         leaves, structure = flatten(tuple(arguments), _is_leaf)
         inputs = {path: _copy_of(sample) for path, sample in leaves}
         arguments = unflatten(structure, inputs.values())
-        captured, outputs = _captured(function, arguments, num_warmup_iters, shared)
+        for _ in range(num_warmup_iters):
+            function(*arguments)
+        captured = CUDAGraph()
+        with graph(captured, pool=shared, capture_error_mode=capture_error_mode):
+            outputs = function(*arguments)
         if not allow_unused_input:
             _check_used(captured, inputs)
         graphed.append(_replaying(captured, flatten, structure, inputs, outputs))
@@ -87,16 +98,6 @@ def make_graphed_callables(
 
 def _is_leaf(part):
     return not isinstance(part, (Mapping, list, tuple))
-
-
-def _captured(function, arguments, num_warmup_iters, pool):
-    """Return the graph of one call, and the call's outputs."""
-    for _ in range(num_warmup_iters):
-        function(*arguments)
-    captured = CUDAGraph()
-    with graph(captured, pool=pool):
-        outputs = function(*arguments)
-    return captured, outputs
 
 
 def _replaying(captured, flatten, structure, inputs, outputs):

@@ -274,6 +274,8 @@ def copy_(x, source, /, non_blocking=False):
     >>> gt.zeros(2, device="host").copy_(gt.ones(2, device="host")).tolist()
     [1.0, 1.0]
     """
+    if isinstance(source, Tensor) and source.device != x.device:
+        source = source.to_device(x.device)
     x[...] = source
     return x
 
