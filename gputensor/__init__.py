@@ -63,6 +63,7 @@ _NAMES = {
 # Names from modules that are imported at first use: importing costs time, and many programs need
 # none of them.
 _LATE = {
+    "gputensor.backends": "get_float32_matmul_precision set_float32_matmul_precision",
     "gputensor.cuda": "get_default_memory_pool get_default_pinned_memory_pool",
     "gputensor.device": (
         "can_device_access_peer current_device device_count get_device_capability get_device_name "
@@ -223,6 +224,7 @@ _LATE = {
     ),
 }
 _MODULES = (
+    "backends",
     "blas",
     "cublas",
     "cuda",

@@ -23,6 +23,7 @@ from numpy import seterr as seterr
 from numpy import signedinteger as signedinteger
 from numpy import unsignedinteger as unsignedinteger
 
+from gputensor import backends as backends
 from gputensor import blas as blas
 from gputensor import cublas as cublas
 from gputensor import cuda as cuda
@@ -58,6 +59,8 @@ from gputensor._arrays.dtypes import uint32 as uint32
 from gputensor._arrays.dtypes import uint64 as uint64
 from gputensor._arrays.promotion import can_cast as can_cast
 from gputensor._arrays.promotion import result_type as result_type
+from gputensor.backends import get_float32_matmul_precision as get_float32_matmul_precision
+from gputensor.backends import set_float32_matmul_precision as set_float32_matmul_precision
 from gputensor.cuda import get_default_memory_pool as get_default_memory_pool
 from gputensor.cuda import get_default_pinned_memory_pool as get_default_pinned_memory_pool
 from gputensor.device import can_device_access_peer as can_device_access_peer

@@ -5,11 +5,13 @@ here. `MemoryPool` and `set_allocator` implement CuPy's interface with private p
 support everything except the compilation of CUDA C++.
 """
 
+import contextlib
 import threading
 import weakref
 
 from gputensor import cuda_runtime as runtime
 from gputensor import graphs, memory, random, streams
+from gputensor._alloc.allocator import open_devices
 from gputensor._alloc.foreign import raw_delete
 from gputensor.blas import tunable
 from gputensor.device import (
@@ -32,7 +34,7 @@ from gputensor.device import (
     temperature,
     utilization,
 )
-from gputensor.errors import OutOfMemoryError, argument_error
+from gputensor.errors import DeviceError, OutOfMemoryError, argument_error
 from gputensor.graphs import (
     CUDAGraph,
     graph,
@@ -91,23 +93,23 @@ __all__ = [
     "MemoryPointer", "MemoryPool", "OutOfMemoryError", "Stream", "caching_allocator_alloc",
     "caching_allocator_delete", "caching_allocator_disabled", "caching_allocator_enable",
     "can_device_access_peer", "clock_rate", "current_device", "current_stream", "default_stream",
-    "device", "device_count", "device_memory_used", "empty_cache", "get_allocator",
+    "device", "device_count", "device_memory_used", "device_of", "empty_cache", "get_allocator",
     "get_allocator_backend", "get_current_stream", "get_default_memory_pool",
-    "get_default_pinned_memory_pool", "get_device_capability", "get_device_id",
-    "get_device_name", "get_device_properties", "get_elapsed_time",
-    "get_per_process_memory_fraction", "get_rng_state",
-    "get_stream_from_external", "graph", "graph_pool_handle", "graphs", "host_memory_stats",
-    "host_memory_stats_as_nested_dict", "initial_seed", "is_available", "is_bf16_supported",
-    "is_current_stream_capturing", "is_tf32_supported", "list_gpu_processes",
-    "make_graphed_callables", "manual_seed", "manual_seed_all", "max_memory_allocated",
-    "max_memory_cached", "max_memory_reserved", "mem_get_info", "memory", "memory_allocated",
-    "memory_cached", "memory_reserved", "memory_snapshot", "memory_stats",
-    "memory_stats_as_nested_dict", "memory_summary", "memory_usage", "power_draw", "random",
-    "reset_accumulated_host_memory_stats", "reset_accumulated_memory_stats",
-    "reset_max_memory_allocated", "reset_max_memory_cached", "reset_peak_host_memory_stats",
-    "reset_peak_memory_stats", "runtime", "seed", "seed_all", "set_allocator", "set_device",
-    "set_per_process_memory_fraction", "set_rng_state", "set_stream", "stream", "streams",
-    "synchronize", "temperature", "tunable", "use_mem_pool", "utilization",
+    "get_default_pinned_memory_pool", "get_device_capability", "get_device_id", "get_device_name",
+    "get_device_properties", "get_elapsed_time", "get_per_process_memory_fraction", "get_rng_state",
+    "get_rng_state_all", "get_stream_from_external", "graph", "graph_pool_handle", "graphs",
+    "host_memory_stats", "host_memory_stats_as_nested_dict", "init", "initial_seed", "ipc_collect",
+    "is_available", "is_bf16_supported", "is_current_stream_capturing", "is_initialized",
+    "is_tf32_supported", "list_gpu_processes", "make_graphed_callables", "manual_seed",
+    "manual_seed_all", "max_memory_allocated", "max_memory_cached", "max_memory_reserved",
+    "mem_get_info", "memory", "memory_allocated", "memory_cached", "memory_reserved",
+    "memory_snapshot", "memory_stats", "memory_stats_as_nested_dict", "memory_summary",
+    "memory_usage", "power_draw", "random", "reset_accumulated_host_memory_stats",
+    "reset_accumulated_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached",
+    "reset_peak_host_memory_stats", "reset_peak_memory_stats", "runtime", "seed", "seed_all",
+    "set_allocator", "set_device", "set_per_process_memory_fraction", "set_rng_state",
+    "set_rng_state_all", "set_stream", "stream", "streams", "synchronize", "temperature", "tunable",
+    "use_mem_pool", "utilization",
 ]  # fmt: skip
 
 get_current_stream = current_stream
@@ -131,6 +133,59 @@ def set_rng_state(new_state, device=None):
     >>> set_rng_state(get_rng_state("host"), "host")
     """
     set_state(new_state, device)
+
+
+def get_rng_state_all():
+    """Return the results of :func:`get_rng_state` for all CUDA devices, as a list.
+
+    >>> len(get_rng_state_all()) == device_count()
+    True
+    """
+    return [get_rng_state(f"cuda:{number}") for number in range(device_count())]
+
+
+def set_rng_state_all(new_states):
+    """Continue the default generators of all CUDA devices from :func:`get_rng_state_all`.
+
+    >>> set_rng_state_all(get_rng_state_all())
+    """
+    for number, state in enumerate(new_states):
+        set_rng_state(state, f"cuda:{number}")
+
+
+def init():
+    """Initialise CUDA now rather than at its first use; raises DeviceError if it cannot be used."""
+    if device_count() == 0:
+        raise DeviceError("init: there is no CUDA device")
+
+
+def is_initialized():
+    """Return whether this process has allocated on a CUDA device.
+
+    >>> is_initialized() and not is_available()
+    False
+    """
+    return any(number >= 0 for number in open_devices())
+
+
+def ipc_collect():
+    """Return at once: memory of other processes is given up when its last tensor is dropped.
+
+    >>> ipc_collect()
+    """
+
+
+@contextlib.contextmanager
+def device_of(obj):
+    """Make the device of a tensor current in a ``with`` block; other objects change nothing.
+
+    >>> with device_of(random.rand(2, device="host")):
+    ...     current_device()
+    -1
+    """
+    place = getattr(obj, "device", None)
+    with place if isinstance(place, Device) else contextlib.nullcontext():
+        yield
 
 
 def get_device_id():

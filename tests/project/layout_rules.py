@@ -25,7 +25,7 @@ LAYERS = (
     ("importers",),
     ("memory", "device", "graphs", "sharing", "traces"),
     ("cuda_runtime", "testing"),
-    ("cuda", "cublas", "lib"),
+    ("backends", "cuda", "cublas", "lib"),
     ("cli",),
     ("__init__", "__main__"),
 )

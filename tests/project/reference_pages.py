@@ -27,6 +27,7 @@ MODULES = (
     "device",
     "sharing",
     "blas",
+    "backends",
     "cuda",
     "cublas",
     "programs",
