@@ -87,6 +87,7 @@ from gputensor.streams import (
     stream,
     synchronize,
 )
+from gputensor.tensor.transfer import get_sync_debug_mode, set_sync_debug_mode
 
 __all__ = [
     "CUDAGraph", "CUDAPluggableAllocator", "Device", "Event", "ExternalStream", "Graph", "MemPool",
@@ -97,18 +98,19 @@ __all__ = [
     "get_allocator_backend", "get_current_stream", "get_default_memory_pool",
     "get_default_pinned_memory_pool", "get_device_capability", "get_device_id", "get_device_name",
     "get_device_properties", "get_elapsed_time", "get_per_process_memory_fraction", "get_rng_state",
-    "get_rng_state_all", "get_stream_from_external", "graph", "graph_pool_handle", "graphs",
-    "host_memory_stats", "host_memory_stats_as_nested_dict", "init", "initial_seed", "ipc_collect",
-    "is_available", "is_bf16_supported", "is_current_stream_capturing", "is_initialized",
-    "is_tf32_supported", "list_gpu_processes", "make_graphed_callables", "manual_seed",
-    "manual_seed_all", "max_memory_allocated", "max_memory_cached", "max_memory_reserved",
-    "mem_get_info", "memory", "memory_allocated", "memory_cached", "memory_reserved",
-    "memory_snapshot", "memory_stats", "memory_stats_as_nested_dict", "memory_summary",
-    "memory_usage", "power_draw", "random", "reset_accumulated_host_memory_stats",
-    "reset_accumulated_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached",
-    "reset_peak_host_memory_stats", "reset_peak_memory_stats", "runtime", "seed", "seed_all",
-    "set_allocator", "set_device", "set_per_process_memory_fraction", "set_rng_state",
-    "set_rng_state_all", "set_stream", "stream", "streams", "synchronize", "temperature", "tunable",
+    "get_rng_state_all", "get_stream_from_external", "get_sync_debug_mode", "graph",
+    "graph_pool_handle", "graphs", "host_memory_stats", "host_memory_stats_as_nested_dict", "init",
+    "initial_seed", "ipc_collect", "is_available", "is_bf16_supported",
+    "is_current_stream_capturing", "is_initialized", "is_tf32_supported", "list_gpu_processes",
+    "make_graphed_callables", "manual_seed", "manual_seed_all", "max_memory_allocated",
+    "max_memory_cached", "max_memory_reserved", "mem_get_info", "memory", "memory_allocated",
+    "memory_cached", "memory_reserved", "memory_snapshot", "memory_stats",
+    "memory_stats_as_nested_dict", "memory_summary", "memory_usage", "power_draw", "random",
+    "reset_accumulated_host_memory_stats", "reset_accumulated_memory_stats",
+    "reset_max_memory_allocated", "reset_max_memory_cached", "reset_peak_host_memory_stats",
+    "reset_peak_memory_stats", "runtime", "seed", "seed_all", "set_allocator", "set_device",
+    "set_per_process_memory_fraction", "set_rng_state", "set_rng_state_all", "set_stream",
+    "set_sync_debug_mode", "stream", "streams", "synchronize", "temperature", "tunable",
     "use_mem_pool", "utilization",
 ]  # fmt: skip
 

@@ -4,6 +4,9 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
+import sys
+import warnings
+
 import numpy as np
 
 from gputensor._alloc.core cimport Block
@@ -29,8 +32,9 @@ from gputensor.tensor.core cimport (
 )
 
 from gputensor._arrays.element_types import DTYPES
-from gputensor.errors import raise_for_status
+from gputensor.errors import argument_error, raise_for_status
 
+include "waits.pxi"
 include "peer.pxi"
 include "bounce.pxi"
 include "host.pxi"

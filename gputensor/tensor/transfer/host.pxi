@@ -85,6 +85,8 @@ cdef object download(Tensor source):
     recorder = recorder_of(device)
     if recorder is not None:
         return recorder.download(described(source))
+    if wait_report != WAITS_ALLOWED and source.size_:
+        report_wait()
     packed = contiguous(source)
     result = np.empty(source.shape, DTYPES[source.dtype_code].numpy)
     if source.size_ == 0:

@@ -219,6 +219,60 @@ def test_flags_of_products_are_attributes():
         flags.allow_bf16_reduced_precision_reduction = (False, True)
 
 
+@pytest.fixture
+def report_mode():
+    """Restore the mode in which reads that wait are reported."""
+    yield
+    cuda.set_sync_debug_mode("default")
+
+
+READS = {
+    "numpy": lambda x: x.numpy(),
+    "tolist": lambda x: x.tolist(),
+    "item": lambda x: x[0].item(),
+    "float": lambda x: float(x[0]),
+    "bool": lambda x: bool(x[0] == 0),
+    "repr": repr,
+    "mask": lambda x: x[x > 0],
+    "nonzero": gt.nonzero,
+    "array": np.asarray,
+    "pickle": pickle.dumps,
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_read_that_waits_is_reported(name, report_mode):
+    x, read = gt.arange(5), READS[name]
+    cuda.set_sync_debug_mode("warn")
+    assert cuda.get_sync_debug_mode() == 1
+    with pytest.warns(UserWarning, match="waits here for a device") as caught:
+        read(x)
+    assert {one.filename for one in caught} <= {__file__, pickle.__file__}
+    cuda.set_sync_debug_mode(2)
+    with pytest.raises(RuntimeError, match="waits here for a device"):
+        read(x)
+    cuda.set_sync_debug_mode("default")
+    read(x)
+
+
+def test_work_that_does_not_read_values_is_not_reported(report_mode):
+    cuda.set_sync_debug_mode("error")
+    x = gt.asarray(np.arange(5.0)) + 1
+    x[1:] = 3
+    with gt.stream(gt.Stream()) as stream:
+        y = gt.sum(x) * 2
+        stream.synchronize()
+    recorded()
+    gt.synchronize()
+    gt.zeros(0).numpy()
+    for wrong in ("x", 3, -1, True, None):
+        with pytest.raises(ValueError, match="^debug_mode: got"):
+            cuda.set_sync_debug_mode(wrong)
+    assert cuda.get_sync_debug_mode() == 2
+    cuda.set_sync_debug_mode("default")
+    assert y.item() == 2 * (1 + 4 * 3)
+
+
 def test_graphed_callable_takes_a_mode(rng):
     for mode in ("global", "thread_local", "relaxed"):
         double = cuda.make_graphed_callables(
