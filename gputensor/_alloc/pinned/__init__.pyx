@@ -1,7 +1,7 @@
 # Pinned host memory: pools of blocks that a GPU reads and writes directly, reused in stream order.
 
 from cpython.buffer cimport (
-    PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer,
+    PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer,
 )
 from libc.stdint cimport int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free

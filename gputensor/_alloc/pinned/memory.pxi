@@ -115,7 +115,7 @@ cdef class PinnedRegion:
 
     def __cinit__(self, int device, buffer):
         cdef Driver* driver = driver_open(device)
-        PyObject_GetBuffer(buffer, &self.view, PyBUF_SIMPLE)
+        PyObject_GetBuffer(buffer, &self.view, PyBUF_WRITABLE)
         self.is_held = True
         self.device = device
         self.generation = device_generation(device)

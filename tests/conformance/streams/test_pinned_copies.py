@@ -70,3 +70,7 @@ def test_memory_is_registered_once_at_a_time(device):
             gt.memory.register_pinned(3)
         with pytest.raises((BufferError, ValueError)):
             gt.memory.register_pinned(array[::2])
+        array.flags.writeable = False
+        for constant in (bytes(4096), array):
+            with pytest.raises((BufferError, ValueError), match="writable|read-only"):
+                gt.memory.register_pinned(constant)
