@@ -85,7 +85,7 @@ def format_segments(segments, blocks, int number=0, StackFormatter stacks=None):
     ends = np.cumsum(segments["n_blocks"])
     active = np.where(blocks["state"] != RECORD_INACTIVE, blocks["nbytes"], 0)
     allocated = np.where(blocks["state"] == RECORD_ALLOCATED, blocks["nbytes"], 0)
-    sums = [np.diff(np.append(0, np.cumsum(values))[ends], prepend=0).tolist()
+    sums = [np.diff(np.append(0, np.cumsum(values, dtype=np.int64))[ends], prepend=0).tolist()
             for values in (allocated, active, blocks["requested"])]
     for i, (address, nbytes, stream, pool, stack, count, _, is_large, grows) in enumerate(
             segments.tolist()):

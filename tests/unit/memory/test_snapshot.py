@@ -17,6 +17,7 @@ from gputensor._driver import registry
 
 STATES = ("inactive", "active_allocated", "active_pending_free")
 BLOCK_KEYS = {"address", "size", "requested_size", "state", "frames"}
+SIZES = ("allocated_size", "active_size", "requested_size", "total_size")
 SEGMENT_KEYS = {
     "device", "address", "total_size", "allocated_size", "active_size", "requested_size", "stream",
     "segment_type", "segment_pool_id", "is_expandable", "frames", "blocks",
@@ -74,6 +75,7 @@ def test_segments_have_pytorchs_fields_and_their_sums():
         assert part["active_size"] == sum(b["size"] for b in active)
         assert part["allocated_size"] == sum(b["size"] for b in held)
         assert part["requested_size"] == sum(b["requested_size"] for b in active)
+        assert {type(part[name]) for name in SIZES} == {int}
         for block in part["blocks"]:
             tile = next(tiles)
             assert set(block) == BLOCK_KEYS
