@@ -35,6 +35,7 @@ from gputensor.blas.tuning.measured_algorithms import CONFIG_COUNT
 from gputensor.blas.tuning.shapes_file import name_of_signature, read_signatures
 from gputensor.blas.tuning.tunable_settings import MAX_MEBIBYTES, MAX_NUMBER, Given, counted
 from gputensor.errors import BlasError, OutOfMemoryError
+from gputensor.streams.queue import Device
 
 __all__ = [
     "clear",
@@ -202,11 +203,14 @@ def get_numerical_check():
     return _settings.is_checked
 
 
-def set_filename(filename):
-    """Set the name of the file of results; ``%h`` in it becomes the host name of the machine."""
+def set_filename(filename, insert_device_ordinal=False):
+    """Set the file of results, ``%h`` being the host's name, with the device's index if wanted."""
     import platform
 
-    _settings.filename = os.fspath(filename).replace("%h", platform.node())
+    name = os.fspath(filename).replace("%h", platform.node())
+    if _boolean("insert_device_ordinal", insert_device_ordinal):
+        name = str(Path(name).with_stem(f"{Path(name).stem}{Device().index}"))
+    _settings.filename = name
 
 
 def get_filename():

@@ -11,6 +11,7 @@ import pytest
 
 from gputensor import blas
 from gputensor._arrays import overlap
+from gputensor._driver import registry
 from gputensor.blas import libraries as library
 from gputensor.blas import libraries as workspace
 from gputensor.blas.libraries import status
@@ -245,6 +246,28 @@ def test_results_that_cannot_be_read_do_not_enable_them(tmp_path):
         assert tunable.is_enabled()
     finally:
         tunable.enable(False)
+        tunable.set_filename(before)
+
+
+def test_the_index_of_the_device_goes_into_a_name_on_request(tmp_path):
+    from gputensor.blas.tuning import tunable
+    from gputensor.streams import Device
+
+    before = tunable.get_filename()
+    number = registry.open_host(capacity=16 << 20)
+    try:
+        with Device(number):
+            tunable.set_filename("a.b/results.x.json", insert_device_ordinal=True)
+            index = Device().index
+        assert index > 0 and tunable.get_filename() == f"a.b/results.x{index}.json"
+        tunable.set_filename("results", True)
+        assert tunable.get_filename() == f"results{Device().index}"
+        tunable.set_filename("./results.json", False)
+        assert tunable.get_filename() == "./results.json"
+        with pytest.raises(TypeError, match="insert_device_ordinal: got 1"):
+            tunable.set_filename("results", 1)
+    finally:
+        registry.close_host(number)
         tunable.set_filename(before)
 
 
