@@ -32,7 +32,7 @@ cdef tuple _values(DeviceAllocator* a, vector[int64_t]* cells):
     cdef int64_t[COUNTED] values
     cdef int i
     if a == NULL:
-        return (0,) * (COUNTED + 1)
+        return (0,) * COUNTED + (allocator_settings()["max_split_size"],)
     _copy_values(a, values, cells)
     return (*[values[i] for i in range(COUNTED)], <int64_t>a.config.max_split_size)
 

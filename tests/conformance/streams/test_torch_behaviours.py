@@ -14,6 +14,7 @@ import pytest
 
 import gputensor as gt
 from gputensor import cuda, memory
+from gputensor._driver import registry
 
 
 @pytest.fixture(autouse=True)
@@ -83,8 +84,6 @@ RESULTS = {
     "unknown pool": (lambda: memory.memory_snapshot((0, 1 << 40)), []),
     "peers": (lambda: cuda.can_device_access_peer("host", "host"), False),
     "nothing to allocate": (lambda: memory.caching_allocator_alloc(0), 0),
-    "split limit": (
-        lambda: gt.ones(3) is not None and memory.memory_stats()["max_split_size"], -1),
     "order of statistics": (
         lambda: list(stats := memory.memory_stats()) == sorted(stats), True),
     "summary": (
@@ -312,6 +311,19 @@ def test_memory_of_a_capture_is_kept_for_its_replays(rng):
     graph.replay()
     np.testing.assert_array_equal(y.numpy(), values + 2)
     assert len(junk) == 50
+
+
+def test_split_limit_of_a_device_before_and_after_its_first_use():
+    number = registry.open_host(capacity=16 << 20)
+    try:
+        for _ in range(2):
+            assert memory.memory_stats(number)["max_split_size"] == -1
+            memory.set_allocator_settings("max_split_size_mb:64")
+            assert memory.memory_stats(number)["max_split_size"] == 64 << 20
+            memory.set_allocator_settings("max_split_size_mb:none")
+            gt.ones(3, device=number)
+    finally:
+        registry.close_host(number)
 
 
 def test_an_error_of_missing_memory_survives_a_pickle():
