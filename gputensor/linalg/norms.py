@@ -26,6 +26,11 @@ def _squares(x):
     return fn.square(x)
 
 
+def _greatest(x):
+    """Return the reduction of magnitudes to the greatest; without elements that is 0."""
+    return fn.max if x.size else fn.sum
+
+
 @spellings(dim="axis", keepdim="keepdims")
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
     """Return the norm of vectors along `axis`; of all elements if it is None.
@@ -46,7 +51,7 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
     # Squares of 16-bit floats can overflow their dtype.
     wide = astype(x, float32) if x.dtype.itemsize == 2 else x
     if ord == math.inf:
-        result = fn.max(fn.abs(wide), axis, keepdims=keepdims)
+        result = _greatest(wide)(fn.abs(wide), axis, keepdims=keepdims)
     elif ord == -math.inf:
         result = fn.min(fn.abs(wide), axis, keepdims=keepdims)
     elif ord == 0:
@@ -80,12 +85,12 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
     if ord == "fro" or ord is None:
         return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
     if ord in (2, -2, "nuc"):
-        choose = {2: fn.max, -2: fn.min, "nuc": fn.sum}[ord]
+        choose = {2: _greatest(a), -2: fn.min, "nuc": fn.sum}[ord]
         result = choose(svdvals(a), -1)
         result = expand_dims(result, (-2, -1)) if keepdims else result
     elif ord in (1, -1, math.inf, -math.inf):
         sums = fn.sum(fn.abs(a), -2 if abs(ord) == 1 else -1, keepdims=True)
-        result = (fn.max if ord > 0 else fn.min)(sums, (-2, -1), keepdims=keepdims)
+        result = (_greatest(a) if ord > 0 else fn.min)(sums, (-2, -1), keepdims=keepdims)
     else:
         rule = "'fro', 'nuc', inf, -inf, 1, -1, 2 or -2"
         raise argument_error(ValueError, "matrix_norm: ord", ord, rule)

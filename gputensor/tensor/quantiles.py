@@ -131,17 +131,35 @@ def percentile(x, q, /, axis=None, out=None, *, method="linear", keepdims=False)
     return _into(out, _quantile(x, q, axis, method, keepdims, "percentile"), "percentile")
 
 
+def _complex_median(x, axis, keepdims, name):
+    """Return medians of complex numbers; NaN counts unless the name begins with ``nan``."""
+    lines, kept_shape = _lines(x, axis, name)
+    ordered = sort(lines)
+    # NaN is sorted to the end. Of lines of NaN only, the first element is the result.
+    counted = fn.sum(fn.logical_not(fn.isnan(lines)), -1, int64, keepdims=True)
+    last = fn.maximum(counted - 1, 0)
+    low, high = (take_along_axis(ordered, place, -1) for place in (last // 2, (last + 1) // 2))
+    result = fn.where(fn.equal(low, high), low, fn.multiply(fn.add(low, high), 0.5))[..., 0]
+    if name == "median":
+        end = ordered[..., -1]
+        result = fn.where(fn.isnan(end), end, result)
+    return _with_axes(result, lines, kept_shape) if keepdims else result
+
+
 @spellings("gputensor.tensor.numerics.torch_results.lower_median", dim="axis", keepdim="keepdims")
 def median(x, /, axis=None, out=None, *, keepdims=False):
     """Return the median over `axis`; for an even count the mean of the two middle elements.
 
     PyTorch returns the lower of the two and its position; so does a call with ``dim=`` here.
+    Complex numbers have the order of :func:`sort`.
 
     >>> import gputensor as gt
     >>> median(gt.asarray([4.0, 1.0, 2.0, 3.0], device="host")).item()
     2.5
     """
-    if tensor_argument(x, "median").dtype.kind == "b":
+    if tensor_argument(x, "median").dtype.kind == "c":
+        return _into(out, _complex_median(x, axis, keepdims, "median"), "median")
+    if x.dtype.kind == "b":
         x = astype(x, "uint8")
     return _into(out, _quantile(x, 0.5, axis, "linear", keepdims, "median"), "median")
 
@@ -156,7 +174,9 @@ def nanmedian(x, /, axis=None, out=None, *, keepdims=False):
     >>> nanmedian(gt.asarray([4.0, float("nan"), 2.0], device="host")).item()
     3.0
     """
-    if tensor_argument(x, "nanmedian").dtype.kind in "iub":
+    if tensor_argument(x, "nanmedian").dtype.kind == "c":
+        return _into(out, _complex_median(x, axis, keepdims, "nanmedian"), "nanmedian")
+    if x.dtype.kind in "iub":
         return median(x, axis, out, keepdims=keepdims)
     return nanquantile(x, 0.5, axis, out, keepdims=keepdims)
 
