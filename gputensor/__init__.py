@@ -73,6 +73,7 @@ _LATE = {
     "gputensor.importers.torch_export": "from_exported",
     "gputensor.fft.short_time": "istft stft",
     "gputensor.linalg.fits": "poly polyfit roots",
+    "gputensor.linalg.poly1d": "poly1d",
     "gputensor.linalg.decompositions": "cholesky qr",
     "gputensor.linalg.powers": "matrix_exp matrix_power",
     "gputensor.linalg.solutions": "det slogdet",
@@ -87,6 +88,7 @@ _LATE = {
         "celu elu glu hardshrink hardsigmoid hardswish hardtanh leaky_relu logsigmoid mish prelu "
         "relu6 selu softmin softplus softshrink softsign tanhshrink threshold"
     ),
+    "gputensor.nn.alignments": "ctc_loss",
     "gputensor.nn.convolution": (
         "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d"
     ),
@@ -140,6 +142,7 @@ _LATE = {
     ),
     "gputensor.tensor.numerics.gammas": "mvlgamma polygamma",
     "gputensor.tensor.numerics.group_reductions": "index_reduce scatter_reduce",
+    "gputensor.tensor.numerics.host_loops": "nditer",
     "gputensor.tensor.numerics.making": (
         "ascontiguousarray asfortranarray block_diag cartesian_prod combinations complex "
         "diag_embed from_numpy frombuffer fromfunction fromiter polar scalar_tensor"

@@ -90,6 +90,7 @@ from gputensor.linalg.decompositions import qr as qr
 from gputensor.linalg.fits import poly as poly
 from gputensor.linalg.fits import polyfit as polyfit
 from gputensor.linalg.fits import roots as roots
+from gputensor.linalg.poly1d import poly1d as poly1d
 from gputensor.linalg.powers import matrix_exp as matrix_exp
 from gputensor.linalg.powers import matrix_power as matrix_power
 from gputensor.linalg.solutions import det as det
@@ -125,6 +126,7 @@ from gputensor.nn.activations import softshrink as softshrink
 from gputensor.nn.activations import softsign as softsign
 from gputensor.nn.activations import tanhshrink as tanhshrink
 from gputensor.nn.activations import threshold as threshold
+from gputensor.nn.alignments import ctc_loss as ctc_loss
 from gputensor.nn.convolution import conv1d as conv1d
 from gputensor.nn.convolution import conv2d as conv2d
 from gputensor.nn.convolution import conv3d as conv3d
@@ -484,6 +486,7 @@ from gputensor.tensor.numerics.facts import shape as shape
 from gputensor.tensor.numerics.facts import size as size
 from gputensor.tensor.numerics.gammas import mvlgamma as mvlgamma
 from gputensor.tensor.numerics.gammas import polygamma as polygamma
+from gputensor.tensor.numerics.host_loops import nditer as nditer
 from gputensor.tensor.numerics.index_makers import c_ as c_
 from gputensor.tensor.numerics.index_makers import index_exp as index_exp
 from gputensor.tensor.numerics.index_makers import mgrid as mgrid

@@ -19,7 +19,7 @@ from gputensor.random.choices import (
     randperm,
     shuffle,
 )
-from gputensor.random.counts import hypergeometric, logseries
+from gputensor.random.counts import hypergeometric, logseries, multivariate_hypergeometric
 from gputensor.random.distributions import (
     bernoulli,
     exponential,
@@ -84,7 +84,8 @@ __all__ = [
     "get_state",
     "gumbel", "hypergeometric", "integers", "laplace", "logistic", "lognormal", "logseries",
     "manual_seed", "multinomial",
-    "multivariate_normal", "negative_binomial", "noncentral_chisquare", "noncentral_f",
+    "multivariate_hypergeometric", "multivariate_normal", "negative_binomial",
+    "noncentral_chisquare", "noncentral_f",
     "pareto", "power",
     "random_sample", "ranf", "rayleigh", "sample", "standard_cauchy", "triangular", "wald",
     "normal", "permutation", "permuted", "poisson", "rand", "randint", "randn", "random",

@@ -1,11 +1,11 @@
-"""Distributions of counts: the hypergeometric and the logarithmic one."""
+"""Distributions of counts: the hypergeometric ones and the logarithmic one."""
 
 import operator
 
 import numpy as np
 
 from gputensor._arrays.dtypes import float64, int64
-from gputensor.errors import argument_error
+from gputensor.errors import argument_error, list_argument
 from gputensor.random.distributions import Target
 from gputensor.random.families import Family
 from gputensor.tensor import functions as fn
@@ -13,7 +13,7 @@ from gputensor.tensor.core import Tensor
 from gputensor.tensor.interop import asarray, astype
 from gputensor.tensor.sorting import searchsorted
 
-__all__ = ["hypergeometric", "logseries"]
+__all__ = ["hypergeometric", "logseries", "multivariate_hypergeometric"]
 
 KINDS = ("int", "uint", "float")
 LARGEST = 10**9  # of the number of items, as in NumPy's generators
@@ -75,6 +75,66 @@ def hypergeometric(ngood, nbad, nsample, size=None, *, dtype=None, device=None, 
     table = asarray(sums[:-1], float64, device=u.device)
     found = searchsorted(table, u, "right") if table.size else fn.multiply(u, 0)
     return family.result(astype(found, float64) + low)
+
+
+def _inverted(u, good, bad, chosen):
+    """Return the counts at `u` of the distribution function, for an array of `chosen`."""
+    counts = np.empty(u.shape, np.int64)
+    for number in np.unique(chosen):
+        low, sums = _distribution(good, bad, int(number))
+        at = chosen == number
+        counts[at] = low + np.searchsorted(sums[:-1], u[at], "right")
+    return counts
+
+
+def multivariate_hypergeometric(
+    colors, nsample, size=None, *, dtype=None, device=None, generator=None
+):
+    """Return how many of `nsample` items, drawn without replacement, have each color.
+
+    Made color by color: the number of one color among the items left is hypergeometric. The host
+    inverts the distribution functions, so the call waits for the device.
+
+    Parameters
+    ----------
+    colors : Tensor or sequence of int
+        The number of items of each color; their sum is below 10**9.
+    nsample : int
+        At most the sum of `colors`.
+    size, device, generator
+        As in :func:`uniform`; the counts are along a new last axis.
+    dtype : dtype, optional
+        An integer or floating-point dtype; default: int64.
+
+    >>> multivariate_hypergeometric([2, 0, 3], 5, 2, device="host").tolist()
+    [[2, 0, 3], [2, 0, 3]]
+    """
+    name = "multivariate_hypergeometric"
+    if isinstance(colors, Tensor) and generator is None and device is None:
+        device = colors.device
+    given = colors.tolist() if hasattr(colors, "tolist") else colors
+    numbers = [_int(f"{name}: colors", one) for one in list_argument(f"{name}: colors", given)]
+    total, chosen = sum(numbers), _int(f"{name}: nsample", nsample)
+    if total >= LARGEST:
+        raise argument_error(ValueError, f"{name}: colors", colors, f"a sum below {LARGEST}")
+    if chosen > total:
+        rule = f"at most {total}, the number of items"
+        raise argument_error(ValueError, f"{name}: nsample", nsample, rule)
+    shape = () if size is None else tuple(size) if isinstance(size, (tuple, list)) else (size,)
+    draws = max(len(numbers) - 1, 0)
+    target = Target((*shape, draws), dtype, device, generator)
+    family = Family(name, target, {}, KINDS, int64)
+    u = family.draw("uniform")
+    shares = u.numpy()
+    counts = np.zeros((*shares.shape[:-1], len(numbers)), np.int64)
+    left = np.full(shares.shape[:-1], chosen)
+    for place in range(draws):
+        total -= numbers[place]
+        counts[..., place] = _inverted(shares[..., place], numbers[place], total, left)
+        left = left - counts[..., place]
+    if numbers:
+        counts[..., -1] = left
+    return family.result(asarray(counts, device=u.device))
 
 
 def logseries(p, size=None, *, dtype=None, device=None, generator=None):

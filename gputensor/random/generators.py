@@ -173,6 +173,7 @@ class Generator:
     wald = _method(transformed.wald)
     hypergeometric = _method(counts.hypergeometric)
     logseries = _method(counts.logseries)
+    multivariate_hypergeometric = _method(counts.multivariate_hypergeometric)
     vonmises = _method(rejections.vonmises)
     zipf = _method(rejections.zipf)
     random_sample = random

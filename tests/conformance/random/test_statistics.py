@@ -119,6 +119,47 @@ def test_parameters_of_counts_and_angles(place):
             wrong()
 
 
+@pytest.mark.parametrize("colors", [[6, 3, 0, 5], [200_000, 90_000, 410_000]])
+def test_counts_of_colors(place, colors):
+    nsample = sum(colors) // 3
+    made = generator(place).multivariate_hypergeometric(colors, nsample, (5_000, 2)).numpy()
+    assert made.shape == (5_000, 2, len(colors)) and made.dtype == np.int64
+    flat = made.reshape(-1, len(colors))
+    assert (flat.sum(1) == nsample).all() and (flat >= 0).all() and (flat <= colors).all()
+    total, shares = float(sum(colors)), np.asarray(colors) / sum(colors)
+    spread = (
+        nsample * (total - nsample) / (total - 1) * (np.diag(shares) - np.outer(shares, shares))
+    )
+    errors = np.sqrt(np.diag(spread) / len(flat))
+    assert (abs(flat.mean(0) - nsample * shares) <= 5 * errors).all()
+    np.testing.assert_allclose(np.cov(flat.T), spread, atol=0.1 * spread.max())
+    for at, count in enumerate(colors):
+        one = stats.hypergeom(sum(colors), count, nsample)
+        edges = np.unique(one.ppf(np.linspace(0, 1, 9)[1:-1]))
+        counts = np.diff([0, *[(flat[:, at] <= edge).sum() for edge in edges], len(flat)])
+        shares = np.diff([0, *one.cdf(edges), 1])
+        if count:
+            assert (
+                stats.chisquare(counts[shares > 0], shares[shares > 0] * len(flat)).pvalue > LEAST
+            )
+
+
+def test_colors_are_checked(place):
+    rng = generator(place)
+    assert rng.multivariate_hypergeometric(gt.asarray([2, 3], device=place), 5).tolist() == [2, 3]
+    assert rng.multivariate_hypergeometric([4], 3, 2, dtype="float32").tolist() == [[3.0], [3.0]]
+    assert rng.multivariate_hypergeometric([], 0, 2).shape == (2, 0)
+    for colors, nsample, text in (
+        ([1, -1], 1, "colors: got -1"),
+        ([1, 1], 3, "nsample: got 3"),
+        ([10**9 - 1, 5], 3, "a sum below"),
+        (3, 1, "colors: got int"),
+        ([1.5], 1, "colors: got"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=text):
+            rng.multivariate_hypergeometric(colors, nsample)
+
+
 def test_normal_vectors_have_the_covariance(place):
     cov = np.asarray([[2.0, 1.0, 0.0], [1.0, 3.0, 0.0], [0.0, 0.0, 0.0]])
     rng = generator(place)
