@@ -1,6 +1,6 @@
 """The frequencies of a transform's values, and their order."""
 
-from gputensor.errors import argument_error, int_argument
+from gputensor.errors import argument_error, float_argument, int_argument
 from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.functions import divide
 from gputensor.tensor.manipulation import arange, empty
@@ -22,7 +22,7 @@ def fftfreq(n, /, d=1.0, *, dtype=None, device=None):
     >>> fftfreq(4, device="host").tolist()
     [0.0, 0.25, -0.5, -0.25]
     """
-    n = _count(n, "fftfreq")
+    n, d = _count(n, "fftfreq"), float_argument("fftfreq: d", d)
     half = (n - 1) // 2 + 1
     result = empty(n, dtype, device=device)
     result[:half] = arange(half, device=device)
@@ -36,7 +36,7 @@ def rfftfreq(n, /, d=1.0, *, dtype=None, device=None):
     >>> rfftfreq(4, device="host").tolist()
     [0.0, 0.25, 0.5]
     """
-    n = _count(n, "rfftfreq")
+    n, d = _count(n, "rfftfreq"), float_argument("rfftfreq: d", d)
     result = empty(n // 2 + 1, dtype, device=device)
     result[...] = arange(n // 2 + 1, device=device)
     return divide(result, n * d, out=result)

@@ -137,7 +137,7 @@ def scaled_dot_product_attention(
     given.window = window_argument(name, window)
     given.soft_cap = positive(name, "soft_cap", soft_cap)
     given.scale = (1 / sqrt(<double>max(1, q.shape_[q.ndim_ - 1])) if scale is None
-                   else <double>scale)
+                   else <double>_float_argument(f"{name}: scale", scale))
     given.is_causal = flag_argument(is_causal, name, "is_causal") or given.window != 0
     given.precision = precision_current()
     cdef int i, last = q.ndim_ - 1, axes = max(0, q.ndim_ - 3)

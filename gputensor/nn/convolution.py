@@ -49,7 +49,7 @@ def _checked(name, image, weight, groups, is_turned):
         raise argument_error(
             TypeError, f"{name}: dtypes of x and weight", got, "one floating-point dtype"
         )
-    if not isinstance(groups, int) or groups < 1 or weight.shape[0] % groups:
+    if type(groups) is not int or groups < 1 or weight.shape[0] % groups:
         rule = f"a divisor of the {weight.shape[0]} {'channels' if is_turned else 'outputs'}"
         raise argument_error(ValueError, f"{name}: groups", groups, rule)
     wanted = weight.shape[0] if is_turned else weight.shape[1] * groups

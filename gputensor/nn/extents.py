@@ -1,5 +1,6 @@
 """Arguments of convolution and pooling (kernel, stride, padding, layout) for one to three axes."""
 
+from types import NoneType
 from typing import NamedTuple
 
 from gputensor.errors import argument_error
@@ -110,7 +111,7 @@ class Image:
     def __init__(self, name, x, spatial, data_format):
         x = tensor_argument(x, name)
         first, last = FORMATS[spatial]
-        if data_format not in (None, first, last):
+        if not isinstance(data_format, (str, NoneType)) or (data_format not in (None, first, last)):
             raise argument_error(
                 ValueError, f"{name}: data_format", data_format, f"{first!r} or {last!r}"
             )

@@ -1,7 +1,7 @@
 """Losses of classification: cross entropy and negative log-likelihood."""
 
 from gputensor._arrays.dtypes import isdtype
-from gputensor.errors import argument_error
+from gputensor.errors import argument_error, float_argument
 from gputensor.nn import log_softmax
 from gputensor.tensor import functions
 from gputensor.tensor.core import tensor_argument
@@ -106,6 +106,7 @@ def cross_entropy(
     """
     name = "cross_entropy"
     x, target, axis = _checked(name, x, target, weight, reduction)
+    label_smoothing = float_argument(f"{name}: label_smoothing", label_smoothing)
     if not 0 <= label_smoothing <= 1:
         raise argument_error(ValueError, f"{name}: label_smoothing", label_smoothing, "0 to 1")
     powers, classes = log_softmax(x, axis), x.shape[axis]

@@ -3,7 +3,7 @@
 import math
 
 from gputensor._arrays.dtypes import float32
-from gputensor.errors import argument_error
+from gputensor.errors import argument_error, float_argument
 from gputensor.nn import activated
 from gputensor.tensor import functions
 from gputensor.tensor.core import Tensor
@@ -56,6 +56,9 @@ def rotary(x, positions, *, base=10000.0, interleaved=False):
     if positions.shape not in ((), (1,), x.shape[-2:-1]):
         raise argument_error(ValueError, "rotary: shape of positions", positions.shape,
                              f"{x.shape[-2:-1]}, one for each position of x")  # fmt: skip
+    base = float_argument("rotary: base", base)
+    if not base > 0:
+        raise argument_error(ValueError, "rotary: base", base, "a number above 0")
     half, lead = x.shape[-1] // 2, x.shape[:-1]
     powers = arange(half, dtype=float32, device=x.device) * (-math.log(base) / half)
     angles = reshape(astype(positions, float32), (-1, 1)) * functions.exp(powers)

@@ -8,10 +8,12 @@ new tensors, even those of a loop without iterations.
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 
 from gputensor._arrays.element_types import dtype_name
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, function_argument
 from gputensor.programs import tree
 from gputensor.programs.function import Argument, Call, Operand
 from gputensor.programs.recorder import Recorder
@@ -175,6 +177,8 @@ def cond(pred, true_fun, false_fun, *operands):
     array([-1.,  2.], dtype=float32)
     """
     pred = _truth("pred", pred)
+    for title, one in (("cond: true_fun", true_fun), ("cond: false_fun", false_fun)):
+        function_argument(title, one)
     leaves, structure = _leaves("operands", operands)
     found = {}
 
@@ -238,6 +242,8 @@ def while_loop(cond_fun, body_fun, init_val):
     >>> gt.while_loop(lambda x: x < 100, lambda x: x * 3, x).item()
     243.0
     """
+    function_argument("while_loop: cond_fun", cond_fun)
+    function_argument("while_loop: body_fun", body_fun)
     leaves, structure = _leaves("init_val", init_val)
     named = _named("body_fun", leaves)
 
@@ -304,6 +310,7 @@ def fori_loop(lower, upper, body_fun, init_val):
     if not (_is_known(lower) and _is_known(upper)):
         return _counted(lower, upper, body_fun, init_val)
     lower, upper = _bound("lower", lower), _bound("upper", upper)
+    function_argument("fori_loop: body_fun", body_fun)
     leaves, structure = _leaves("init_val", init_val)
     named = _named("body_fun", leaves)
     if active() is None:
@@ -329,7 +336,11 @@ def fori_loop(lower, upper, body_fun, init_val):
 def _bound(name, value):
     if isinstance(value, Tensor):
         value = value.item()
-    if isinstance(value, (bool, float)) or not hasattr(value, "__index__"):
+    if (
+        isinstance(value, (bool, float))
+        or not hasattr(value, "__index__")
+        or isinstance(value, type)
+    ):
         raise argument_error(TypeError, name, value, "an int")
     return value.__index__()
 
@@ -439,8 +450,8 @@ def _scanned(turn, carry, arrays, length, reverse):
 def _length(length, arrays):
     if length is not None:
         length = _bound("length", length)
-        if length < 0:
-            raise argument_error(ValueError, "length", length, "0 or more")
+        if not 0 <= length <= sys.maxsize:
+            raise argument_error(ValueError, "length", length, f"0 to {sys.maxsize}")
     for path, leaf in arrays:
         if not leaf.shape:
             got = Described("a tensor without axes")

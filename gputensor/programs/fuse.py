@@ -107,7 +107,11 @@ class Fused:
     def __init__(self, fn):
         functools.update_wrapper(self, fn)
         self.fn = fn
-        self.signature = inspect.signature(fn)
+        try:
+            self.signature = inspect.signature(fn)
+        except (TypeError, ValueError):
+            rule = "a function with a signature"
+            raise argument_error(TypeError, "fuse: fn", fn, rule) from None
         self.kernels = {}  # signature of the arguments -> Kernel
 
     def __call__(self, *arguments, **named):

@@ -6,7 +6,7 @@ import operator
 import numpy as np
 
 from gputensor._arrays.dtypes import float32, float64, int64
-from gputensor.errors import Described, argument_error, int_argument
+from gputensor.errors import Described, argument_error, int_argument, list_argument
 from gputensor.random.distributions import Target, draw, gumbel, integers, uniform
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, axis_argument, tensor_argument
@@ -175,7 +175,7 @@ def categorical(generator, logits, axis=-1, *, shape=None):
         raise argument_error(TypeError, "categorical: logits", got, rule)
     rows = moveaxis(logits, axis, -1)
     batch = rows.shape[:-1]
-    shape = batch if shape is None else tuple(shape)
+    shape = batch if shape is None else tuple(list_argument("categorical: shape", shape))
     if broadcast_shapes(shape, batch) != shape:
         got = Described(f"{shape}")
         rule = f"a shape to which {batch} broadcasts"

@@ -280,7 +280,7 @@ def poisson(lam=1.0, size=None, *, dtype=None, device=None, generator=None):
         lam = _finite(lam, "poisson", "lam", 0)
     # float64, because rare counts need that many random bits.
     share = draw("poisson", "uniform", (0.0, 1.0), target)
-    return astype(fn.poisson_quantile(share, lam), dtype or float32, copy=False)
+    return astype(fn.poisson_quantile(share, lam), float32 if dtype is None else dtype, copy=False)
 
 
 def bernoulli(p=0.5, size=None, *, dtype=None, device=None, generator=None):

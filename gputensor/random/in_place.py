@@ -12,7 +12,10 @@ __all__ = [
 
 def _place(name, x, dtype, device):
     tensor_argument(x, name)
-    return {"dtype": dtype or x.dtype, "device": device or x.device}
+    return {
+        "dtype": x.dtype if dtype is None else dtype,
+        "device": x.device if device is None else device,
+    }
 
 
 def _filled(x, draw, *parameters, generator):

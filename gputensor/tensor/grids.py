@@ -11,7 +11,7 @@ from gputensor.streams.queue import Device
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor
 from gputensor.tensor.interop import asarray, astype
-from gputensor.tensor.interop.arrays import beside, values_argument
+from gputensor.tensor.interop.arrays import MAX_NDIM, beside, values_argument
 from gputensor.tensor.manipulation import (
     arange,
     broadcast_to,
@@ -78,7 +78,7 @@ def logspace(start, stop, num=50, endpoint=True, base=10.0, *, dtype=None, devic
     """
     start, stop = _ends("logspace", start, stop)
     powers = linspace(start, stop, num, endpoint, dtype="float64", device=device)
-    return astype(fn.pow(base, powers), dtype or "float32", copy=False)
+    return astype(fn.pow(base, powers), "float32" if dtype is None else dtype, copy=False)
 
 
 def geomspace(start, stop, num=50, endpoint=True, *, dtype=None, device=None):
@@ -100,7 +100,7 @@ def geomspace(start, stop, num=50, endpoint=True, *, dtype=None, device=None):
         values[0] = start
     if num > 1 and endpoint:
         values[-1] = stop
-    return astype(values, dtype or "float32", copy=False)
+    return astype(values, "float32" if dtype is None else dtype, copy=False)
 
 
 def indices(dimensions, dtype=int64, *, device=None):
@@ -168,6 +168,9 @@ def diag_indices(n, ndim=2, *, device=None):
     >>> [one.tolist() for one in diag_indices(2, device="host")]
     [[0, 1], [0, 1]]
     """
+    ndim = int_argument("diag_indices: ndim", ndim)
+    if ndim > MAX_NDIM:
+        raise argument_error(ValueError, "diag_indices: ndim", ndim, f"at most {MAX_NDIM}")
     return (arange(n, device=device),) * ndim
 
 

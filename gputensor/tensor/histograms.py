@@ -157,7 +157,7 @@ def _edges(x, bins, range):
             raise argument_error(ValueError, "histogram: bins", list(bins), "ascending edges")
         return beside(list(bins), x)
     bins = _bin_count(bins, x, range) if isinstance(bins, str) else bins
-    if not hasattr(bins, "__index__") or bins < 1:
+    if isinstance(bins, type) or not hasattr(bins, "__index__") or bins < 1:
         raise argument_error(ValueError, "histogram: bins", bins, "1 or more, or ascending edges")
     count = operator.index(bins)
     low, high = _ends(x, range)
@@ -269,6 +269,8 @@ def histogramdd(sample, /, bins=10, range=None, density=False, weights=None):
         columns = [reshape(tensor_argument(one, "histogramdd"), -1)
                    for one in list_argument("histogramdd: sample", sample)]  # fmt: skip
     ndim = len(columns)
+    if ndim == 0:
+        raise argument_error(ValueError, "histogramdd: sample", sample, "at least one coordinate")
     if isinstance(bins, (Tensor, str)) or not hasattr(bins, "__iter__"):
         bins = [bins] * ndim
     ranges = [None] * ndim if range is None else list_argument("histogramdd: range", range)

@@ -103,8 +103,12 @@ def _options(options, name):
         got = Described(", ".join(sorted(unknown)))
         raise argument_error(TypeError, f"{name}: keywords", got, ", ".join(_OF_NUMPY))
     found |= {key: value for key, value in options.items() if value is not None}
-    with np.printoptions(**found):  # NumPy checks them
-        return found
+    try:
+        with np.printoptions(**found):  # NumPy checks them
+            return found
+    except (TypeError, ValueError) as error:
+        got = Described(f"what NumPy refuses ({error})")
+        raise argument_error(type(error), f"{name}: options", got, "those of NumPy") from None
 
 
 def set_printoptions(precision=None, **options):

@@ -40,7 +40,7 @@ def _quantile(x, q, axis, method, keepdims, name):
 
 
 def _check_method(method, name):
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise argument_error(ValueError, f"{name}: method", method, f"one of {', '.join(METHODS)}")
 
 

@@ -1,7 +1,7 @@
 """Interpolation, convolution, cumulative sums without NaN, and values of polynomials."""
 
 from gputensor._arrays.promotion import result_type
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, float_argument
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, axis_argument, spellings, tensor_argument
 from gputensor.tensor.interop import asarray, astype
@@ -53,6 +53,7 @@ def interp(x, xp, fp, /, left=None, right=None, period=None):
     dtype = result_type(x, xp, fp, 1.0)
     x, xp, fp = (astype(one, dtype, copy=False) for one in (x, xp, fp))
     if period is not None:
+        period = float_argument("interp: period", period)
         if not period:
             raise argument_error(ValueError, "interp: period", period, "a number that is not 0")
         period, left, right = abs(period), None, None

@@ -211,7 +211,7 @@ def searchsorted(x, values, /, side="left", sorter=None, *, right=False):
     if tensor_argument(x, "searchsorted").ndim != 1:
         got = Described(f"{x.ndim} dimensions")
         raise argument_error(ValueError, "searchsorted: x", got, "1 dimension")
-    if side not in ("left", "right"):
+    if not isinstance(side, str) or side not in ("left", "right"):
         raise argument_error(ValueError, "searchsorted: side", side, "'left' or 'right'")
     side = "right" if right else side
     if isinstance(values, (list, tuple)):
@@ -219,7 +219,14 @@ def searchsorted(x, values, /, side="left", sorter=None, *, right=False):
     if type(values) is not Tensor:
         values = asarray(values, result_type(x, values), device=x.device)
     x, values = on_one_device("searchsorted", (x, values), None)
-    x = x if sorter is None else take(x, sorter)
+    if sorter is not None:
+        sorter = sorter if isinstance(sorter, Tensor) else asarray(sorter, device=x.device)
+        if sorter.shape != x.shape or sorter.dtype.kind not in "iu":
+            got = Described(f"{sorter.dtype.name} of shape {sorter.shape}")
+            raise argument_error(
+                ValueError, "searchsorted: sorter", got, f"ints of shape {x.shape}"
+            )
+        x = take(x, sorter)
     dtype = result_type(x, values)
     dtype = float32 if dtype.itemsize == 1 and dtype.kind in "fV" else dtype
     x, values = (astype(one, dtype, copy=False) for one in (x, values))

@@ -19,7 +19,7 @@ cpdef object of_numbers(str name, tuple arguments):
     try:
         with np.errstate(all="ignore"):     # tensors do not warn of values either
             result = function(*arguments)
-    except (TypeError, ValueError, OverflowError):
+    except (AttributeError, TypeError, ValueError, OverflowError):
         return None
     return result[()] if isinstance(result, np.ndarray) else result
 

@@ -1,10 +1,15 @@
 """Tensors with memory of their own, under the names of NumPy and PyTorch."""
 
+import numpy as np
+
 from gputensor._arrays.promotion import result_type
+from gputensor.errors import argument_error, int_argument
 from gputensor.tensor.core import Tensor, tensor_argument
 from gputensor.tensor.interop import asarray
 
-__all__ = ["array", "beside", "tensor", "values_argument"]
+__all__ = ["MAX_NDIM", "array", "beside", "host_array", "tensor", "values_argument"]
+
+MAX_NDIM = 16  # that of _arrays
 
 
 def beside(values, x):
@@ -29,6 +34,9 @@ def array(obj, /, dtype=None, *, device=None, copy=True, ndmin=0):
     >>> array([1, 2], "float32", device="host").tolist()
     [1.0, 2.0]
     """
+    ndmin = int_argument("array: ndmin", ndmin)
+    if ndmin > MAX_NDIM:
+        raise argument_error(ValueError, "array: ndmin", ndmin, f"at most {MAX_NDIM}")
     made = asarray(obj, dtype, device=device, copy=copy)
     return made.reshape((1,) * (ndmin - made.ndim) + made.shape) if made.ndim < ndmin else made
 
@@ -40,6 +48,19 @@ def tensor(data, /, *, dtype=None, device=None):
     [1, 2]
     """
     return asarray(data, dtype, device=device, copy=True)
+
+
+def host_array(name, value, dtype=None):
+    """Return an argument as a NumPy array; ValueError for lists of unequal lengths.
+
+    >>> host_array("repeats", [1, 2])
+    array([1, 2])
+    """
+    try:
+        return np.asarray(value, dtype)
+    except ValueError:
+        rule = "numbers, in lists of equal lengths"
+        raise argument_error(ValueError, name, value, rule) from None
 
 
 def values_argument(values, name):

@@ -108,6 +108,9 @@ def fmod(x1, x2, /, out=None):
     # For two positive numbers the remainder is exact, and the same by both definitions. The least
     # integer has a magnitude only as a float.
     dtype = result_type(x1, x2)
+    if dtype.kind == "c":
+        got = Described(dtype.name)
+        raise argument_error(TypeError, "fmod: dtype", got, "a real dtype")
     x1, x2 = (astype(x, dtype, copy=False) if type(x) is Tensor else x for x in (x1, x2))
     rest = remainder(_magnitude(x1), _magnitude(x2))
     return where(_is_minus(x1), negative(rest), rest, out=out)
@@ -149,6 +152,8 @@ def round(x, /, decimals=0, out=None):
     kind = tensor_argument(x, "round").dtype.kind
     if kind == "c":
         return add(round(real(x), places), multiply(round(imag(x), places), 1j), out=out)
+    if builtins.abs(places) > 308:  # more than any dtype has, behind the point or before it
+        return positive(x, out=out) if places > 0 else multiply(x, 0, out=out)
     if places == 0 or kind in "iub" and places > 0:
         return rint(x, out=out)
     scale = 10.0 ** builtins.abs(places)
@@ -314,6 +319,8 @@ def ldexp(x1, x2, /, out=None):
     """
     x1 = _floating(x1, "ldexp") if type(x1) is Tensor else x1
     dtype = float64 if type(x1) is Tensor and x1.dtype == float64 else float32
+    if isinstance(x2, complex):
+        raise argument_error(TypeError, "ldexp: x2", x2, "a real number")
     if type(x2) is Tensor:
         if x2.dtype.kind not in "biu":
             return multiply(x1, pow(2.0, x2), out=out)

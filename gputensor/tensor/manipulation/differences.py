@@ -1,5 +1,9 @@
 """Differences of neighbours, gradients and integrals along an axis."""
 
+from numbers import Number
+
+import numpy as np
+
 from gputensor._arrays.dtypes import float32, float64
 from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error, int_argument
@@ -53,7 +57,7 @@ def diff(x, /, n=1, axis=-1, prepend=None, append=None):
     parts = [*_edge(prepend, x, axis, "diff"), x, *_edge(append, x, axis, "diff")]
     x = concat(parts, axis) if len(parts) > 1 else x
     difference = not_equal if x.dtype.kind == "b" else subtract
-    for _ in range(n):
+    for _ in range(min(n, max(x.shape[axis], 1))):  # then there are no elements
         x = difference(x[_along(axis, slice(1, None))], x[_along(axis, slice(None, -1))])
     return x
 
@@ -139,6 +143,9 @@ def gradient(x, /, *spacing, axis=None, edge_order=1):
     spacing = spacing or (1.0,)
     spacing = spacing * len(axes) if len(spacing) == 1 else spacing
     spacing = [beside(one, x) if isinstance(one, (list, tuple)) else one for one in spacing]
+    for one in spacing:
+        if not isinstance(one, (Tensor, Number, np.generic)):
+            raise argument_error(TypeError, "gradient: spacing", one, "a number, Tensor or list")
     spacing = [
         astype(one, float64) if isinstance(one, Tensor) and one.dtype.kind in "biu" else one
         for one in spacing

@@ -73,7 +73,11 @@ cdef object array_entry(object entry, int device):
             check_index_dtype(<Tensor> entry)
         return entry
     if isinstance(entry, (list, tuple, range, ndarray)):
-        array = np.asarray(entry)
+        try:
+            array = np.asarray(entry)
+        except ValueError:
+            raise argument_error(IndexError, "index", entry,
+                                 "ints or bools, in lists of equal lengths") from None
         if array.size == 0 and not isinstance(entry, ndarray):
             array = array.astype(np.int64)
         if array.dtype.kind == "b":
@@ -117,7 +121,7 @@ cdef int take_flag(View* view, bint flag, int device, list arrays) except -1:
 
 cdef bint is_basic(object entry) noexcept:
     return entry is None or entry is Ellipsis or isinstance(entry, (int, slice)) or (
-        hasattr(entry, "__index__") and type(entry) is not Tensor
+        hasattr(entry, "__index__") and not isinstance(entry, (Tensor, type))
         and not isinstance(entry, ndarray))
 
 

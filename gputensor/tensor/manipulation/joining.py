@@ -19,6 +19,7 @@ from gputensor.tensor.core import (
     tensor_argument,
 )
 from gputensor.tensor.interop import asarray, copy
+from gputensor.tensor.interop.arrays import host_array
 from gputensor.tensor.manipulation import broadcast_to, empty, expand_dims, permute_dims, reshape
 from gputensor.tensor.manipulation.axes import atleast_1d, atleast_2d, atleast_3d
 
@@ -307,7 +308,7 @@ def repeat(x, /, repeats, axis=None):
     if axis is None:
         x, axis = reshape(x, -1), 0
     axis = axis_argument(axis, x.ndim, "repeat")
-    counts = np.asarray(repeats)
+    counts = host_array("repeat: repeats", repeats)
     if counts.dtype.kind not in "iu" and counts.size:
         raise argument_error(TypeError, "repeat: repeats", Described(counts.dtype), "ints")
     if counts.size and counts.min() < 0:

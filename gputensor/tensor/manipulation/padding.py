@@ -6,6 +6,7 @@ from gputensor.errors import Described, argument_error
 from gputensor.tensor import functions
 from gputensor.tensor.core import tensor_argument
 from gputensor.tensor.interop import asarray, astype, copy
+from gputensor.tensor.interop.arrays import host_array
 from gputensor.tensor.manipulation import broadcast_to, empty, joining
 
 __all__ = ["pad"]
@@ -31,7 +32,7 @@ def _pairs(value, ndim, name):
 
 def _widths(pad_width, ndim):
     widths = [*pad_width.values()] if isinstance(pad_width, dict) else pad_width
-    if np.asarray(widths).dtype.kind not in "iu":
+    if host_array("pad: pad_width", widths).dtype.kind not in "iu":
         raise argument_error(TypeError, "pad: pad_width", pad_width, "ints")
     pairs = _pairs(pad_width, ndim, "pad: pad_width")
     if any(width < 0 for pair in pairs for width in pair):

@@ -13,6 +13,7 @@ from gputensor.tensor.core import Tensor, axis_argument, spellings, tensor_argum
 from gputensor.tensor.functions import equal, where
 from gputensor.tensor.functions import max as largest
 from gputensor.tensor.interop import asarray, astype
+from gputensor.tensor.interop.arrays import host_array
 from gputensor.tensor.manipulation import (
     arange,
     broadcast_arrays,
@@ -111,7 +112,7 @@ def compress(condition, x, /, axis=None):
     if axis is None:
         x, axis = reshape(x, -1), 0
     if not isinstance(condition, Tensor):
-        condition = asarray(np.asarray(condition, bool), device=x.device)
+        condition = asarray(host_array("compress: condition", condition, bool), device=x.device)
     if condition.ndim != 1:
         got = Described(f"{condition.ndim} dimensions")
         raise argument_error(ValueError, "compress: condition", got, "1")
@@ -304,6 +305,9 @@ def _kept(obj, extent, name):
     except IndexError:
         rule = f"positions below {extent}"
         raise argument_error(IndexError, f"{name}: obj", obj, rule) from None
+    except ValueError:
+        rule = f"ints, or {extent} bools"
+        raise argument_error(ValueError, f"{name}: obj", obj, rule) from None
 
 
 def delete(x, obj, /, axis=None):
@@ -336,7 +340,9 @@ def insert(x, obj, values, /, axis=None):
     extent = x.shape[axis]
     if isinstance(obj, Tensor):
         obj = obj.numpy()
-    places = np.asarray(range(*obj.indices(extent)) if isinstance(obj, slice) else obj)
+    if isinstance(obj, slice):
+        obj = range(*obj.indices(extent))
+    places = host_array("insert: obj", obj)
     if (
         places.dtype.kind not in "iu"
         or places.size

@@ -356,7 +356,7 @@ def broadcast_to(x, /, shape):
         common[i] = dims[i]
     if broadcast_shape(common, ndim, a, "broadcast_to") != ndim or not all(
             [common[i] == dims[i] for i in range(ndim)]):
-        raise ValueError(f"broadcast_to: shape: got {tuple(shape)}; expected one that {a.shape} "
+        raise ValueError(f"broadcast_to: shape: got {shape}; expected one that {a.shape} "
                          "broadcasts to")
     return broadcast_view(a, ndim, dims)
 

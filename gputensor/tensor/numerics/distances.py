@@ -4,7 +4,7 @@ import math
 
 from gputensor._arrays.dtypes import float32
 from gputensor._arrays.promotion import result_type
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, float_argument
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.grids import triu_indices
@@ -31,6 +31,7 @@ def powered(x, p, axis, keepdims=False):
     >>> powered(gt.asarray([3.0, 4.0], device="host"), 2, 0).item()
     5.0
     """
+    p = float_argument("p", p)
     size = fn.abs(_wide(x))
     if p == math.inf:
         return fn.max(size, axis, keepdims=keepdims)

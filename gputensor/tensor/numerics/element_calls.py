@@ -12,6 +12,7 @@ from gputensor.errors import Described, argument_error, list_argument
 from gputensor.streams import current_stream
 from gputensor.tensor.core import Tensor, tensor_argument
 from gputensor.tensor.interop import asarray
+from gputensor.tensor.interop.arrays import host_array
 from gputensor.tensor.manipulation.axes import broadcast_shapes
 from gputensor.tensor.numerics.making import asfortranarray
 
@@ -76,7 +77,7 @@ class ndenumerate:  # noqa: N801 - NumPy's name
     """
 
     def __init__(self, x):
-        self._pairs = np.ndenumerate(_on_host(x))
+        self._pairs = np.ndenumerate(host_array("ndenumerate: x", _on_host(x)))
 
     def __iter__(self):
         return self
@@ -102,7 +103,10 @@ class broadcast:  # noqa: N801 - NumPy's name
     """
 
     def __init__(self, *arrays):
-        shapes = [one.shape if isinstance(one, Tensor) else np.shape(one) for one in arrays]
+        shapes = [
+            one.shape if isinstance(one, Tensor) else host_array("broadcast", one).shape
+            for one in arrays
+        ]
         self.shape = broadcast_shapes(*shapes)
         self.ndim = self.nd = len(self.shape)
         self.size = int(np.prod(self.shape, dtype=object))
@@ -123,6 +127,8 @@ def einsum_path(subscripts, /, *operands, optimize="greedy"):
         np.broadcast_to(np.float32(0), one.shape) if isinstance(one, Tensor) else one
         for one in operands
     )
+    if not isinstance(subscripts, (str, np.ndarray, list, tuple)):
+        raise argument_error(TypeError, "einsum_path: subscripts", subscripts, "a str")
     try:
         return np.einsum_path(subscripts, *shaped, optimize=optimize)
     except (TypeError, ValueError, RecursionError) as error:

@@ -9,6 +9,7 @@ from gputensor._arrays.dtypes import float32
 from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error
 from gputensor.tensor.core import Tensor, axis_argument, may_share, tensor_argument
+from gputensor.tensor.interop.arrays import host_array
 
 __all__ = [
     "array2string", "array_repr", "array_str", "asnumpy", "common_type", "get_array_module",
@@ -23,7 +24,7 @@ def shape(x, /):
     >>> shape([[1, 2, 3]])
     (1, 3)
     """
-    return x.shape if isinstance(x, Tensor) else np.shape(x)
+    return x.shape if isinstance(x, Tensor) else host_array("shape: x", x).shape
 
 
 def ndim(x, /):
@@ -76,7 +77,7 @@ def asnumpy(x, /):
     >>> asnumpy(gt.ones(2, device="host"))
     array([1., 1.], dtype=float32)
     """
-    return x.numpy() if isinstance(x, Tensor) else np.asarray(x)
+    return x.numpy() if isinstance(x, Tensor) else host_array("asnumpy: x", x)
 
 
 def is_tensor(x, /):
@@ -103,7 +104,11 @@ def iscomplexobj(x, /):
     >>> iscomplexobj(1j), iscomplexobj([1.0])
     (True, False)
     """
-    return x.dtype.kind == "c" if isinstance(x, Tensor) else np.iscomplexobj(x)
+    return (
+        x.dtype.kind == "c"
+        if isinstance(x, Tensor)
+        else np.iscomplexobj(host_array("iscomplexobj: x", x))
+    )
 
 
 def isrealobj(x, /):
@@ -168,7 +173,9 @@ def min_scalar_type(x, /):
     >>> min_scalar_type(300), min_scalar_type(-1)
     (dtype('uint16'), dtype('int8'))
     """
-    return x.dtype if isinstance(x, Tensor) else np.min_scalar_type(x)
+    if isinstance(x, Tensor):
+        return x.dtype
+    return np.min_scalar_type(host_array("min_scalar_type: x", x))
 
 
 def may_share_memory(x1, x2, /):

@@ -106,8 +106,8 @@ def mvlgamma(x, /, p):
     >>> round(mvlgamma(gt.asarray([2.0], device="host"), 2).item(), 4)
     0.4516
     """
-    if isinstance(p, bool) or not isinstance(p, int) or p < 1:
-        raise argument_error(ValueError, "mvlgamma: p", p, "an int of 1 or more")
+    if isinstance(p, bool) or not isinstance(p, int) or not 1 <= p <= 10_000:
+        raise argument_error(ValueError, "mvlgamma: p", p, "an int from 1 to 10000")
     x, dtype = _computed(x, "mvlgamma")
     total = fn.lgamma(x)
     for k in range(1, p):

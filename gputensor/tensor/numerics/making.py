@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import sys
 
 import numpy as np
 
@@ -23,6 +24,9 @@ __all__ = [
     "complex", "diag_embed", "from_numpy", "frombuffer", "fromfunction", "fromiter", "polar",
     "scalar_tensor",
 ]  # fmt: skip
+
+
+MOST_CHOSEN = 1 << 30  # elements of a combination
 
 
 def ascontiguousarray(a, dtype=None, *, device=None):
@@ -62,8 +66,10 @@ def fromfunction(function, shape, *, dtype=float32, device=None, **keywords):
     >>> fromfunction(lambda i, j: i * 10 + j, (2, 2), dtype="int64", device="host").tolist()
     [[0, 1], [10, 11]]
     """
-    grids = indices(shape, dtype, device=device)
     function_argument("fromfunction: function", function)
+    if isinstance(shape, (tuple, list)) and not shape:
+        raise argument_error(ValueError, "fromfunction: shape", shape, "at least one extent")
+    grids = indices(shape, dtype, device=device)
     return function(*(grids[i] for i in range(grids.shape[0])), **keywords)
 
 
@@ -77,6 +83,8 @@ def fromiter(iterable, dtype, count=-1, *, device=None):
     count = int_argument("fromiter: count", count)
     if not hasattr(iterable, "__iter__"):
         raise argument_error(TypeError, "fromiter: iterable", iterable, "an iterable of numbers")
+    if count > sys.maxsize:
+        raise argument_error(ValueError, "fromiter: count", count, f"at most {sys.maxsize}")
     values = itertools.islice(iterable, count) if count >= 0 else iterable
     plain = like if like.kind != "V" else np.dtype(np.float32)
     try:
@@ -243,6 +251,8 @@ def combinations(x, r=2, with_replacement=False):
         itertools.combinations
     )  # fmt: skip
     r = int_argument("combinations: r", r)
+    if not 0 <= r <= MOST_CHOSEN:
+        raise argument_error(ValueError, "combinations: r", r, f"0 to {MOST_CHOSEN}")
     count = math.comb(x.size + (r - 1 if with_replacement and r else 0), r)
     flat = itertools.chain.from_iterable(chooser(range(x.size), r))
     places = np.fromiter(flat, np.int64, count * r).reshape(count, r)

@@ -13,6 +13,8 @@ from gputensor.tensor.series import convolve
 
 __all__ = ["polyadd", "polyder", "polydiv", "polyint", "polymul", "polysub"]
 
+MOST_INTEGRATIONS = 1000  # each takes a few kernels
+
 
 def _vectors(name, *values):
     """Return the values as vectors, on the device of those that are tensors."""
@@ -102,7 +104,7 @@ def polydiv(u, v, /):
 
 
 def _order(m, name):
-    m = int_argument("polyder: m", m)
+    m = int_argument(f"{name}: m", m)
     if m < 0:
         raise argument_error(ValueError, f"{name}: m", m, "0 or more")
     return m
@@ -116,7 +118,7 @@ def polyder(p, m=1):
     [2, 2]
     """
     (p,) = _vectors("polyder", p)
-    for _ in range(_order(m, "polyder")):
+    for _ in range(min(_order(m, "polyder"), p.size)):
         powers = arange(p.size - 1, 0, -1, device=p.device)
         p = fn.multiply(p[:-1], astype(powers, p.dtype, copy=False))
     return fn.positive(p)
@@ -138,6 +140,8 @@ def polyint(p, m=1, k=0):
     """
     (p,) = _vectors("polyint", p)
     count = _order(m, "polyint")
+    if count > MOST_INTEGRATIONS:
+        raise argument_error(ValueError, "polyint: m", m, f"at most {MOST_INTEGRATIONS}")
     constants = list(k) if hasattr(k, "__iter__") else [k] * count
     if len(constants) < count:
         got = Described(f"{len(constants)} constants")

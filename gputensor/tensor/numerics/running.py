@@ -5,7 +5,7 @@ import operator
 from typing import NamedTuple
 
 from gputensor._arrays.dtypes import float32, int64
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, float_argument
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, axis_argument, spellings, tensor_argument
 from gputensor.tensor.engine import queue_call
@@ -111,6 +111,7 @@ def unwrap(x, /, discont=None, axis=-1, *, period=2 * math.pi):
     axis = axis_argument(axis, tensor_argument(x, "unwrap").ndim, "unwrap")
     x = astype(x, float32) if x.dtype.kind in "biu" else x
     step = diff(x, axis=axis)
+    period = float_argument("unwrap: period", period)
     half = period / 2
     short = fn.subtract(fn.remainder(fn.add(step, half), period), half)
     # A step of half a period upwards stays as it is.

@@ -24,9 +24,10 @@ def _places(M, device):
 
 
 def _made(M, values, dtype, device):
+    dtype = float32 if dtype is None else dtype
     if values is None:
-        return ones(max(operator.index(M), 0), dtype or float32, device=device)
-    return astype(values, dtype or float32, copy=False)
+        return ones(max(operator.index(M), 0), dtype, device=device)
+    return astype(values, dtype, copy=False)
 
 
 def _cosines(M, factors, dtype, device):

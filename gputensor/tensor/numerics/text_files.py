@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from gputensor.errors import argument_error
 from gputensor.streams.queue import Device
 from gputensor.tensor.core import tensor_argument
 from gputensor.tensor.interop import asarray
@@ -60,12 +61,16 @@ def fromfile(file, dtype=np.float64, count=-1, sep="", offset=0, *, device=None)
     return _placed(np.fromfile(file, dtype, count, sep, offset), device)
 
 
-def fromstring(text, dtype=np.float64, count=-1, *, sep, device=None):
+def fromstring(text, dtype=np.float64, count=-1, *, sep="", device=None):
     """Return the numbers in a text, which are separated by `sep`.
 
     >>> fromstring("1 2 3", sep=" ", device="host").tolist()
     [1.0, 2.0, 3.0]
     """
+    if not isinstance(text, str):
+        raise argument_error(TypeError, "fromstring: text", text, "a str")
+    if not isinstance(sep, str) or not sep:
+        raise argument_error(ValueError, "fromstring: sep", sep, "a separator; see frombuffer")
     return _placed(np.fromstring(text, dtype, count, sep=sep), device)
 
 

@@ -93,7 +93,11 @@ def new_empty(x, /, *size, dtype=None, device=None):
     >>> gt.ones(1, "int8", device="host").new_empty(2, 3).shape
     (2, 3)
     """
-    return empty(_shape(size), dtype or x.dtype, device=x.device if device is None else device)
+    return empty(
+        _shape(size),
+        x.dtype if dtype is None else dtype,
+        device=x.device if device is None else device,
+    )
 
 
 def new_full(x, size, fill_value, /, *, dtype=None, device=None):
@@ -104,7 +108,7 @@ def new_full(x, size, fill_value, /, *, dtype=None, device=None):
     [7, 7]
     """
     device = x.device if device is None else device
-    return full(size, fill_value, dtype or x.dtype, device=device)
+    return full(size, fill_value, x.dtype if dtype is None else dtype, device=device)
 
 
 def new_ones(x, /, *size, dtype=None, device=None):
@@ -298,7 +302,9 @@ def new_tensor(x, data, /, *, dtype=None, device=None):
     >>> gt.ones(1, "int8", device="host").new_tensor([1, 2]).dtype
     dtype('int8')
     """
-    made = asarray(data, dtype or x.dtype, device=x.device if device is None else device)
+    made = asarray(
+        data, x.dtype if dtype is None else dtype, device=x.device if device is None else device
+    )
     return copy(made) if made is data else made
 
 

@@ -55,7 +55,9 @@ def as_strided(x, shape, strides, /, offset=None):
         raise argument_error(ValueError, "as_strided: shape, strides", got, rule)
     phase = _offset(tensor_argument(x, "as_strided")) % x.itemsize
     count = (storage_place(x)[1] - phase) // x.itemsize
-    first = _offset(x) // x.itemsize if offset is None else operator.index(offset)
+    first = (
+        _offset(x) // x.itemsize if offset is None else int_argument("as_strided: offset", offset)
+    )
     if 0 not in shape:
         reach = [(n - 1) * step for n, step in zip(shape, strides, strict=True)]
         low = first + sum(one for one in reach if one < 0)

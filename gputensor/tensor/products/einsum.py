@@ -13,6 +13,7 @@ import operator
 import string
 
 from gputensor._arrays.promotion import result_type
+from gputensor.errors import int_argument
 from gputensor.tensor.core import Tensor, spellings
 from gputensor.tensor.functions import sum as sum_over
 from gputensor.tensor.interop import astype
@@ -170,6 +171,7 @@ def _lettered(given):
                 f"einsum: indices: got {type(one).__name__}; expected a list of ints after each "
                 "operand"
             )
+    lists = [[x if x is ... else int_argument("einsum: indices", x) for x in one] for one in lists]
     wrong = [x for one in lists for x in one if x is not Ellipsis and not 0 <= x < len(LETTERS)]
     if wrong:
         raise ValueError(f"einsum: indices: got {wrong[0]}; expected 0 to {len(LETTERS) - 1}")

@@ -33,6 +33,8 @@ class Parameter(NamedTuple):
 
 def declared(text, title):
     """Return the parameters of a declaration such as ``"float32 x, raw T y"``."""
+    if not isinstance(text, str):
+        raise argument_error(TypeError, title, text, "a str")
     found = []
     for part in filter(None, (one.strip() for one in text.split(","))):
         words = part.split()

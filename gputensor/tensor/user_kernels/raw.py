@@ -3,6 +3,7 @@
 import math
 import operator
 import re
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
@@ -210,6 +211,8 @@ class RawModule:
         if (code is None) == (path is None):
             got = Described("both" if code is not None else "neither")
             raise argument_error(TypeError, "RawModule: code, path", got, "exactly one of them")
+        if not isinstance(path, (str, PathLike, type(None))):
+            raise argument_error(TypeError, "RawModule: path", path, "a path")
         self.code = Path(path).read_text() if code is None else code
         # Checks the arguments that a single kernel has too.
         RawKernel(self.code, "kernel", options, others.pop("backend", "nvrtc"), **others)

@@ -37,6 +37,9 @@ CALLS = {
         "kaiser_window: window_length": lambda x, y: gt.kaiser_window(y),
         "select_scatter: index": lambda x, y: gt.select_scatter(x, x[0], 0, y),
         "unravel_index: shape": lambda x, y: gt.unravel_index(gt.asarray([0]), (y, 2)),
+        "array: ndmin": lambda x, y: gt.array(x, ndmin=y),
+        "diag_indices: ndim": lambda x, y: gt.diag_indices(2, y),
+        "polyint: m": lambda x, y: gt.polyint(x[0], y),
         "hypergeometric: ngood": lambda x, y: gt.random.hypergeometric(y, 2, 1),
     },
     "a number": {
@@ -44,6 +47,14 @@ CALLS = {
         "layer_norm: eps": lambda x, y: gt.layer_norm(x, eps=y),
         "exponential_: lambd": lambda x, y: x.exponential_(y),
         "kaiser: beta": lambda x, y: gt.kaiser(3, y),
+        "cross_entropy: label_smoothing": lambda x, y: gt.cross_entropy(x, x, label_smoothing=y),
+        "rotary: base": lambda x, y: gt.rotary(gt.ones((3, 4)), gt.arange(3), base=y),
+        "unwrap: period": lambda x, y: gt.unwrap(x, period=y),
+        "fftfreq: d": lambda x, y: gt.fft.fftfreq(3, y),
+        "rfftfreq: d": lambda x, y: gt.fft.rfftfreq(3, y),
+        "scaled_dot_product_attention: scale": lambda x, y: gt.scaled_dot_product_attention(
+            x[None], x[None], x[None], scale=1j if y is None else y
+        ),
         "huber_loss: delta": lambda x, y: gt.huber_loss(x, x, delta=y),
         "smooth_l1_loss: beta": lambda x, y: gt.smooth_l1_loss(x, x, beta=y),
         "isclose: rtol": lambda x, y: gt.isclose(x, x, y),
@@ -57,6 +68,10 @@ CALLS = {
         "fromfunction: function": lambda x, y: gt.fromfunction(y, (2,)),
         "apply_over_axes: function": lambda x, y: gt.apply_over_axes(y, x, [0]),
         "apply_along_axis: func1d": lambda x, y: gt.apply_along_axis(y, 0, x),
+        "while_loop: cond_fun": lambda x, y: gt.while_loop(y, lambda one: one, x),
+        "while_loop: body_fun": lambda x, y: gt.while_loop(lambda one: False, y, x),
+        "cond: true_fun": lambda x, y: gt.cond(True, y, lambda one: one, x),
+        "fori_loop: body_fun": lambda x, y: gt.fori_loop(0, 2, y, x),
         "mask_indices: mask_func": lambda x, y: gt.mask_indices(2, y),
     },
     "": {
@@ -96,6 +111,29 @@ def test_wrong_arguments_are_named(where, rule, name):
                 assert text.startswith(f"{name}: got") and rule in text, text
 
 
+#: Lists of lists of unequal lengths.
+UNEVEN = {
+    name: lambda name=name: getattr(gt, name)([[1], [2, 3]])
+    for name in "shape asnumpy iscomplexobj min_scalar_type ndenumerate broadcast".split()
+} | {
+    "compress: condition": lambda: gt.compress([[1], [2, 3]], gt.ones(3)),
+    "repeat: repeats": lambda: gt.repeat(gt.ones(3), [[1], [2, 3]]),
+    "pad: pad_width": lambda: gt.pad(gt.ones(3), [[1], [2, 3]]),
+}
+
+
+def test_huge_counts_end_at_once(where):
+    with gt.Device(where):
+        x = gt.asarray([1.5, -2.25], dtype="float64")
+        assert gt.diff(x, 10**30).shape == (0,) and gt.polyder(x, 10**30).shape == (0,)
+        assert gt.round(x, 10**30).tolist() == [1.5, -2.25]
+        assert gt.round(x, -(10**30)).tolist() == [0, 0]
+        with pytest.raises(IndexError, match="^index: got .*; expected"):
+            x[[[1], [2, 3]]]
+        with pytest.raises(IndexError, match="^index: got .*; expected"):
+            x[int]
+
+
 def test_texts_of_functions_with_their_own_checks(where):
     with gt.Device(where):
         x = gt.asarray([1.5])
@@ -112,6 +150,29 @@ def test_texts_of_functions_with_their_own_checks(where):
             (lambda: gt.putmask(None, x, x), "putmask: argument: got NoneType; expected a Tensor"),
             (lambda: gt.affine_grid(x, ()), "affine_grid: "),
             (lambda: gt.fft.fftn(x, s=(1, 2), axes=(0,)), "fftn: s: got"),
+            *((call, text) for text, call in UNEVEN.items()),
+            (lambda: gt.insert(x, [[1], [2, 3]], 0), "insert: obj: got [[1], [2, 3]]"),
+            (lambda: gt.fromiter(iter([1]), "int32", 10**30), "fromiter: count"),
+            (lambda: gt.fmod(x, 1j), "fmod: dtype: got complex"),
+            (lambda: gt.combinations(x, -1), "combinations: r: got -1"),
+            (lambda: gt.ElementwiseKernel(None, "T y", "y = 1", "k"), "ElementwiseKernel: "),
+            (lambda: gt.RawModule(path=3), "RawModule: path: got int"),
+            (lambda: gt.fromstring("1 2"), "fromstring: sep: got ''"),
+            (lambda: gt.fromstring(b"1 2", sep=" "), "fromstring: text: got bytes"),
+            (lambda: gt.delete(x, [True, False]), "delete: obj"),
+            (lambda: gt.gradient(x, "a"), "gradient: spacing: got str"),
+            (lambda: gt.histogram(x, int), "histogram: bins"),
+            (lambda: gt.histogramdd(()), "histogramdd: sample: got ()"),
+            (lambda: gt.einsum(x, ["a"]), "einsum: indices: got str"),
+            (lambda: gt.einsum_path(b"i", x), "einsum_path: subscripts: got bytes"),
+            (lambda: gt.fuse(int), "fuse: fn: got type"),
+            (lambda: gt.set_printoptions(precision="a"), "set_printoptions"),
+            (lambda: gt.searchsorted(x, x, sorter=[1, 2]), "searchsorted: sorter: got int64"),
+            (lambda: gt.broadcast_to(x, 3.0), "shape: got"),
+            (lambda: gt.ldexp(x, 1j), "ldexp: x2: got complex"),
+            (lambda: gt.as_strided(x, (1,), (1,), "a"), "as_strided: offset: got str"),
+            (lambda: gt.mvlgamma(x, 10**30), "mvlgamma: p"),
+            (lambda: gt.avg_pool2d(gt.ones((1, 1, 2, 2)), 2, data_format=np.ones(2)), "avg_pool2d"),
         ):
             with pytest.raises((TypeError, ValueError)) as info:
                 call()
