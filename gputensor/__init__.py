@@ -78,7 +78,9 @@ _LATE = {
     "gputensor.linalg.powers": "matrix_exp matrix_power",
     "gputensor.linalg.solutions": "det slogdet",
     "gputensor.linalg.triangles": "cholesky_solve",
-    "gputensor.linalg.torch_names": "inverse logdet pinverse svd",
+    "gputensor.linalg.torch_names": (
+        "chain_matmul cholesky_inverse inverse logdet lu_unpack pinverse svd"
+    ),
     "gputensor.linalg.norms": "norm",
     "gputensor.nn": (
         "batch_norm group_norm instance_norm layer_norm log_softmax logsumexp rms_norm "
@@ -89,6 +91,11 @@ _LATE = {
         "relu6 selu softmin softplus softshrink softsign tanhshrink threshold"
     ),
     "gputensor.nn.alignments": "ctc_loss",
+    "gputensor.nn.bags": "bilinear embedding_bag",
+    "gputensor.nn.labels": (
+        "multi_margin_loss multilabel_margin_loss multilabel_soft_margin_loss "
+        "triplet_margin_with_distance_loss"
+    ),
     "gputensor.nn.convolution": (
         "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d"
     ),

@@ -95,8 +95,11 @@ from gputensor.linalg.powers import matrix_exp as matrix_exp
 from gputensor.linalg.powers import matrix_power as matrix_power
 from gputensor.linalg.solutions import det as det
 from gputensor.linalg.solutions import slogdet as slogdet
+from gputensor.linalg.torch_names import chain_matmul as chain_matmul
+from gputensor.linalg.torch_names import cholesky_inverse as cholesky_inverse
 from gputensor.linalg.torch_names import inverse as inverse
 from gputensor.linalg.torch_names import logdet as logdet
+from gputensor.linalg.torch_names import lu_unpack as lu_unpack
 from gputensor.linalg.torch_names import pinverse as pinverse
 from gputensor.linalg.torch_names import svd as svd
 from gputensor.linalg.triangles import cholesky_solve as cholesky_solve
@@ -127,6 +130,8 @@ from gputensor.nn.activations import softsign as softsign
 from gputensor.nn.activations import tanhshrink as tanhshrink
 from gputensor.nn.activations import threshold as threshold
 from gputensor.nn.alignments import ctc_loss as ctc_loss
+from gputensor.nn.bags import bilinear as bilinear
+from gputensor.nn.bags import embedding_bag as embedding_bag
 from gputensor.nn.convolution import conv1d as conv1d
 from gputensor.nn.convolution import conv2d as conv2d
 from gputensor.nn.convolution import conv3d as conv3d
@@ -147,6 +152,12 @@ from gputensor.nn.interpolation import channel_shuffle as channel_shuffle
 from gputensor.nn.interpolation import interpolate as interpolate
 from gputensor.nn.interpolation import pixel_shuffle as pixel_shuffle
 from gputensor.nn.interpolation import pixel_unshuffle as pixel_unshuffle
+from gputensor.nn.labels import multi_margin_loss as multi_margin_loss
+from gputensor.nn.labels import multilabel_margin_loss as multilabel_margin_loss
+from gputensor.nn.labels import multilabel_soft_margin_loss as multilabel_soft_margin_loss
+from gputensor.nn.labels import (
+    triplet_margin_with_distance_loss as triplet_margin_with_distance_loss,
+)
 from gputensor.nn.losses import cross_entropy as cross_entropy
 from gputensor.nn.losses import nll_loss as nll_loss
 from gputensor.nn.margins import cosine_embedding_loss as cosine_embedding_loss

@@ -34,7 +34,14 @@ from gputensor.device import (
     temperature,
     utilization,
 )
-from gputensor.errors import DeviceError, OutOfMemoryError, argument_error
+from gputensor.errors import (
+    Described,
+    DeviceError,
+    OutOfMemoryError,
+    argument_error,
+    float_argument,
+    int_argument,
+)
 from gputensor.graphs import (
     CUDAGraph,
     graph,
@@ -91,7 +98,7 @@ from gputensor.tensor.transfer import get_sync_debug_mode, set_sync_debug_mode
 
 __all__ = [
     "CUDAGraph", "CUDAPluggableAllocator", "Device", "Event", "ExternalStream", "Graph", "MemPool",
-    "MemoryPointer", "MemoryPool", "OutOfMemoryError", "Stream", "caching_allocator_alloc",
+    "MemoryPointer", "MemoryPool", "OutOfMemoryError", "Stream", "alloc", "caching_allocator_alloc",
     "caching_allocator_delete", "caching_allocator_disabled", "caching_allocator_enable",
     "can_device_access_peer", "clock_rate", "current_device", "current_stream", "default_stream",
     "device", "device_count", "device_memory_used", "device_of", "empty_cache", "get_allocator",
@@ -111,7 +118,7 @@ __all__ = [
     "reset_peak_memory_stats", "runtime", "seed", "seed_all", "set_allocator", "set_device",
     "set_per_process_memory_fraction", "set_rng_state", "set_rng_state_all", "set_stream",
     "set_sync_debug_mode", "stream", "streams", "synchronize", "temperature", "tunable",
-    "use_mem_pool", "utilization",
+    "use_mem_pool", "using_allocator", "utilization",
 ]  # fmt: skip
 
 get_current_stream = current_stream
@@ -310,9 +317,31 @@ class _LibraryPool(MemoryPool):
     def free_bytes(self):
         return memory_reserved() - memory_allocated()
 
+    def get_limit(self):
+        """Return the bytes that this process may hold on the device; 0 without a limit."""
+        fraction = get_per_process_memory_fraction()
+        return 0 if fraction >= 1 else int(fraction * mem_get_info()[1])
+
+    def set_limit(self, size=None, fraction=None):
+        """Limit what this process holds on the device: by bytes or a fraction; 0 means no limit."""
+        if (size is None) == (fraction is None):
+            got = Described("both" if size is not None else "neither")
+            raise argument_error(TypeError, "set_limit: size, fraction", got, "exactly one of them")
+        if size is not None:
+            fraction = int_argument("set_limit: size", size) / mem_get_info()[1]
+        fraction = float_argument("set_limit: fraction", fraction)
+        if fraction < 0:
+            raise argument_error(ValueError, "set_limit", fraction, "0 or more")
+        set_per_process_memory_fraction(min(fraction, 1.0) or 1.0)
+
 
 class _LibraryPinnedPool:
-    """The pinned host memory of the library, with CuPy's function."""
+    """The pinned host memory of the library, with CuPy's functions."""
+
+    def n_free_blocks(self):
+        """Return the number of free blocks."""
+        stats = host_memory_stats()
+        return stats["allocations.current"] - stats["active_requests.current"]
 
     def free_all_blocks(self):
         empty_cache()
@@ -379,6 +408,8 @@ def set_allocator(allocator=None):
     >>> raw_delete(memory)
     """
     pool = getattr(allocator, "__self__", None)
+    if isinstance(pool, _LibraryPool):
+        allocator = pool = None
     if allocator is not None and not (
         isinstance(pool, MemoryPool) and allocator.__func__ is MemoryPool.malloc
     ):
@@ -391,6 +422,34 @@ def set_allocator(allocator=None):
         scope = use_mem_pool(pool._pool)
         scope.__enter__()
         _chosen.scope = scope
+
+
+@contextlib.contextmanager
+def using_allocator(allocator=None):
+    """Call :func:`set_allocator` for a ``with`` block, and restore the choice at its end.
+
+    >>> with Device("host"):
+    ...     pool = MemoryPool()
+    ...     with using_allocator(pool.malloc):
+    ...         get_allocator() == pool.malloc
+    True
+    """
+    before = get_allocator()
+    set_allocator(allocator)
+    try:
+        yield
+    finally:
+        set_allocator(before)
+
+
+def alloc(size):
+    """Return a :class:`MemoryPointer` of `size` bytes from this thread's allocator.
+
+    >>> with Device("host"):
+    ...     alloc(100).size
+    100
+    """
+    return (get_allocator() or get_default_memory_pool().malloc)(size)
 
 
 def get_allocator():

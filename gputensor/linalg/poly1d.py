@@ -42,7 +42,6 @@ class poly1d:
     (4.25, 2, 9.0)
     """
 
-    __hash__ = None
     __array_priority__ = 1000
 
     def __init__(self, c_or_r, r=False, variable=None):

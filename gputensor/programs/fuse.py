@@ -37,7 +37,7 @@ def _is_tensor(part):
     return type(part) is Tensor
 
 
-def fuse(fn):
+def fuse(fn=None, *, kernel_name=None):
     """Return `fn` as one kernel: its element-wise steps, reductions and row functions.
 
     The kernel is made at the first call with each signature. Values between the steps are not
@@ -71,6 +71,10 @@ def fuse(fn):
     >>> centred(gt.asarray([[1.0, 3.0]], device="host")).numpy()
     array([[-1.,  1.]], dtype=float32)
     """
+    if kernel_name is not None and not isinstance(kernel_name, str):
+        raise argument_error(TypeError, "fuse: kernel_name", kernel_name, "a str")
+    if fn is None:
+        return fuse
     if not callable(fn):
         raise argument_error(TypeError, "fn", fn, "a function")
     return Fused(fn)

@@ -57,6 +57,7 @@ from gputensor.random.generators import (
     manual_seed,
     set_state,
 )
+from gputensor.random.older_names import bytes, random_integers
 from gputensor.random.rejections import vonmises, zipf
 from gputensor.random.states import seed, spec
 from gputensor.random.transformed import (
@@ -79,7 +80,8 @@ sample = random
 ranf = random
 
 __all__ = [
-    "Generator", "RandomState", "bernoulli", "beta", "binomial", "categorical", "chisquare",
+    "Generator", "RandomState", "bernoulli", "beta", "binomial", "bytes", "categorical",
+    "chisquare",
     "choice", "default_rng", "dirichlet", "exponential", "f", "gamma", "generator", "geometric",
     "get_state",
     "gumbel", "hypergeometric", "integers", "laplace", "logistic", "lognormal", "logseries",
@@ -87,6 +89,7 @@ __all__ = [
     "multivariate_hypergeometric", "multivariate_normal", "negative_binomial",
     "noncentral_chisquare", "noncentral_f",
     "pareto", "power",
+    "random_integers",
     "random_sample", "ranf", "rayleigh", "sample", "standard_cauchy", "triangular", "wald",
     "normal", "permutation", "permuted", "poisson", "rand", "randint", "randn", "random",
     "randperm", "seed", "set_state", "shuffle", "spec", "standard_exponential", "standard_gamma",

@@ -200,7 +200,7 @@ def _counts(n, shares, size, generator):
     return fn.sum(fn.equal(expand_dims(chosen, -1), categories), axis=-2)
 
 
-def multinomial(p, num_samples, replacement=False, *, generator=None):
+def multinomial(p, num_samples, replacement=False, *, size=None, generator=None):
     """Return random categories for each row of weights: PyTorch's function.
 
     With an int first it is NumPy's: ``multinomial(n, weights, size)`` returns how often each
@@ -214,8 +214,11 @@ def multinomial(p, num_samples, replacement=False, *, generator=None):
     [[9, 9, 9, 9, 9], [9, 9, 9, 9, 9]]
     """
     if isinstance(p, (int, np.integer)):
-        size = None if replacement is False else replacement
+        size = size if replacement is False else replacement
         return _counts(int(p), num_samples, size, generator)
+    if size is not None:
+        rule = "None, unless an int of trials comes first"
+        raise argument_error(ValueError, "multinomial: size", size, rule)
     if tensor_argument(p, "multinomial").ndim not in (1, 2) or p.dtype.kind not in "fV":
         got = Described(f"{p.dtype.name} of {p.ndim} dimensions")
         rule = "a floating-point dtype and 1 or 2 dimensions"

@@ -95,11 +95,15 @@ def put(x, indices, values, /):
 def select(conditions, choices, /, default=0):
     """Return, for each element, the choice of the first condition that is true there.
 
+    PyTorch's ``select(x, dim, index)`` is a view of `x` without the axis.
+
     >>> import gputensor as gt
     >>> x = gt.arange(4, device="host")
     >>> select([x < 1, x < 3], [x, x * 10], -1).tolist()
     [0, 10, 20, -1]
     """
+    if isinstance(conditions, Tensor) and isinstance(choices, int):
+        return conditions.select(choices, default)
     conditions = list_argument("select: condlist", conditions)
     choices = list_argument("select: choicelist", choices)
     if len(conditions) != len(choices) or not conditions:

@@ -64,8 +64,9 @@ cuda.runtime.deviceSynchronize cuda.runtime.getDevice cuda.runtime.getDeviceCoun
 cuda.runtime.getDeviceProperties cuda.runtime.memGetInfo cuda.runtime.setDevice
 testing.assert_allclose testing.assert_array_almost_equal testing.assert_array_equal
 testing.assert_array_less testing.assert_array_list_equal
-cublas.gemm random.default_rng random.seed cuda.get_device_id cuda.get_elapsed_time
-get_default_memory_pool get_default_pinned_memory_pool
+cublas.gemm random.default_rng random.seed cuda.get_device_id cuda.get_elapsed_time cuda.alloc
+cuda.using_allocator random.bytes random.random_integers get_default_memory_pool
+get_default_pinned_memory_pool
 """.split()
 
 TORCH = """
@@ -147,7 +148,7 @@ pixel_shuffle pixel_unshuffle poisson_nll_loss prelu relu6 rms_norm rrelu
 scaled_dot_product_attention selu silu smooth_l1_loss soft_margin_loss softmin softplus softshrink
 softsign tanhshrink threshold triplet_margin_loss unfold alpha_dropout bilinear ctc_loss
 embedding_bag fractional_max_pool2d multi_head_attention_forward multi_margin_loss
-multilabel_margin_loss triplet_margin_with_distance_loss
+multilabel_margin_loss multilabel_soft_margin_loss triplet_margin_with_distance_loss
 """.split()
 
 #: Names with another name or meaning in gputensor: (name, name here or "", remark).
@@ -206,6 +207,11 @@ DIFFERENCES = {
         ("max, sort, < of complex numbers", "the same", "by the real part, then the imaginary one"),
         ("reciprocal of integers", "reciprocal", "of floats, as division"),
         ("poly1d", "the same", "with tensors as coefficients"),
+        (
+            "float32(3), int64(3)",
+            "asarray(3, dtype=float32)",
+            "dtypes are NumPy's `dtype` objects, not functions; NumPy's own scalars work too",
+        ),
         ("errstate, seterr", "the same", "NumPy's own; computing with tensors sets no such flags"),
         ("more than 16 dimensions", "", "at most 16"),
         ("int64 with uint64", "", "no common dtype; use `astype`"),
@@ -254,7 +260,7 @@ DIFFERENCES = {
         (
             "get_default_memory_pool()",
             "the same",
-            "used_bytes, total_bytes, free_bytes, free_all_blocks: those of the library",
+            "used_bytes, free_all_blocks, set_limit and others: those of the library",
         ),
         ("cuda.nvtx, cuda.profiler", "", "`gt.traces` records launches"),
         ("cuda.runtime", "the same", "devices, memory and waiting; not malloc or memcpy"),
@@ -262,7 +268,7 @@ DIFFERENCES = {
         (
             "cuda.MemoryPool, cuda.set_allocator",
             "the same",
-            "private pools of one caching allocator, chosen for each thread; pools have no limits",
+            "private pools of one caching allocator, chosen for each thread, without limits",
         ),
         ("cuda.Graph", "cuda.Graph", "captured by `gt.graphs.graph`, replayed by `launch`"),
         ("RawKernel", "RawKernel", "numbers are converted to the kernel's parameter types"),
@@ -297,11 +303,6 @@ DIFFERENCES = {
         ("sparse tensors, vmap", "", "dense tensors only; functions take stacks"),
         ("set_default_dtype", "", "Python floats are float32; `dtype=` chooses another one"),
         ("lobpcg, svd_lowrank, orgqr", "linalg", "whole decompositions: `eigh`, `svd`, `qr`"),
-        (
-            "embedding_bag, multilabel losses",
-            "",
-            "of training; there is no automatic differentiation",
-        ),
         ("tensor(data)", "tensor", "the same defaults: float32, int64"),
         ("from_numpy", "asarray(a, copy=False)", "shares memory on a host device"),
         ("x.size()", "x.shape", "`x.size` is the number of elements, as in NumPy; `x.numel()` too"),

@@ -123,7 +123,8 @@ def rows(place, names, prefix=""):
 
 # The modules whose functions are on the second page: numerics, and losses.
 FURTHER = ("gputensor.tensor.numerics.", "gputensor.nn.distances", "gputensor.nn.losses",
-           "gputensor.nn.margins", "gputensor.nn.unpooling", "gputensor.linalg.torch_names",
+           "gputensor.nn.margins", "gputensor.nn.alignments", "gputensor.nn.bags",
+           "gputensor.nn.labels", "gputensor.nn.unpooling", "gputensor.linalg.torch_names",
            "gputensor.random.dropout", "gputensor.random.in_place", "numpy")  # fmt: skip
 
 

@@ -36,6 +36,7 @@ from gputensor.errors import Described, DeviceError, argument_error, raise_for_s
 include "device_number.pxi"
 include "device.pxi"
 include "handles.pxi"
+include "null_stream.pxi"
 include "stream.pxi"
 include "event.pxi"
 include "uses.pxi"

@@ -174,6 +174,11 @@ cdef class Event:
         if order_is_checked():
             order_check_waits(target.device_number, target.handle, peer, handle)
 
+    @property
+    def done(self):
+        """Whether the work before the mark is done, without waiting: CuPy's `query`."""
+        return self.query()
+
     def query(self):
         """Return whether the work before the mark is done, without waiting."""
         cdef Driver* driver

@@ -13,27 +13,6 @@ cdef enum:
 cdef object event_type = None
 
 
-class NullStream:
-    """The default stream of the current device, CuPy's ``Stream.null``; it has a stream's methods.
-
-    >>> with Device("host"):
-    ...     Stream.null.query()
-    True
-    """
-
-    def __getattr__(self, name):
-        return getattr(default_stream(), name)
-
-    def __enter__(self):
-        return default_stream().__enter__()
-
-    def __exit__(self, kind, value, trace):
-        leave()
-
-    def __repr__(self):
-        return "Stream.null"
-
-
 @cython.no_gc
 cdef class Stream:
     """A queue of work on a device: the work of one stream runs in order.
@@ -186,6 +165,27 @@ cdef class Stream:
             raise argument_error(TypeError, "event", event, "an Event")
         event.record(self)
         return event
+
+    # CuPy's names of the above.
+
+    @property
+    def ptr(self):
+        """The driver's handle as an int: CuPy's name for `cuda_stream`."""
+        return self.handle
+
+    @property
+    def done(self):
+        """Whether all work queued so far is done, without waiting: CuPy's `query`."""
+        return self.query()
+
+    def record(self, event=None):
+        """Record `event`, or a new one that takes the time, and return it: CuPy's name."""
+        return self.record_event(find_event_type()(enable_timing=True) if event is None else event)
+
+    def use(self):
+        """Make the stream current in this thread, and return it: CuPy's `set_stream`."""
+        set_stream(self)
+        return self
 
     def __enter__(self):
         cdef Stream entered = traced_stream(self) if is_tracing() else self
