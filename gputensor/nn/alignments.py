@@ -40,6 +40,15 @@ def _lengths(name, value, count, device):
     return reshape(value, (count,))
 
 
+def _check_known(name, value, most):
+    """Refuse lengths above `most`, or below 0, if the host knows them."""
+    if isinstance(value, Tensor):
+        return
+    for one in value if isinstance(value, (list, tuple)) else [value]:
+        if isinstance(one, int) and not 0 <= one <= most:
+            raise argument_error(ValueError, f"{NAME}: {name}", one, f"0 to {most}")
+
+
 def _rows(targets, lengths):
     """Return joined targets as rows of equal length; waits for the device."""
     counts = lengths.tolist()
@@ -112,7 +121,8 @@ def ctc_loss(
         Integers: labels as rows (sequences, labels), or all labels one after another, which waits
         for the device.
     input_lengths, target_lengths : Tensor or sequence of int
-        The number of frames and of labels of each sequence.
+        The number of frames and of labels of each sequence. Those of a sequence are checked; those
+        of a Tensor must not exceed the extents.
     blank : int
         The class of blanks.
     reduction : {"mean", "sum", "none"}
@@ -146,6 +156,8 @@ def ctc_loss(
     if targets.ndim != 2 or targets.shape[0] != count:
         rule = f"({count}, labels) or one dimension"
         raise argument_error(ValueError, f"{NAME}: shape of targets", targets.shape, rule)
+    _check_known("input_lengths", input_lengths, frames.shape[0])
+    _check_known("target_lengths", target_lengths, targets.shape[1])
     losses = _losses(frames, *_with_blanks(targets, lengths[1], blank), lengths)
     if zero_infinity:
         losses = fn.where(losses == math.inf, 0.0, losses)

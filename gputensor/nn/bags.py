@@ -28,7 +28,8 @@ def _bags(indices, offsets):
         bags = reshape(expand_dims(arange(count, device=indices.device), 1)
                        + zeros((1, length), int64, device=indices.device), (-1,))  # fmt: skip
         return reshape(indices, (-1,)), bags, count
-    if indices.ndim != 1 or tensor_argument(offsets, NAME).ndim != 1:
+    offsets = tensor_argument(offsets, NAME)
+    if indices.ndim != 1 or offsets.ndim != 1:
         got = Described(f"{indices.ndim} and {offsets.ndim} dimensions")
         raise argument_error(ValueError, f"{NAME}: indices, offsets", got, "1 of each")
     places = arange(indices.size, device=indices.device)

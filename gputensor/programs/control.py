@@ -13,7 +13,7 @@ import sys
 import numpy as np
 
 from gputensor._arrays.element_types import dtype_name
-from gputensor.errors import Described, argument_error, function_argument
+from gputensor.errors import Described, argument_error, function_argument, int_argument
 from gputensor.programs import tree
 from gputensor.programs.function import Argument, Call, Operand
 from gputensor.programs.recorder import Recorder
@@ -336,13 +336,9 @@ def fori_loop(lower, upper, body_fun, init_val):
 def _bound(name, value):
     if isinstance(value, Tensor):
         value = value.item()
-    if (
-        isinstance(value, (bool, float))
-        or not hasattr(value, "__index__")
-        or isinstance(value, type)
-    ):
+    if isinstance(value, (bool, float)):
         raise argument_error(TypeError, name, value, "an int")
-    return value.__index__()
+    return int_argument(name, value)
 
 
 def _counted(lower, upper, body_fun, init_val):

@@ -126,6 +126,9 @@ def choose(index, choices, /):
     """
     if not isinstance(choices, Tensor):
         choices = list_argument("choose: choices", choices)
+    if isinstance(index, (list, tuple)):
+        first = next((one for one in choices if isinstance(one, Tensor)), None)
+        index = asarray(index) if first is None else asarray(index, device=first.device)
     index = within(tensor_argument(index, "choose"), len(choices))
     index = fn.remainder(index, max(len(choices), 1))
     result = choices[0]

@@ -96,6 +96,9 @@ def test_wrong_arguments_are_named(where):
         for call, text in (
             (lambda: gt.ctc_loss(x, labels, [4, 4], [2, 2], 3), "ctc_loss: blank: got 3"),
             (lambda: gt.ctc_loss(x, labels, [4], [2, 2]), "ctc_loss: shape of input_lengths"),
+            (lambda: gt.ctc_loss(x, labels, [4, 5], [2, 2]), "ctc_loss: input_lengths: got 5"),
+            (lambda: gt.ctc_loss(x, labels, [4, 4], [2, 3]), "ctc_loss: target_lengths: got 3"),
+            (lambda: gt.ctc_loss(x, labels, [4, -1], [2, 2]), "ctc_loss: input_lengths: got -1"),
             (lambda: gt.ctc_loss(x, labels[:1], [4, 4], [2, 2]), "ctc_loss: shape of targets"),
             (lambda: gt.ctc_loss(x, labels.reshape(4), [4, 4], [2, 3]), "ctc_loss: target_len"),
             (lambda: gt.ctc_loss(x, x, [4, 4], [2, 2]), "ctc_loss: dtype of targets"),

@@ -103,6 +103,7 @@ TORCH = {
 }
 CUPY = {
     "gt.choose(i % 2, [x[:, 0], y[:, 0]])": "np.choose(k % 2, [a[:, 0], b[:, 0]])",
+    "gt.choose([1, 0, 1], [x[0, :3], y[1, :3]])": "np.choose([1, 0, 1], [a[0, :3], b[1, :3]])",
     "gt.select([x > 0, x < -1], [x, y], 9.0)": "np.select([a > 0, a < -1], [a, b], 9.0)",
     "gt.extract(x > 0, x)": "a[a > 0]",
     "gt.take(x, i, axis=0)": "a[k]",
