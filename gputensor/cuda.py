@@ -336,12 +336,7 @@ class _LibraryPool(MemoryPool):
 
 
 class _LibraryPinnedPool:
-    """The pinned host memory of the library, with CuPy's functions."""
-
-    def n_free_blocks(self):
-        """Return the number of free blocks."""
-        stats = host_memory_stats()
-        return stats["allocations.current"] - stats["active_requests.current"]
+    """The pinned host memory of the library, with CuPy's function."""
 
     def free_all_blocks(self):
         empty_cache()
