@@ -352,6 +352,7 @@ cdef struct DeviceAllocator:
     uint64_t view_clock         # number of the newest plan, and of its newest step
     uint64_t view_clock_step
     double mapping_us           # what creating and mapping has cost so far, by the model
+    uint64_t used_before        # bytes served by large memory that the driver has back since
     int32_t scope_count         # read without the lock: caches are bypassed when not 0
     int capturing               # captures under way: no events are recorded or polled
     StreamState* streams

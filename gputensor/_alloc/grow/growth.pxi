@@ -110,6 +110,7 @@ cdef size_t _page_nbytes(DeviceAllocator* a, BlockPool* pool, size_t need,
     cdef size_t usual = a.config.page_size
     cdef size_t one = <size_t>((ONE_PAGE if usual > STEP else ONE_PAGE_STEP) * usual)
     cdef size_t step = _reserved(a) + a.granularity
+    cdef uint64_t used = gt_load(&a.counters[POOL_LARGE].came[FLOW_BYTES]) - gt_load(&a.used_before)
     usual = max(usual, min(need // PARTS, min(MOST * usual, share // MOST)))
     usual = _round_up(min(usual, share), a.granularity)
     share = _round_up(usual + usual // 5 - a.granularity // 2, a.granularity)      # to the nearest
@@ -119,8 +120,7 @@ cdef size_t _page_nbytes(DeviceAllocator* a, BlockPool* pool, size_t need,
         return need if need <= one else usual
     if pool.kind == POOL_SMALL:
         return _round_up(SMALL_SEGMENT, a.granularity)
-    step = (step // SHARE if gt_load(&a.counters[POOL_LARGE].came[FLOW_BYTES]) > STEADY * step
-            else max(step, <size_t>FIRST_PAGE))
+    step = step // SHARE if used > STEADY * step else max(step, <size_t>FIRST_PAGE)
     return share if need > one else max(need, _round_up(min(step, usual), a.granularity))
 
 

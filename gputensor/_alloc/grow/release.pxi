@@ -33,7 +33,6 @@ cdef void collect_for_capture(DeviceAllocator* a) noexcept nogil:
 
 # Destroys the pages in the page pool, down to `keep` bytes; gives the bytes released.
 cdef size_t page_pool_release(DeviceAllocator* a, size_t keep) noexcept nogil:
-    cdef double reserved
     cdef Page* pages = NULL
     cdef Page* kept = NULL
     cdef size_t left = a.page_pool_nbytes
@@ -55,10 +54,14 @@ cdef size_t page_pool_release(DeviceAllocator* a, size_t keep) noexcept nogil:
     in_flight_lock(a)
     while kept != NULL:
         row_push(&a.page_pool, row_pop(&kept))
-    # The time for views is bounded by the reserved bytes: returned bytes take their share along.
+    # The reserved bytes bound the time for views, and their use decides about the size of pages:
+    # returned bytes take their share of both along.
     reserved = <double>a.stats[STAT_RESERVED_BYTES][0].current
+    used = a.counters[POOL_LARGE].came[FLOW_BYTES] - a.used_before
     if reserved > 0:
-        a.mapping_us -= a.mapping_us * (<double>released / reserved)
+        share = <double>released / reserved
+        a.mapping_us -= a.mapping_us * share
+        gt_add(&a.used_before, <uint64_t>(share * <double>used))
     a.page_pool_nbytes -= released
     account_reserved(a, POOL_LARGE, -<int64_t>released)
     return released
@@ -96,19 +99,11 @@ cdef bint _release(DeviceAllocator* a, Segment* segment) noexcept nogil:
 cdef Segment* _choose(BlockPool* pool, size_t nbytes, bint oldest_first) noexcept nogil:
     cdef Segment* segment
     cdef Segment* best = NULL
-    cdef bint is_better
     for segment in each(pool.segments):
-        if not segment_is_free(segment):
-            continue
-        if best == NULL:
-            is_better = True
-        elif oldest_first:
-            is_better = segment.idle_since <= best.idle_since
-        elif best.nbytes >= nbytes:
-            is_better = nbytes <= segment.nbytes < best.nbytes
-        else:
-            is_better = segment.nbytes > best.nbytes
-        if is_better:
+        if segment_is_free(segment) and (best == NULL or (
+                segment.idle_since <= best.idle_since if oldest_first
+                else nbytes <= segment.nbytes < best.nbytes if best.nbytes >= nbytes
+                else segment.nbytes > best.nbytes)):
             best = segment
     return best
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from gputensor import memory
+from gputensor._alloc.observe import empty_cache
 from gputensor._alloc.replay import replay_trace
 from gputensor._alloc.replay.trace_file import read_trace
 from gputensor._driver.registry import close_host, open_host, start_trace, take_trace
@@ -88,3 +89,43 @@ def test_growth_leaves_little_free_once_memory_is_used_again(seed):
             free = probe.reserved() - probe.stats()["allocated_bytes.all.current"]
             assert probe.reserved() == before or free < before // 96 + 4 * MIB
         assert probe.reserved() > 200 * MIB
+
+
+def driver_calls_of_program(probe, seed):
+    """Run a program that uses its memory many times and frees all; return its driver calls."""
+    rng = random.Random(seed)
+    start_trace(probe.device)
+    for _ in range(300):
+        if len(probe.held) < 12 or rng.random() < 0.5:
+            probe.malloc(rng.randrange(2 * MIB, 60 * MIB))
+        else:
+            probe.free(rng.choice(probe.held))
+    probe.free_all()
+    return [
+        (name, arguments[1]) for name, _, arguments in take_trace(probe.device)
+        if name in ("page_create", "page_map")
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_program_after_empty_cache_makes_the_pages_of_a_fresh_process(seed):
+    with opened("page_size_mb:40", capacity=2**40, phantom=True) as probe:
+        fresh = driver_calls_of_program(probe, seed)
+    with opened("page_size_mb:40", capacity=2**40, phantom=True) as probe:
+        for earlier in (100 + seed, seed):
+            driver_calls_of_program(probe, earlier)
+            empty_cache(probe.device)
+        assert driver_calls_of_program(probe, seed) == fresh
+
+
+def test_memory_that_stays_keeps_its_use_when_other_memory_is_returned():
+    with opened("page_size_mb:40", capacity=2**40, phantom=True) as probe:
+        stays = probe.malloc(400 * MIB)
+        for _ in range(8):
+            probe.free(probe.malloc(400 * MIB))
+        empty_cache(probe.device)
+        before = probe.reserved()
+        probe.malloc(4 * MIB)  # the reserved bytes were used often: a page of what is needed
+        assert before < 450 * MIB
+        assert probe.reserved() <= before + 8 * MIB
+        probe.free(stays)
