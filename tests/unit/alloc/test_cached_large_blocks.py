@@ -20,7 +20,7 @@ TRACES = Path(__file__).parents[3] / "benchmarks" / "traces"
 def reserved(arrays, thread, cached=True):
     """Peak reserved bytes of a replay on a device of its own."""
     memory.set_allocator_settings(f"thread_cache:{cached}")
-    device = open_host(capacity=2**40, phantom=True)
+    device = open_host(capacity=2**38, phantom=True)
     try:
         return replay_trace(*arrays, device, thread)["peak_reserved_bytes"]
     finally:

@@ -17,7 +17,7 @@ TRACES = Path(__file__).parents[3] / "benchmarks" / "traces"
 
 def reserved(trace, page_size):
     memory.set_allocator_settings(f"page_size_mb:{page_size}")
-    device = open_host(capacity=2**40, phantom=True)
+    device = open_host(capacity=2**38, phantom=True)
     try:
         arrays = trace.op, trace.id, trace.size, trace.stream
         return replay_trace(*arrays, device)["peak_reserved_bytes"]
