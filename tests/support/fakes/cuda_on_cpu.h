@@ -160,7 +160,9 @@ static unsigned cpu_lanes[1024];
 // The blocks of a cluster run at once: the rank of this one, and the first of its threads.
 #define CPU_CLUSTER 1
 static unsigned cpu_rank, cpu_first;
-static unsigned cpu_thread() { return cpu_first + threadIdx.y * blockDim.x + threadIdx.x; }
+static unsigned cpu_thread() {
+    return cpu_first + (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+}
 static void __syncthreads() {
     if (_setjmp(cpu_fibers[cpu_thread()]) == 0) _longjmp(cpu_scheduler, 1);
 }
@@ -271,13 +273,14 @@ struct CpuStacks {
         static volatile unsigned b, t;      /* keep their values across jumps */                \
         static volatile bool is_running;                                                        \
         cpu_parameters = static_cast<const Parameters*>(parameters);                            \
-        if (grid[2] != 1) abort();                                                              \
         gridDim = {grid[0], grid[1], grid[2]};                                                  \
-        const bool is_same = blockDim.x == block[0] && blockDim.y == block[1];                  \
+        const bool is_same = blockDim.x == block[0] && blockDim.y == block[1]                   \
+            && blockDim.z == block[2];                                                          \
         blockDim = {block[0], block[1], block[2]};                                              \
-        const unsigned threads = block[0] * block[1], all = threads * CPU_CLUSTER;              \
+        const unsigned plane = block[0] * block[1], blocks = grid[0] * grid[1] * grid[2];       \
+        const unsigned threads = plane * block[2], all = threads * CPU_CLUSTER;                 \
         for (t = 0; t < 1024 && !is_same; ++t) cpu_begun[t] = false;                            \
-        for (b = 0; b < grid[0] * grid[1]; b += CPU_CLUSTER) {                                  \
+        for (b = 0; b < blocks; b += CPU_CLUSTER) {                                             \
             for (t = 0; t < all; ++t) cpu_done[t] = false;                                      \
             for (is_running = true; is_running;) {                                              \
                 is_running = false;                                                             \
@@ -286,8 +289,9 @@ struct CpuStacks {
                     cpu_rank = CPU_CLUSTER > 1 ? t / threads : 0;                               \
                     cpu_first = cpu_rank * threads;                                             \
                     const unsigned one = t - cpu_first, here = b + cpu_rank;                    \
-                    threadIdx = {one % block[0], one / block[0], 0};                            \
-                    blockIdx = {here % grid[0], here / grid[0], 0};                             \
+                    threadIdx = {one % block[0], one / block[0] % block[1], one / plane};       \
+                    blockIdx = {here % grid[0], here / grid[0] % grid[1],                       \
+                                here / (grid[0] * grid[1])};                                    \
                     is_running = true;                                                          \
                     if (_setjmp(cpu_scheduler)) continue;                                       \
                     if (cpu_begun[t]) _longjmp(cpu_fibers[t], 1);                               \

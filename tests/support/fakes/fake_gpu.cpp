@@ -55,8 +55,8 @@ EXPORT int cuModuleGetFunction(void** function, void* module, const char* name) 
 EXPORT int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
                           unsigned by, unsigned bz, unsigned shared, void* stream,
                           void** parameters, void** extra) {
-    if (extra || gx == 0 || gy == 0 || gz == 0 || bz != 1 || bx * by == 0 || bx * by > 1024 ||
-        gx > 0x7fffffff || gy > 65535 || gz > 65535)
+    if (extra || gx == 0 || gy == 0 || gz == 0 || bx * by * bz == 0 || bx * by * bz > 1024 ||
+        bz > 64 || gx > 0x7fffffff || gy > 65535 || gz > 65535)
         return INVALID_VALUE;
     return safe_call([=] {
         auto* launch = new Launch{};  // never freed: a captured launch runs at each replay
