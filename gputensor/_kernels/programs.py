@@ -21,6 +21,7 @@ __all__ = [
     "arange",
     "condition",
     "depthwise",
+    "depthwise_tiles",
     "draw",
     "elementwise",
     "index",
@@ -317,10 +318,44 @@ def depthwise(dtype, activation, *, rows, has_addend, kernel, stride, dilation, 
     defines = [("ELEMENT", element.cuda), ("ARITHMETIC", element.compute)]
     defines += [("ACTIVATION", FINISHES[activation]), ("VECTOR", 4), ("ROWS", rows)]
     defines.append(("ADDEND", int(has_addend)))
-    # With a stride, windows share fewer columns, so fewer pixels fit the registers.
-    defines += [("PIXELS", 4 if stride[1] == 1 else 2), ("DEPTH", 3 if rows == 1 else 2)]
+    defines += [("PIXELS", 4), ("DEPTH", 3 if rows == 1 else 2)]
     defines += [("INDEX", "uint64" if is_wide else "uint32")]
     defines += zip(("HEIGHT", "WIDTH"), kernel, strict=True)
     defines += zip(("STRIDE_Y", "STRIDE_X"), stride, strict=True)
     defines += zip(("DILATION_Y", "DILATION_X"), dilation, strict=True)
-    return Program(_FOLDER + "depthwise.cuh", tuple(defines))
+    return Program(_FOLDER + "depthwise/depthwise.cuh", tuple(defines))
+
+
+def depthwise_tiles(dtype, activation, *, tile, has, kernel, stride, dilation):
+    """Return the program of depthwise convolution, with neighbouring channels, for few results.
+
+    Parameters
+    ----------
+    dtype, activation : int
+        Code of the elements, and the activation of a sum.
+    tile : (int, int, int)
+        Results of a thread along the width and the height; lines of x in registers at a time,
+        which are fewer if windows are wide.
+    has : (bool, bool)
+        Whether there are a bias and an addend.
+    kernel, stride, dilation : (int, int)
+        Values along the height and the width.
+
+    >>> program = depthwise_tiles(10, 0, tile=(4, 2, 5), has=(False, False), kernel=(3, 3),
+    ...                           stride=(1, 1), dilation=(1, 1))
+    >>> ("PIXELS", 4) in program.defines
+    True
+    """
+    element = DTYPES[dtype]
+    defines = [("ELEMENT", element.cuda), ("ARITHMETIC", element.compute), ("VECTOR", 4)]
+    defines += [("ACTIVATION", FINISHES[activation])]
+    pixels, rows, depth = tile
+    columns = (pixels - 1) * stride[1] + (kernel[1] - 1) * dilation[1] + 1
+    depth = min(depth, 1 + max(1, 108 // (columns * element.itemsize)))
+    defines += [("PIXELS", pixels), ("ROWS", rows), ("DEPTH", depth)]
+    defines += zip(("BIAS", "ADDEND"), map(int, has), strict=True)
+    defines += zip(("HEIGHT", "WIDTH"), kernel, strict=True)
+    defines += zip(("STRIDE_Y", "STRIDE_X"), stride, strict=True)
+    defines += zip(("DILATION_Y", "DILATION_X"), dilation, strict=True)
+    defines += [("MOST_LANES", 32), ("MOST_THREADS", 256)]
+    return Program(_FOLDER + "depthwise/depthwise_tiles.cuh", tuple(defines))

@@ -21,6 +21,7 @@ from gputensor.blas.kernels import convolution_programs as convolutions
 from gputensor.blas.kernels import panel_programs as panels
 from gputensor.blas.kernels import programs as products
 from gputensor.blas.kernels import quantized_programs as quantized
+from tests.support.convolution.depthwise_variants import depthwise, depthwise_tiles
 
 FLOATS = ("float16", "bfloat16", "float32")
 HALVES = FLOATS[:2]
@@ -268,17 +269,6 @@ def windows():
             )  # fmt: skip
 
 
-def depthwise():
-    for code, activation, (stride, dilation), rows in itertools.product(
-        (9, 10, 11), range(7), ((1, 1), (2, 1), (1, 2)), (1, 4, 7)
-    ):
-        yield elements.depthwise(
-            code, activation, rows=rows, has_addend=activation % 2 == 1, kernel=(3, 3),
-            stride=(stride, stride),
-            dilation=(dilation, dilation), is_wide=activation == 3,
-        )  # fmt: skip
-
-
 def draws():
     for distribution, element in itertools.product(DISTRIBUTIONS, DTYPES):
         kinds, ends = {
@@ -427,6 +417,7 @@ KERNELS = {
     "indices": (indices, 2),
     "transpositions": (transpositions, 1),
     "depthwise": (depthwise, 3),
+    "depthwise tiles": (depthwise_tiles, 4),
     "draws": (draws, 6),
     "orders": (orders, 8),
     "counts": (counts, 6),

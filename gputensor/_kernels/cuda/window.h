@@ -1,6 +1,7 @@
 // The parameters of a fold over windows (window.cuh).
 #pragma once
 
+#include "gputensor/_kernels/cuda/axis.h"
 #include "gputensor/_kernels/cuda/words.h"
 
 namespace gputensor {
@@ -25,8 +26,9 @@ struct WindowParameters {
     int32 multiplier;                   // channels of the result for each channel of x
     int32 blocks;                       // groups of PIXELS neighbours along the width
     int32 lanes;                        // threads of a chunk of the channels (depthwise.cuh)
+    LaunchAxis chunks, tiles;           // of depthwise_tiles.cuh: their strides are not used
 };
-static_assert(sizeof(WindowParameters) == 4 * 48 + 24 + 3 * 28 + 16 + 4,
+static_assert(sizeof(WindowParameters) == 4 * 48 + 24 + 5 * 28 + 16 + 4,
               "both sides of a launch lay the parameters out alike");
 
 }  // namespace gputensor

@@ -7,11 +7,6 @@ the width it takes four results whose windows overlap, if the windows' size is a
 cdef enum:
     MOST_COLUMNS = 16           # columns of x in the registers of a thread
     WINDOW_THREADS = 256
-    MOST_WEIGHTS = 9            # weights of a channel in the registers of a thread
-    DEPTHWISE_VECTOR = 4        # channels of a thread
-    MOST_DEPTHWISE_LANES = 48
-    MOST_STEP = 1 << 26         # stride to the next pixel: 16 of them fit 32 bits
-    BUSY_THREADS = 768          # threads that keep a multiprocessor busy
 
 cdef extern from "gputensor/_kernels/cuda/window.h" namespace "gputensor" nogil:
     cdef struct WindowOperand:
@@ -42,6 +37,8 @@ cdef extern from "gputensor/_kernels/cuda/window.h" namespace "gputensor" nogil:
         int32_t multiplier
         int32_t blocks
         int32_t lanes
+        Axis chunks
+        Axis tiles
 
 cdef struct WindowForm:         # a variant of the kernel
     int dtype
@@ -141,94 +138,6 @@ cdef object window_program(const void* variant):
         width=(form.kernel, form.stride, form.dilation), is_wide=bool(form.is_wide))
 
 
-cdef struct DepthwiseForm:      # a variant of depthwise.cuh
-    int dtype
-    int activation
-    int rows                    # rows of results of a thread
-    int has_addend
-    int[2] kernel
-    int[2] stride
-    int[2] dilation
-    int is_wide
-
-cdef KernelTable depthwise_kernels
-
-
-# Whether depthwise.cuh applies: there are few weights, which fit registers, and they lie in their
-# own order, one channel after the other.
-cdef bint depthwise_fits(const WindowParameters* p, const WindowForm* form,
-                         const WindowFold* given) noexcept nogil:
-    cdef int itemsize = dtype_itemsize(given.x.dtype), axis
-    cdef int64_t taps = p.axes[1].kernel * <int64_t>p.axes[2].kernel
-    if given.pooling != POOL_WEIGHTED or not form.is_last or form.vector < DEPTHWISE_VECTOR:
-        return False
-    if itemsize == 8 or taps > MOST_WEIGHTS or p.axes[0].kernel != 1 or p.axes[0].out != 1:
-        return False
-    if p.axes[0].x != 1 or p.axes[0].padding != 0 or p.weight.ptr % <uint64_t>(
-            DEPTHWISE_VECTOR * itemsize):
-        return False
-    for axis in range(1, 3):
-        if (3 * p.axes[axis].stride
-                + (p.axes[axis].kernel - 1) * <int64_t>p.axes[axis].dilation >= MOST_COLUMNS):
-            return False
-    if not (-MOST_STEP < p.x.axes[2] < MOST_STEP and -MOST_STEP < p.out.axes[2] < MOST_STEP):
-        return False
-    return (p.weight.channel == taps
-            and (p.axes[2].kernel == 1 or p.weight.axes[2] == 1)
-            and (p.axes[1].kernel == 1 or p.weight.axes[1] == p.axes[2].kernel))
-
-
-cdef object depthwise_program(const void* variant):
-    cdef const DepthwiseForm* form = <const DepthwiseForm*>variant
-    return programs.depthwise(
-        form.dtype, form.activation, rows=form.rows, has_addend=bool(form.has_addend),
-        kernel=(form.kernel[0], form.kernel[1]), stride=(form.stride[0], form.stride[1]),
-        dilation=(form.dilation[0], form.dilation[1]), is_wide=bool(form.is_wide))
-
-
-cdef int32_t lanes_of(int32_t channels) noexcept nogil:
-    """Lanes of a chunk of channels: few, so that a block has neighbours along the width too."""
-    cdef int32_t lanes
-    if channels > MOST_DEPTHWISE_LANES:
-        for lanes in range(MOST_DEPTHWISE_LANES, 15, -4):
-            if channels % lanes == 0:
-                return lanes
-    return channels
-
-
-cdef int depthwise_launch(int device, uint64_t stream, WindowParameters* p,
-                          const WindowFold* given) except -1:
-    cdef DepthwiseForm form
-    cdef Launch launch
-    cdef int axis
-    cdef uint64_t blocks, key, units
-    cdef uint64_t busy = BUSY_THREADS * <uint64_t>max(1, device_facts(device).multiprocessors)
-    form.dtype, form.activation, form.rows = given.x.dtype, given.activation, 7
-    form.has_addend = given.addend != NULL
-    p.channels = <int32_t>(given.out.shape[1] // DEPTHWISE_VECTOR)
-    p.lanes = lanes_of(p.channels)
-    p.blocks = (p.axes[2].out + 3) // 4 if p.axes[2].stride == 1 else (p.axes[2].out + 1) // 2
-    units = <uint64_t>given.x.shape[0] * <uint64_t>p.channels * <uint64_t>p.blocks
-    # More rows share more reads, but first there have to be enough threads.
-    while form.rows > 1 and (form.rows >= 2 * p.axes[1].out or units * <uint64_t>(
-            (p.axes[1].out + form.rows - 1) // form.rows) < busy):
-        form.rows = (form.rows + 1) // 2
-    p.units = units * <uint64_t>((p.axes[1].out + form.rows - 1) // form.rows)
-    form.is_wide = p.units >= 0xffffff00u
-    key = ((form.dtype << 3 | form.activation) << 1 | form.is_wide) << 3 | form.rows
-    key = key << 1 | form.has_addend
-    for axis in range(2):
-        form.kernel[axis] = p.axes[1 + axis].kernel
-        form.stride[axis] = p.axes[1 + axis].stride
-        form.dilation[axis] = p.axes[1 + axis].dilation if form.kernel[axis] > 1 else 1
-        key = ((key << 5 | form.kernel[axis]) << 5 | form.stride[axis]) << 5 | form.dilation[axis]
-    blocks = (p.units + 127) // 128
-    if blocks > 0x7fffffff:
-        raise ValueError(f"window: got {p.units} units of a result; expected fewer than 2**38")
-    launch_init(&launch, device, stream, <uint32_t>blocks, 128, p, sizeof(p[0]))
-    return launch_kernel(kernel_of(&depthwise_kernels, key, depthwise_program, &form), &launch)
-
-
 cdef int window_launch(int device, uint64_t stream, const WindowFold* given) except -1:
     cdef WindowParameters p
     cdef WindowForm form
@@ -236,7 +145,7 @@ cdef int window_launch(int device, uint64_t stream, const WindowFold* given) exc
     cdef uint64_t key, blocks
     window_parameters(&p, given)
     choose_window(&form, &p, given)
-    if depthwise_fits(&p, &form, given):
+    if form.is_last and form.vector >= DEPTHWISE_VECTOR and depthwise_fits(&p, given):
         return depthwise_launch(device, stream, &p, given)
     blocks = (p.units + WINDOW_THREADS - 1) // WINDOW_THREADS
     if blocks > 0x7fffffff:

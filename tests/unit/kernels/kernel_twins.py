@@ -27,6 +27,7 @@ TWINS = {
     "test_program_entry.py::test_conditions_are_those_of_python": ("conditions",),
     "test_convolution.py::test_convolutions": ("convolution plain",),
     "test_convolution.py::test_poolings": ("windows",),
+    "test_convolution.py::test_depthwise": ("depthwise tiles",),
     "test_convolution.py::test_strips_of_depthwise": ("depthwise",),
     "test_convolution_tiles.py::test_parts_of_the_terms": ("convolution", "convolution join"),
     "test_convolution_tiles.py::test_rows_of_few_channels": ("convolution few",),

@@ -1,10 +1,7 @@
 // Depthwise convolution of x whose channels are neighbours in memory.
 //
-// A thread has VECTOR neighbouring channels of PIXELS x ROWS results. It walks down the lines of x
-// and reads each once: a line is added to all rows of results whose windows contain it, so an
-// element is converted once, and DEPTH lines are in flight at a time. The weights of its channels,
-// which lie one channel after the other, are read as whole pieces and stay in registers. Elements
-// beyond x are zeros.
+// For many results: DEPTH lines are in flight at a time, and each thread reads the weights of its
+// channels, which lie one channel after the other, as whole pieces. Elements beyond x are zeros.
 //
 // Defined before this text: ELEMENT and ARITHMETIC; ACTIVATION, an expression of `a`; VECTOR, PIXELS,
 // ROWS, DEPTH; ADDEND, whether there is one; HEIGHT and WIDTH of the kernel, STRIDE_Y, STRIDE_X,
@@ -14,22 +11,7 @@
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
-#include "gputensor/_kernels/cuda/types.cuh"
-#include "gputensor/_kernels/cuda/math.cuh"
-#include "gputensor/_kernels/cuda/vector.cuh"
-#include "gputensor/_kernels/cuda/window.h"
-
-typedef WindowParameters Parameters;
-typedef ELEMENT E;
-typedef ARITHMETIC C;
-typedef Vector<E, VECTOR> Elements;
-const int TAPS = HEIGHT * WIDTH;
-const int COLUMNS = (PIXELS - 1) * STRIDE_X + (WIDTH - 1) * DILATION_X + 1;
-const int LINES = (ROWS - 1) * STRIDE_Y + (HEIGHT - 1) * DILATION_Y + 1;
-const int WORDS = sizeof(Elements) / 4;
-
-// Elements as words: zeros written element by element would take a register for each element.
-struct alignas(sizeof(Elements)) Piece { uint32 word[WORDS]; };
+#include "gputensor/_kernels/cuda/depthwise/depthwise_sums.cuh"
 
 // Rounds and writes the results of a pixel.
 __device__ __forceinline__ void finish(const Parameters& p, const C* sum, E* out, int64 batch,
@@ -60,22 +42,6 @@ __device__ __forceinline__ void load_line(const E* x, int step, uint32 left, uin
         for (int i = 0; i < WORDS; ++i) columns[c].word[i] = 0;
         if (left + c < width) columns[c] = *reinterpret_cast<const Piece*>(x + c * step);
     }
-}
-
-// Adds one column of a line of x, `values`, to all results whose windows contain it.
-__device__ __forceinline__ void add_column(C (&sums)[ROWS][PIXELS][VECTOR], const C* values,
-                                           const C (&factors)[TAPS][VECTOR], int line, int column) {
-#pragma unroll
-    for (int k1 = 0; k1 < HEIGHT; ++k1)
-#pragma unroll
-        for (int k2 = 0; k2 < WIDTH; ++k2) {
-            const int y = line - k1 * DILATION_Y, x = column - k2 * DILATION_X;
-            if (y < 0 || y % STRIDE_Y || y / STRIDE_Y >= ROWS) continue;
-            if (x < 0 || x % STRIDE_X || x / STRIDE_X >= PIXELS) continue;
-#pragma unroll
-            for (int v = 0; v < VECTOR; ++v)
-                sums[y / STRIDE_Y][x / STRIDE_X][v] += values[v] * factors[k1 * WIDTH + k2][v];
-        }
 }
 
 extern "C" __global__ void __launch_bounds__(128) kernel(const Parameters p) {
