@@ -167,6 +167,7 @@ def main():
     parser.add_argument("--batches", type=int, nargs="+", default=(1, 32, 256))
     parser.add_argument("--dtypes", nargs="+", default=("bfloat16", "float16"))
     parser.add_argument("--networks", nargs="+", default=tuple(NETWORKS), choices=NETWORKS)
+    parser.add_argument("--depthwise", action="store_true", help="only those, by ours and a copy")
     arguments = parser.parse_args()
     require_gpu()
     try:
@@ -175,12 +176,21 @@ def main():
         torch.backends.cudnn.benchmark = True
     except ImportError:
         torch = None
+    if arguments.depthwise:
+        report = Report("products/depthwise", "Depthwise convolutions of MobileNet v2")
+        for dtype in arguments.dtypes:
+            for batch in arguments.batches:
+                for layer in layers("mobilenet_v2"):
+                    if layer[5] > 1:
+                        _times, row = run_layer(layer, batch, dtype, None)
+                        report.add(dtype=dtype, batch=batch, **row)
+        return report.finish()
     report = Report("convolution", "Convolutions of ResNet-50 and MobileNet v2")
     for network in arguments.networks:
         for dtype in arguments.dtypes:
             for batch in arguments.batches:
                 run_network(report, network, dtype, batch, torch)
-    report.finish()
+    return report.finish()
 
 
 def run_network(report, network, dtype, batch, torch):
