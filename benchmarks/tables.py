@@ -104,6 +104,12 @@ SECTIONS = [
         "`all` are sums over all convolutions of the network.",
     ),
     (
+        "products/depthwise",
+        "Depthwise convolutions of MobileNet v2",
+        "By `benchmarks/convolution.py --depthwise`, a later run than the table. `share` is a "
+        "copy's time for the same bytes over ours.",
+    ),
+    (
         "array_surface",
         "Selection, statistics, layouts, sorting and random numbers",
         "Operands of 1 GiB; 2^26 elements for sorting and random numbers. `ratio` is the better "
@@ -162,6 +168,11 @@ SECTIONS = [
     ),
     ("measured_algorithms_near", "Measured algorithms used for other numbers of rows", ""),
     ("skinny", "Few rows, and quantized weights", ""),
+    (
+        "products/skinny",
+        "One row, by shapes of blocks from a model of random products",
+        "By `benchmarks/skinny.py --shape 1x8192x8192 ...`, a later run than the table above.",
+    ),
     (
         "panels",
         "Small products in programs, bfloat16, us",
