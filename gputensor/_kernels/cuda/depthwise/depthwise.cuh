@@ -101,18 +101,7 @@ extern "C" __global__ void __launch_bounds__(128) kernel(const Parameters p) {
                       columns[next % DEPTH]);
             x += p.x.axes[1];
         }
-        if (line % STRIDE_Y == 0 && line / STRIDE_Y < ROWS) {
-#pragma unroll
-            for (int j = 0; j < PIXELS; ++j)
-#pragma unroll
-                for (int v = 0; v < VECTOR; ++v) sums[line / STRIDE_Y][j][v] = bias[v];
-        }
-#pragma unroll
-        for (int c = 0; c < COLUMNS; ++c) {
-            C values[VECTOR];
-            widen_all(values, reinterpret_cast<const Elements&>(columns[line % DEPTH][c]));
-            add_column(sums, values, factors, line, c);
-        }
+        add_line(sums, columns[line % DEPTH], factors, bias, line);
         const int whole = line - (HEIGHT - 1) * DILATION_Y, row = whole / STRIDE_Y;
         if (whole < 0 || whole % STRIDE_Y) continue;
         if (down + row < p.axes[1].out) {

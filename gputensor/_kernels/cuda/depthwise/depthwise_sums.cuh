@@ -37,3 +37,22 @@ __device__ __forceinline__ void add_column(C (&sums)[ROWS][PIXELS][VECTOR], cons
                 sums[y / STRIDE_Y][x / STRIDE_X][v] += values[v] * factors[k1 * WIDTH + k2][v];
         }
 }
+
+// Adds a whole line, which is line number `line` of those that the thread's windows contain; the
+// first line of a row of results begins its sums with the bias.
+__device__ __forceinline__ void add_line(C (&sums)[ROWS][PIXELS][VECTOR], const Piece* columns,
+                                         const C (&factors)[TAPS][VECTOR], const C* bias,
+                                         int line) {
+    if (line % STRIDE_Y == 0 && line / STRIDE_Y < ROWS) {
+#pragma unroll
+        for (int j = 0; j < PIXELS; ++j)
+#pragma unroll
+            for (int v = 0; v < VECTOR; ++v) sums[line / STRIDE_Y][j][v] = bias[v];
+    }
+#pragma unroll
+    for (int c = 0; c < COLUMNS; ++c) {
+        C values[VECTOR];
+        widen_all(values, reinterpret_cast<const Elements&>(columns[c]));
+        add_column(sums, values, factors, line, c);
+    }
+}

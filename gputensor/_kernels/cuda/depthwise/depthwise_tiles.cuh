@@ -135,18 +135,7 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS, 1) kernel(const Param
             load_line(x, (uint32)(top + next) < height, step, has_column, columns[next % DEPTH]);
             x += p.x.axes[1];
         }
-        if (i % STRIDE_Y == 0 && i / STRIDE_Y < ROWS) {
-#pragma unroll
-            for (int j = 0; j < PIXELS; ++j)
-#pragma unroll
-                for (int v = 0; v < VECTOR; ++v) sums[i / STRIDE_Y][j][v] = bias[v];
-        }
-#pragma unroll
-        for (int c = 0; c < COLUMNS; ++c) {
-            C values[VECTOR];
-            widen_all(values, reinterpret_cast<const Elements&>(columns[i % DEPTH][c]));
-            add_column(sums, values, factors, i, c);
-        }
+        add_line(sums, columns[i % DEPTH], factors, bias, i);
         const int whole = i - (HEIGHT - 1) * DILATION_Y, row = whole / STRIDE_Y;
         if (whole < 0 || whole % STRIDE_Y) continue;
 #pragma unroll

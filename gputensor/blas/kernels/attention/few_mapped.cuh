@@ -13,6 +13,7 @@
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/blas/kernels/attention/few_rows.cuh"
+#include "gputensor/blas/kernels/shared/ring.cuh"
 #include "gputensor/blas/kernels/shared/tensor_map.h"
 
 typedef MappedAttentionParameters Parameters;
@@ -30,13 +31,6 @@ static_assert(BM * (WARPS * LINE + PART) * 4 <= RING, "all sums fit in the place
 #endif
 
 struct Barriers { uint64 full[STAGES], empty[STAGES]; };
-struct Place { int stage; uint32 phase; };
-DEVICE void advance(Place& at) {
-    if (++at.stage == STAGES) {
-        at.stage = 0;
-        at.phase ^= 1;
-    }
-}
 DEVICE void load_box(uint32 to, const TensorMap* map, int column, int row, int head, int batch,
                      uint32 barrier) {
     asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
@@ -81,8 +75,8 @@ DEVICE void clear(uint32 stage, int warp, int first, int end) {
 // One thread loads the keys and values from `from` to `to`.
 DEVICE void load(const Parameters& p, uint32 ring, Barriers& barriers, int from, int to, int kept,
                  int batch) {
-    Place at = {0, 0};
-    for (; from < to; from += KEYS, advance(at)) {
+    Ring at = {0, 0};
+    for (; from < to; from += KEYS, at.next()) {
         const uint32 full = shared_address(&barriers.full[at.stage]);
         const uint32 stage = ring + at.stage * STAGE;
         barrier_wait(shared_address(&barriers.empty[at.stage]), at.phase ^ 1);
@@ -149,8 +143,8 @@ kernel(const __grid_constant__ Parameters p) {
     } else {
         Rows rows;
         rows.begin(p.common, batch, kept, range.end);
-        Place at = {0, 0};
-        for (; from < to; from += KEYS, advance(at)) {
+        Ring at = {0, 0};
+        for (; from < to; from += KEYS, at.next()) {
             const uint32 stage = ring + at.stage * STAGE;
             const int own = from + warp * 16;
             barrier_wait(shared_address(&barriers.full[at.stage]), at.phase);

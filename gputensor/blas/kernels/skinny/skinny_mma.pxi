@@ -30,11 +30,11 @@ cdef double* TILE_FACTORS = [0, 1, 1.66, 2.23, 2.75]    # by tiles, for which x 
 cdef double WARP_FACTOR = 0.83      # a column of each of 16 warps takes so much longer
 cdef double UNEVEN_FACTOR = 1.08    # of warps that are no multiple of 4
 cdef double BLOCK_TIME = 781        # its beginning and end
-cdef double PART_TIME = 34          # of a part of K, and of the sums that a thread adds to it
-cdef double SUM_TIME = 101
+cdef double PART_TIME = 34          # of each of its parts of K
+cdef double SUM_TIME = 101          # of each sum that a thread adds up
 cdef double MEETING = 419           # synchronizing a cluster
-cdef double X_TIME = 106            # of a copy of each thread, and of four loads if steady
-cdef double STEADY_X_TIME = 621
+cdef double X_TIME = 106            # of a copy of x by each lane of a warp
+cdef double STEADY_X_TIME = 621     # of four loads of x by each thread
 cdef double SPAN_TIME = 2000        # of a further load of x
 
 cdef extern from "gputensor/blas/kernels/skinny/skinny_mma.h" namespace "gputensor" nogil:
@@ -200,14 +200,15 @@ cdef double x_time(const SkinnyProduct* product, const SkinnyMmaBlockShape* shap
                    int64_t columns) noexcept nogil:
     """Return the time until x is in shared memory; `columns` are those of a part of K."""
     cdef int64_t warps = shape.row_warps * shape.k_warps
-    cdef int64_t chunks = 8 * columns
-    if product.is_steady or product.fused.gain:
-        if product.fused.gain:
-            chunks = 8 * skinny_mma_columns_of(product)
-        else:
-            chunks *= shape.k_warps
-        return STEADY_X_TIME * ceil_divide(product.m * chunks, 4 * 32 * warps)
-    return X_TIME * ceil_divide(shape.k_warps * product.m, warps) * ceil_divide(chunks, 32)
+    cdef int64_t chunks
+    if product.fused.gain:              # every block normalizes whole rows
+        chunks = product.m * 8 * skinny_mma_columns_of(product)
+    elif product.is_steady:
+        chunks = product.m * 8 * columns * shape.k_warps
+    else:
+        return (X_TIME * ceil_divide(shape.k_warps * product.m, warps)
+                * ceil_divide(8 * columns, 32))
+    return STEADY_X_TIME * ceil_divide(chunks, 4 * 32 * warps)
 
 
 cdef double cost_of(const SkinnyProduct* product, const SkinnyDevice* device,
@@ -243,10 +244,10 @@ cdef double cost_of(const SkinnyProduct* product, const SkinnyDevice* device,
 
 
 cdef bint skinny_mma_choose_shape(const SkinnyProduct* product, const SkinnyDevice* device,
-                                  SkinnyMmaBlockShape* best) noexcept nogil:
-    """Find the shape of least modelled time; False when none fits the shared memory."""
+                                  bint is_any_enough, SkinnyMmaBlockShape* best) noexcept nogil:
+    """Find the shape of least modelled time, or any; False when none fits the shared memory."""
     cdef SkinnyMmaBlockShape shape
-    cdef int tiles, row_warps, splits, fewer, widest
+    cdef int tiles, row_warps, splits, divisor, widest
     cdef int64_t steps
     memset(&shape, 0, sizeof(shape))
     best.span = 0
@@ -265,14 +266,16 @@ cdef bint skinny_mma_choose_shape(const SkinnyProduct* product, const SkinnyDevi
                 if product.fused.pairs and tiles * row_warps % 2:
                     continue            # the two tiles of pairs belong to one block
                 shape.tiles, shape.row_warps, shape.splits = tiles, row_warps, splits
-                for fewer in range(1, 3):
+                for divisor in range(1, 3):     # blocks of 16 warps, and of 8
                     shape.k_warps = skinny_mma_forced.k_warps
                     if not shape.k_warps:
-                        shape.k_warps = MAX_WARPS // fewer // row_warps
+                        shape.k_warps = MAX_WARPS // divisor // row_warps
                         while shape.k_warps > 1 and shape.k_warps * splits > steps:
                             shape.k_warps -= 1
                     if not shape.k_warps or not fill_memory(product, device, &shape):
                         continue
+                    if is_any_enough:
+                        return True
                     shape.cost = cost_of(product, device, &shape)
                     if best.span == 0 or shape.cost < best.cost:
                         best[0] = shape
@@ -343,7 +346,7 @@ cdef const Known* skinny_mma_known(const SkinnyProduct* product,
 
 cdef int skinny_mma_shape(const SkinnyProduct* product, const SkinnyDevice* device,
                           SkinnyMmaBlockShape* shape) except -1 nogil:
-    if not skinny_mma_choose_shape(product, device, shape):
+    if not skinny_mma_choose_shape(product, device, False, shape):
         with gil:
             raise ValueError(f"shared_nbytes: got {device.shared_nbytes}; expected enough for a "
                              "block of a skinny product")
@@ -367,7 +370,7 @@ cdef bint skinny_fusion_fits(const SkinnyProduct* product) noexcept nogil:
         return False
     if fused.pairs == PAIRS_ROTATED and fused.half % TILE_ROWS:
         return False
-    return skinny_mma_choose_shape(product, known_facts(product.device), &shape)
+    return skinny_mma_choose_shape(product, known_facts(product.device), True, &shape)
 
 
 cdef void fill_fusion(const SkinnyProduct* product, const SkinnyMmaBlockShape* shape,
