@@ -12,6 +12,7 @@ from tests.support.convolution.window_checks import (
     shifted_program,
     tile_program,
 )
+from tests.support.used_kernels import UsedKernels
 
 # With 200 multiprocessors the few tiles of a small convolution are split along their terms.
 pytestmark = pytest.mark.orders("deferred")
@@ -20,22 +21,12 @@ pytestmark = pytest.mark.orders("deferred")
 @pytest.fixture(autouse=True)
 def kernels_on_the_cpu(monkeypatch):
     """Compile the tiles for the CPU, and check that the test uses them."""
-    made = []
-
-    def counted(source):
-        def program(*given, **named):
-            made.append((given, named))
-            return source(*given, **named)
-
-        return program
-
-    for name in ("tile", "few", "shifted", "mapped"):
-        source = getattr(convolution_programs, name)
-        monkeypatch.setattr(convolution_programs, name, counted(source))
+    names = ("tile", "few", "shifted", "mapped")
     monkeypatch.setattr(nvrtc, "compile_source", shifted_on_cpu.compile_source)
+    used = UsedKernels(monkeypatch, convolution_programs, names)
     yield
-    print(made)
-    assert made, "no convolution went to the kernel"
+    print(used())
+    assert used(), "no convolution went to the kernel"
 
 
 @pytest.mark.process(FAKE_CUDA_SHARED="100000", FAKE_CUDA_MULTIPROCESSORS="1")

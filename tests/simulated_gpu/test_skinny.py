@@ -10,11 +10,12 @@ from gputensor._kernels.launch import nvrtc
 from gputensor.blas.kernels import programs, quantized_programs
 from gputensor.blas.kernels.programs import INT4, INT8
 from tests.support import skinny_checks, skinny_on_cpu
+from tests.support.used_kernels import UsedKernels
 
 pytestmark = pytest.mark.orders("deferred")
 
 
-def facts(*shared, own=()):
+def facts(*shared):
     """A mark for a device of four multiprocessors with a random one of these shared-memory sizes.
 
     With less shared memory x goes through it in spans; tests of block shapes need all of it.
@@ -22,27 +23,18 @@ def facts(*shared, own=()):
     # The processes of a parallel run must collect the same tests, so they draw the same size.
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
     shared = str(random.Random(run).choice(shared))
-    return pytest.mark.process(*own, FAKE_CUDA_SHARED=shared, FAKE_CUDA_MULTIPROCESSORS="4")
+    return pytest.mark.process(FAKE_CUDA_SHARED=shared, FAKE_CUDA_MULTIPROCESSORS="4")
 
 
 @pytest.fixture(autouse=True)
 def kernels_on_the_cpu(monkeypatch):
     """Compile the kernels of skinny products for the CPU, and check that the test uses them."""
     print(os.environ["FAKE_CUDA_SHARED"], "bytes of shared memory")
-    made = []
-    makers = [(programs, name) for name in ("skinny", "skinny_mma")]
-    makers += [(quantized_programs, name) for name in ("tile", "wgmma")]
-    for module, name in makers:
-        source = getattr(module, name)
-
-        def counted(*given, source=source, **named):
-            made.append(source)
-            return source(*given, **named)
-
-        monkeypatch.setattr(module, name, counted)
     monkeypatch.setattr(nvrtc, "compile_source", skinny_on_cpu.compile_source)
-    yield made
-    assert made, "no product went to the kernel"
+    used = UsedKernels(monkeypatch, programs, ("skinny", "skinny_mma"))
+    used.record(monkeypatch, quantized_programs, ("tile", "wgmma"))
+    yield used
+    assert used(), "no product went to the kernel"
 
 
 @facts(60000, 100000, 233472)
@@ -66,8 +58,8 @@ def test_tiles(kernels_on_the_cpu, rng):
     for rows, names in ((16, {"skinny_mma"}), (17, {"tile", "wgmma"})):
         x = gt.ones((rows, 64), gt.bfloat16, device="cuda")
         gt.quantized_linear(x, weights, scales)
-        (maker,) = kernels_on_the_cpu
-        assert maker.__name__ in names
+        (call,) = kernels_on_the_cpu()
+        assert call[0] in names
         kernels_on_the_cpu.clear()
     kinds = [(has_wgmma, form) for has_wgmma in (False, True) for form in (INT4, INT8)]
     skinny_checks.tiles(rng, [kinds[rng.integers(4)]])
@@ -77,7 +69,7 @@ def test_tiles(kernels_on_the_cpu, rng):
 def test_tiles_with_a_formula(kernels_on_the_cpu, rng):
     has_wgmma = bool(rng.integers(2))
     skinny_checks.endings(rng, [(has_wgmma, skinny_checks.FORMS[rng.integers(3)])])
-    assert kernels_on_the_cpu[-1].__name__ == ("wgmma" if has_wgmma else "tile")
+    assert ("wgmma" if has_wgmma else "tile") in {call[0] for call in kernels_on_the_cpu()}
 
 
 @facts(60000, 100000, 233472)
@@ -90,11 +82,10 @@ def test_layers(rng):
     skinny_checks.layers(rng)
 
 
-# In a shared process, another test may have compiled the same kernel.
-@facts(60000, 100000, 233472, own=("own",))
+@facts(60000, 100000, 233472)
 def test_turned(kernels_on_the_cpu, rng):
     skinny_checks.turned(rng)
-    assert {maker.__name__ for maker in kernels_on_the_cpu} == {"skinny"}
+    assert {call[0] for call in kernels_on_the_cpu()} == {"skinny"}
 
 
 @facts(233472)

@@ -9,6 +9,7 @@ from gputensor.blas.kernels import attention_programs as programs
 from tests.support.kernel_variants import ATTENTION_WGMMA
 from tests.support.products import tensor_cores_on_cpu
 from tests.support.products.attention_checks import check, options
+from tests.support.used_kernels import UsedKernels
 
 pytestmark = [
     pytest.mark.orders("deferred"),
@@ -19,19 +20,13 @@ MASKS = ("bool", "float16", "bfloat16", "float32", "float64")
 
 
 @pytest.fixture(autouse=True)
-def made(monkeypatch):
+def used(monkeypatch):
     """The forms that a test uses: the name of a function of programs, and its arguments."""
-    used = []
-
-    def counted(name):
-        source = getattr(programs, name)
-        return lambda *given: used.append((name, *given)) or source(*given)
-
-    for name in ("attention", "attention_few", "attention_few_mapped", "attention_wgmma", "join"):
-        monkeypatch.setattr(programs, name, counted(name))
+    names = ("attention", "attention_few", "attention_few_mapped", "attention_wgmma", "join")
     monkeypatch.setattr(nvrtc, "compile_source", tensor_cores_on_cpu.compile_source)
+    used = UsedKernels(monkeypatch, programs, names)
     yield used
-    print(used)
+    print(used())
 
 
 # Head size, warpgroups, keys of a step, and the fewest and the most rows for which a single
@@ -45,7 +40,7 @@ MAPPED_KEYS = 1 << 15
 
 
 @pytest.mark.parametrize(("size", "groups", "columns", "fewest", "most"), FORMS)
-def test_wgmma(rng, made, size, groups, columns, fewest, most):
+def test_wgmma(rng, used, size, groups, columns, fewest, most):
     """Tiles, stages and phases of several rounds; rows of several heads in a block."""
     dtype = str(rng.choice(HALVES))
     shared = int(rng.choice([n for n in (1, 2, 3) if fewest <= most // n * n]))
@@ -55,43 +50,43 @@ def test_wgmma(rng, made, size, groups, columns, fewest, most):
     # The keys of the shape choose the form, those of the length take time.
     how.setdefault("kv_length", keys)
     check(rng, dtype, (int(rng.integers(1, 3)), 1, shared, queries, MANY, size), how)
-    assert made == [("attention_wgmma", dtype, size, groups, columns)]
+    assert used() == [("attention_wgmma", dtype, size, groups, columns)]
     assert {form[:3] for form in FORMS} == set(ATTENTION_WGMMA)
 
 
 @pytest.mark.parametrize("sizes", [(8, 64, 72), (128, 256)])
-def test_mma(rng, made, sizes):
+def test_mma(rng, used, sizes):
     """Blocks of one to eight warps, with masks."""
     size = int(rng.choice(sizes))
     queries, keys, shared = (int(rng.integers(1, most)) for most in (43, 250, 4))
     how = options(rng, queries, keys, masks=MASKS)
     check(rng, str(rng.choice(HALVES)), (1, int(rng.integers(1, 3)), shared, queries, keys, size),
           how)  # fmt: skip
-    assert [form[0] for form in made] == ["attention"] and not made[0][6]
+    assert [form[0] for form in used()] == ["attention"] and not used()[0][6]
 
 
-def test_few_blocks(rng, made):
+def test_few_blocks(rng, used):
     """Four warps; up to 128 keys are one step."""
     shared, keys = int(rng.integers(1, 4)), int(rng.integers(1, 256))
     queries, size = int(rng.integers(-(-17 // shared), 64 // shared + 1)), int(rng.integers(1, 9))
     how = options(rng, queries, keys, masks=MASKS)
     check(rng, str(rng.choice(HALVES)), (1, 1, shared, queries, keys, 8 * size), how)
-    assert [(form[0], *form[3:5]) for form in made] == [
+    assert [(form[0], *form[3:5]) for form in used()] == [
         ("attention", 4, 128 if 64 < keys <= 128 else 64)
     ]
 
 
 @pytest.mark.parametrize("size", [64, 136, 256])
-def test_cut_keys(rng, made, size):
+def test_cut_keys(rng, used, size):
     """Blocks share the keys of a row; the join keeps their order."""
     keys, shared = int(rng.integers(256, 900)), 2
     queries = int(rng.integers(9, 40) if size == 64 else rng.integers(1, 40))
     how = options(rng, queries, keys, masks=MASKS)
     check(rng, str(rng.choice(HALVES)), (1, 2, shared, queries, keys, size), how)
-    assert [form[0] for form in made] == ["attention", "join"] and made[0][6] is True
+    assert [form[0] for form in used()] == ["attention", "join"] and used()[0][6] is True
 
 
-def few_rows(rng, made, sizes, splits):
+def few_rows(rng, used, sizes, splits):
     """Check rows that share keys, which are cut among `splits` blocks at most."""
     batch, kept, shared, size = sizes
     queries = int(rng.integers(1, 16 // shared + 1))
@@ -100,26 +95,26 @@ def few_rows(rng, made, sizes, splits):
     how = options(rng, queries, keys, masks=MASKS)
     check(rng, str(rng.choice(HALVES)), (batch, kept, shared, queries, keys, size), how)
     head, eights = (size + 15) // 16 * 16, 1 if queries * shared <= 8 else 2
-    assert made[0][:1] + made[0][2:4] == ("attention_few", head, eights)
-    assert len(made) == 1 + (splits > 1)
+    assert used()[0][:1] + used()[0][2:4] == ("attention_few", head, eights)
+    assert len(used()) == 1 + (splits > 1)
 
 
 @pytest.mark.process(FAKE_CUDA_SHARED="233472", FAKE_CUDA_MULTIPROCESSORS="8")
 @pytest.mark.parametrize("sizes", [(8, 16), (40, 64), (72, 128)])
-def test_few_rows_whose_keys_are_cut(rng, made, sizes):
+def test_few_rows_whose_keys_are_cut(rng, used, sizes):
     """Warps and blocks share the keys of up to 16 rows; the join keeps their order."""
-    few_rows(rng, made, (1, 1, int(rng.integers(1, 9)), int(rng.choice(sizes))), 16)
+    few_rows(rng, used, (1, 1, int(rng.integers(1, 9)), int(rng.choice(sizes))), 16)
 
 
 @pytest.mark.process(FAKE_CUDA_SHARED="100000", FAKE_CUDA_MULTIPROCESSORS="1")
 @pytest.mark.parametrize("sizes", [(24, 64), (128,)])
-def test_few_rows_of_many_heads(rng, made, sizes):
+def test_few_rows_of_many_heads(rng, used, sizes):
     """A block has all keys of its rows; little shared memory has two steps under way."""
-    few_rows(rng, made, (1, 2, int(rng.integers(1, 17)), int(rng.choice(sizes))), 1)
-    assert made[0][6] == 2
+    few_rows(rng, used, (1, 2, int(rng.integers(1, 17)), int(rng.choice(sizes))), 1)
+    assert used()[0][6] == 2
 
 
-def mapped_rows(rng, made, sizes, form):
+def mapped_rows(rng, used, sizes, form):
     """Check rows whose keys come by tensor maps: steps under way, splits, blocks of a cluster."""
     (batch, kept, size), (stages, splits, cluster) = sizes, form
     shared = int(rng.integers(1, 17))
@@ -130,32 +125,32 @@ def mapped_rows(rng, made, sizes, form):
     how["kv_length"] = int(rng.integers(0, 1500 if splits > 1 else 700))
     check(rng, str(rng.choice(HALVES)), (batch, kept, shared, queries, keys, size), how)
     eights = 1 if queries * shared <= 8 else 2
-    assert made[0][:1] + made[0][2:4] == ("attention_few_mapped", 64 if size < 128 else 128, eights)
-    assert made[0][5:] == (stages, cluster)
-    assert len(made) == 1 + (splits > cluster)
+    assert used()[0][:1] + used()[0][2:4] == ("attention_few_mapped", 64 if size < 128 else 128, eights)
+    assert used()[0][5:] == (stages, cluster)
+    assert len(used()) == 1 + (splits > cluster)
 
 
 @pytest.mark.process(FAKE_CUDA_SHARED="233472", FAKE_CUDA_MULTIPROCESSORS="4")
 @pytest.mark.parametrize(("kept", "size"), [(1, 56), (1, 128), (2, 64), (2, 128)])
-def test_few_rows_by_tensor_maps(rng, made, kept, size):
+def test_few_rows_by_tensor_maps(rng, used, kept, size):
     """A cluster joins the parts of its blocks, some of which have no keys."""
-    mapped_rows(rng, made, (1, kept, size), (3, 4, 4) if kept == 1 else (4, 2, 2))
+    mapped_rows(rng, used, (1, kept, size), (3, 4, 4) if kept == 1 else (4, 2, 2))
 
 
 @pytest.mark.process(FAKE_CUDA_SHARED="233472", FAKE_CUDA_MULTIPROCESSORS="10")
 @pytest.mark.parametrize(("kept", "size", "stages"), [(2, 64, 4), (4, 128, 3)])
-def test_cut_keys_by_tensor_maps(rng, made, kept, size, stages):
+def test_cut_keys_by_tensor_maps(rng, used, kept, size, stages):
     """Blocks have a multiprocessor to themselves or share it; the join keeps their order."""
-    mapped_rows(rng, made, (1, kept, size), (stages, 5, 1))
+    mapped_rows(rng, used, (1, kept, size), (stages, 5, 1))
 
 
 @pytest.mark.process(FAKE_CUDA_SHARED="233472", FAKE_CUDA_MULTIPROCESSORS="10")
-def test_graphs_are_replayed_on_other_keys(rng, made):
+def test_graphs_are_replayed_on_other_keys(rng, used):
     """The maps in a captured call are moved with the keys and values."""
 
     def given(*shape):
-        made = gt.asarray(rng.standard_normal(shape, dtype=np.float32), device="cuda")
-        return made.astype(gt.bfloat16)
+        array = gt.asarray(rng.standard_normal(shape, dtype=np.float32), device="cuda")
+        return array.astype(gt.bfloat16)
 
     query, length = given(1, 1, 1, 64), gt.asarray(np.array(300), device="cuda")
     key, value = given(1, 1, MAPPED_KEYS, 64), given(1, 1, MAPPED_KEYS, 64)
@@ -171,9 +166,9 @@ def test_graphs_are_replayed_on_other_keys(rng, made):
     for other, second in [(given(*key.shape), value), (key, given(*key.shape)), (key, value)]:
         captured.replay(inputs={key: other, value: second})
         assert gt.all(y == attention(other, second)).item()
-    assert made[0][0] == "attention_few_mapped"
+    assert used()[0][0] == "attention_few_mapped"
 
 
-def test_many_heads_by_tensor_maps(rng, made):
+def test_many_heads_by_tensor_maps(rng, used):
     """A block has all keys of its rows."""
-    mapped_rows(rng, made, (2, 1, int(rng.choice([64, 128]))), (3, 1, 1))
+    mapped_rows(rng, used, (2, 1, int(rng.choice([64, 128]))), (3, 1, 1))
