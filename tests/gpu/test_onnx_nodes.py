@@ -24,7 +24,7 @@ def test_cases_pass_or_are_explained(cuda, found, part):
     assert not surprises, "\n" + "\n".join(surprises)
 
 
-def test_enough_cases_pass(found):
+def test_enough_cases_pass(cuda, found):
     if len(found) < len(cases()):
         pytest.skip("needs the tests above")
     assert sum(text is None for text in found.values()) >= FLOOR

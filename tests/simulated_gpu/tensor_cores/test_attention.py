@@ -95,7 +95,7 @@ def few_rows(rng, used, sizes, splits):
     how = options(rng, queries, keys, masks=MASKS)
     check(rng, str(rng.choice(HALVES)), (batch, kept, shared, queries, keys, size), how)
     head, eights = (size + 15) // 16 * 16, 1 if queries * shared <= 8 else 2
-    assert used()[0][:1] + used()[0][2:4] == ("attention_few", head, eights)
+    assert (used()[0][0], *used()[0][2:4]) == ("attention_few", head, eights)
     assert len(used()) == 1 + (splits > 1)
 
 
@@ -125,8 +125,9 @@ def mapped_rows(rng, used, sizes, form):
     how["kv_length"] = int(rng.integers(0, 1500 if splits > 1 else 700))
     check(rng, str(rng.choice(HALVES)), (batch, kept, shared, queries, keys, size), how)
     eights = 1 if queries * shared <= 8 else 2
-    assert used()[0][:1] + used()[0][2:4] == ("attention_few_mapped", 64 if size < 128 else 128, eights)
-    assert used()[0][5:] == (stages, cluster)
+    name, _, head, rows, _, *cut = used()[0]
+    assert (name, head, rows) == ("attention_few_mapped", 64 if size < 128 else 128, eights)
+    assert cut == [stages, cluster]
     assert len(used()) == 1 + (splits > cluster)
 
 

@@ -194,7 +194,7 @@ static int sweep(const char* path) {
     long before = live(), failed = 0;
     // The work is quadratic in the number of calls, so a random part of the later ones is tested.
     std::mt19937_64 random(std::random_device{}());
-    for (long k = 1;; k += 1 + long(random() % uint64_t(1 + k / 50))) {
+    for (long k = 1;; k += 1 + long(random() % uint64_t(1 + k / 12))) {
         fail_at(k);
         int status = use(path);
         bool was_reached = left() == 0;

@@ -9,8 +9,7 @@
 // the number of devices, the driver version, and whether there is virtual memory; FAKE_CUDA_NAME
 // and FAKE_CUDA_GIB set the name of a device and the size of its memory; FAKE_CUDA_MULTIPROCESSORS
 // and FAKE_CUDA_SHARED set those attributes of it. With FAKE_CUDA_ELAPSED the time between any two
-// events is that many milliseconds, whatever the load of the machine. Compile with
-// -DNO_PROC_ADDRESS for a driver without cuGetProcAddress, -DNO_MEM_MAP for one without cuMemMap.
+// events is that many milliseconds, whatever the load of the machine.
 
 #include <atomic>
 #include <cstdio>
@@ -245,13 +244,11 @@ EXPORT int cuMemCreate(uint64_t* page, size_t nbytes, const AllocationProp* prop
 EXPORT int cuMemRelease(uint64_t page) {
     return unsafe_call([=] { return device().page_destroy(page); });
 }
-#ifndef NO_MEM_MAP
 EXPORT int cuMemMap(uint64_t va, size_t nbytes, size_t offset, uint64_t page,
                     unsigned long long flags) {
     if (offset || flags) return INVALID_VALUE;
     return unsafe_call([=] { return device().page_map(va, nbytes, page); });
 }
-#endif
 EXPORT int cuMemUnmap(uint64_t va, size_t nbytes) {
     return unsafe_call([=] { return device().page_unmap(va, nbytes); });
 }
@@ -460,7 +457,6 @@ EXPORT int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void*, int s
     return safe_call([=] { return *blocks = 2048 / size, 0; });
 }
 
-#ifndef NO_PROC_ADDRESS
 #include <dlfcn.h>
 // Finds the exported form of a name, the form with the suffix _v2 first (as of CUDA 12.0).
 EXPORT int cuGetProcAddress_v2(const char* name, void** found, int version, uint64_t flags,
@@ -479,4 +475,3 @@ EXPORT int cuGetProcAddress_v2(const char* name, void** found, int version, uint
     *answer = *found ? 0 : 1;
     return *found ? 0 : 500;
 }
-#endif

@@ -130,7 +130,7 @@ def test_values_survive_the_eviction_of_views(limit, mode):
         limit_views(number, limit)
         registry.reset_counts(number)
         views = 0
-        for turn in range(30):
+        for turn in range(15):
             nbytes = rng.choice([8, 12, 16, 24]) * MIB
             blocks = [shadow.malloc(nbytes, turn % 2) for _ in range(192 * MIB // nbytes)]
             for block in blocks[::2]:

@@ -15,7 +15,7 @@ from tests.support.simulated_gpu import ROOT
 
 COMPILER = shutil.which("g++")
 # Changed files of each program; "control", the smallest, has eight times as many.
-FILES = int(os.environ.get("HOSTILE_FILES", "100"))
+FILES = int(os.environ.get("HOSTILE_FILES", "50"))
 SEED = int.from_bytes(os.urandom(4), "little")
 pytestmark = [
     pytest.mark.slow,

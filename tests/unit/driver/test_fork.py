@@ -418,7 +418,7 @@ def test_locks_that_other_threads_held_do_not_hang_the_child(what):
         for thread in threads:
             thread.start()
         try:
-            for i in range(40):
+            for i in range(16):
                 child(work, end=(os._exit, sys.exit)[i % 2], seconds=30)
         finally:
             over = True

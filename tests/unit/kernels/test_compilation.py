@@ -5,6 +5,7 @@ marker ``sweep``) compiles all of them. The host side of the parameters is compi
 extensions, which include the same headers.
 """
 
+import random
 import re
 import subprocess
 import sys
@@ -58,14 +59,14 @@ def faults(found, of, *options):
 @needs_nvrtc
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernel_compiles_for_each_architecture(name):
-    # A single variant compiles for all architectures, each of several for four in turn.
-    turn = iter(range(1000))
+    # A single variant compiles for all architectures, each of several for two in turn.
+    turn = iter(range(random.randrange(7), 1000))
 
     def some(program):
         found = targets(program)
         shift = next(turn)
         return found if KERNELS[name][1] == 1 else dict.fromkeys(
-            found[(2 * shift + i) % len(found)] for i in range(4)
+            found[(2 * shift + i) % len(found)] for i in range(2)
         )  # fmt: skip
 
     assert not list(faults(few(name), some, *quick_options()))

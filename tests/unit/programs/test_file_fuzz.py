@@ -11,9 +11,9 @@ def test_mutated_files_are_refused_or_valid(seed):
 
 
 @pytest.mark.slow
-def test_thousands_of_mutated_files(seed):
-    seen = file_fuzz.run(5_000, seed)
-    assert sum(seen[kind] for kind in seen if kind.endswith(" run")) > 50
+def test_more_mutated_files(seed):
+    seen = file_fuzz.run(2_000, seed)
+    assert sum(seen[kind] for kind in seen if kind.endswith(" run")) > 20
 
 
 def test_failure_names_the_seed(monkeypatch, capsys):

@@ -16,11 +16,11 @@ from tests.support.programs.fuzz_json import campaign, read
 
 
 @pytest.mark.slow
-def test_ten_thousand_mutations_end_in_one_line():
+def test_mutations_end_in_one_line():
     seed = random.randrange(2**32)
     print("seed", seed)
-    taken, slowest = campaign(10_000, seed)
-    assert 0 < taken < 5_000 and slowest < 2
+    taken, slowest = campaign(4_000, seed)
+    assert 0 < taken < 2_000 and slowest < 2
 
 
 def view(number):
