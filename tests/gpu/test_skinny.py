@@ -8,7 +8,7 @@ from gputensor._driver.registry import cuda_device_count
 from gputensor.blas.kernels import brief_programs
 from gputensor.blas.kernels.programs import INT4, INT8, PLAIN
 from tests.support import fused_checks, internals
-from tests.support import skinny_checks as cases
+from tests.support.products import skinny_checks as cases
 from tests.support.programs.decode_models import UNIT, DecodeModel
 
 pytestmark = pytest.mark.skipif(cuda_device_count() == 0, reason="needs an NVIDIA GPU")

@@ -146,7 +146,7 @@ def test_greedy_decoding_follows_the_best_token(model, weights):
 
 
 def test_draws_have_their_probabilities(model, weights):
-    """1,000 draws of one token: only allowed tokens, each with the expected frequency."""
+    """500 draws of one token: only allowed tokens, each with the expected frequency."""
     prompt, temperature, top_k, top_p = kept_text(model)[100:110], 1.3, 12, 0.8
     logits = logits_of(prompt, weights, model)[-1] / temperature
     shares = np.exp(logits - logits.max())
@@ -158,12 +158,12 @@ def test_draws_have_their_probabilities(model, weights):
         session.state["random"][...] = gt.random.generator(seed=7)
         how, given = gt.asarray([temperature, top_k, top_p], dtype=gt.float32), gt.asarray(prompt)
         found = []
-        for _draw in range(1000):
+        for _draw in range(500):
             session.state["length"][...] = 0
             found.append(session.prefill(given, how).item())
     counts = np.bincount(found, minlength=len(shares))
-    assert counts[kept].sum() > 970  # rounding may move a token across the limit of top_p
-    wanted = shares[kept] / shares[kept].sum() * 1000
+    assert counts[kept].sum() > 480  # rounding may move a token across the limit of top_p
+    wanted = shares[kept] / shares[kept].sum() * 500
     assert (np.abs(counts[kept] - wanted) < 5 * np.sqrt(wanted) + 25).all()
 
 

@@ -150,6 +150,8 @@ def run_group(first):
     reports = {name: [] for name in names.values()}
     for line in lines:
         report = pytest.TestReport._from_json(json.loads(line))
+        if isinstance(report.longrepr, list):  # the place and reason of a skip
+            report.longrepr = tuple(report.longrepr)
         if report.failed:
             report.sections.append(("simulated GPU", f"seed of the order of work: {seed}"))
         reports[names[report.nodeid]].append(report)

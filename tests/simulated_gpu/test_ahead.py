@@ -16,7 +16,7 @@ from gputensor.cli.main import main
 from gputensor.errors import DriverError, GpuTensorError
 from gputensor.programs.ahead import tune
 from gputensor.programs.ahead.code import source_of
-from tests.support import skinny_on_cpu
+from tests.support.products import skinny_on_cpu
 from tests.support.programs import ahead_models, nested_control
 from tests.support.programs.c_caller import CProgram, poisoned
 
@@ -161,6 +161,7 @@ def test_a_driver_call_refused_once_leaves_no_memory_and_the_next_time_works(rng
     assert {"copy_async", "capture_begin", "graph_instantiate", "graph_launch"} <= refused, refused
 
 
+@pytest.mark.orders("deferred")
 def test_tuned_products_are_in_the_file(rng, tmp_path, monkeypatch, no_compiler):
     def model(x, *, weights):
         h = gt.linear(x, weights["w1"], weights["b1"], activation="relu")
@@ -288,6 +289,7 @@ def test_candidates_that_cannot_run_are_left_out(rng, monkeypatch):
     assert result.backend.split()[0] in ("models", "cublas", "library")
 
 
+@pytest.mark.orders("deferred")
 @pytest.mark.parametrize("kind", ["used", "another version", "refused", "whole"])
 def test_the_algorithm_of_a_library_is_in_the_file(kind, rng, tmp_path, no_compiler):
     """Python and both libraries for C use it, but not with another version of the library.

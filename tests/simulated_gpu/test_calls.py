@@ -6,8 +6,9 @@ from gputensor._engines import cupy_calls
 from gputensor._kernels.calls import CALLS
 from gputensor._kernels.launch import nvrtc
 from tests.conformance.tensor import test_calls as cases
-from tests.support import cupy_on_cpu, skinny_on_cpu
+from tests.support import cupy_on_cpu
 from tests.support.convolution import tile_on_cpu
+from tests.support.products import skinny_on_cpu
 
 # Kernels with special instructions: the first do not compile for a CPU, the others need another
 # compile function.

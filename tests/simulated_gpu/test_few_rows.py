@@ -10,8 +10,8 @@ from gputensor._kernels.launch import nvrtc
 from gputensor.blas.host import fused
 from gputensor.blas.kernels import brief_programs
 from gputensor.programs.few_rows import join
-from tests.support import fused_checks, internals, skinny_on_cpu
-from tests.support.products import tensor_cores_on_cpu
+from tests.support import fused_checks, internals
+from tests.support.products import skinny_on_cpu, tensor_cores_on_cpu
 from tests.support.programs.decode_models import TYPES, UNIT, DecodeModel, calls_of
 
 pytestmark = [

@@ -9,7 +9,7 @@ import gputensor as gt
 from gputensor._kernels.launch import nvrtc
 from gputensor.blas.kernels import programs, quantized_programs
 from gputensor.blas.kernels.programs import INT4, INT8
-from tests.support import skinny_checks, skinny_on_cpu
+from tests.support.products import skinny_checks, skinny_on_cpu
 from tests.support.used_kernels import UsedKernels
 
 pytestmark = pytest.mark.orders("deferred")

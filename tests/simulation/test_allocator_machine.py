@@ -166,7 +166,7 @@ class OtherOrderAllocatorMachine(AllocatorMachine):
 def test_the_allocator_follows_its_model(machine):
     case = machine.TestCase
     case.settings = settings(
-        max_examples=25,
+        max_examples=15,
         stateful_step_count=30,
         deadline=None,
         suppress_health_check=list(HealthCheck),

@@ -9,7 +9,7 @@ from gputensor._arrays.element_types import dtype_name
 from gputensor._kernels import calls
 from gputensor._kernels.launch import CallOperand
 from gputensor.blas.kernels.programs import INT4, INT8, PLAIN
-from tests.support.skinny_checks import DTYPES, UNIT, on_device, random_weights, wide
+from tests.support.products.skinny_checks import DTYPES, UNIT, on_device, random_weights, wide
 
 
 def operand(tensor):

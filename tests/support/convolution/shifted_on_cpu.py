@@ -7,10 +7,10 @@ that waits for a barrier in shared memory lets the others run until its phase ch
 
 import re
 
-from tests.support import kernel_compiler, skinny_on_cpu
+from tests.support import kernel_compiler
 from tests.support.convolution import tile_on_cpu
 from tests.support.kernel_compiler import HEADER
-from tests.support.products import grouped_on_cpu
+from tests.support.products import grouped_on_cpu, skinny_on_cpu
 
 _SHIM = r"""
 #define SPLITS SPLIT

@@ -6,8 +6,9 @@ the warp for each tensor core instruction and each load by several lanes.
 
 import re
 
-from tests.support import kernel_compiler, skinny_on_cpu
+from tests.support import kernel_compiler
 from tests.support.kernel_compiler import HEADER
+from tests.support.products import skinny_on_cpu
 
 _LOADS = r"""
 #define SPLITS 1

@@ -7,8 +7,9 @@ memory, as their descriptors say.
 
 import re
 
-from tests.support import kernel_compiler, skinny_on_cpu
+from tests.support import kernel_compiler
 from tests.support.kernel_compiler import HEADER
+from tests.support.products import skinny_on_cpu
 
 _WGMMA = r"""
 #define SPLITS 1

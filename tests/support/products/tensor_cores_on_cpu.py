@@ -8,7 +8,7 @@ import re
 
 from tests.support import kernel_compiler
 from tests.support.kernel_compiler import HEADER
-from tests.support.skinny_on_cpu import without_ptx
+from tests.support.products.skinny_on_cpu import without_ptx
 
 # The start of a statement's text, and the C++ with its operands in order.
 _REPLACEMENTS = (
