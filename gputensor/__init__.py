@@ -244,9 +244,11 @@ _MODULES = (
     "lib",
     "linalg",
     "memory",
+    "polynomial",
     "programs",
     "random",
     "sharing",
+    "special",
     "testing",
 )
 # Further names for the functions above; there are no methods with these names.
@@ -291,7 +293,8 @@ _METHODS = (
                              ("torch_names", "inverse logdet pinverse svd"))
        for name in names.split()}
     | {name: _LateMethod("gputensor.random.in_place", name, name)
-       for name in ("bernoulli_", "exponential_", "normal_", "random_", "uniform_")}
+       for name in ("bernoulli_", "cauchy_", "exponential_", "geometric_", "log_normal_", "normal_",
+                    "random_", "uniform_")}
 )  # fmt: skip
 _bind_methods(_METHODS)
 _report_environment()

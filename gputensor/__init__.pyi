@@ -33,9 +33,11 @@ from gputensor import graphs as graphs
 from gputensor import lib as lib
 from gputensor import linalg as linalg
 from gputensor import memory as memory
+from gputensor import polynomial as polynomial
 from gputensor import programs as programs
 from gputensor import random as random
 from gputensor import sharing as sharing
+from gputensor import special as special
 from gputensor import testing as testing
 from gputensor._arrays.dtypes import bfloat16 as bfloat16
 from gputensor._arrays.dtypes import bool_ as bool_
@@ -207,7 +209,6 @@ from gputensor.random import Generator as Generator
 from gputensor.random import bernoulli as bernoulli
 from gputensor.random import manual_seed as manual_seed
 from gputensor.random import multinomial as multinomial
-from gputensor.random import normal as normal
 from gputensor.random import poisson as poisson
 from gputensor.random import rand as rand
 from gputensor.random import randint as randint
@@ -291,6 +292,8 @@ from gputensor.tensor.functions import gelu as gelu
 from gputensor.tensor.functions import greater as greater
 from gputensor.tensor.functions import greater_equal as greater_equal
 from gputensor.tensor.functions import i0 as i0
+from gputensor.tensor.functions import igamma as igamma
+from gputensor.tensor.functions import igammac as igammac
 from gputensor.tensor.functions import imag as imag
 from gputensor.tensor.functions import isfinite as isfinite
 from gputensor.tensor.functions import isinf as isinf
@@ -840,6 +843,17 @@ def norm(
     p: Any = ...,
     dim: Any = ...,
     keepdim: Any = ...,
+) -> Tensor: ...
+def normal(
+    loc: Any = ...,
+    scale: Any = ...,
+    size: Any = ...,
+    *,
+    dtype: Any = ...,
+    device: Any = ...,
+    generator: Any = ...,
+    mean: Any = ...,
+    std: Any = ...,
 ) -> Tensor: ...
 def normalize(
     x: Any, p: Any = ..., axis: Any = ..., eps: Any = ..., *, dim: Any = ...

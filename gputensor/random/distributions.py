@@ -14,7 +14,7 @@ from gputensor._arrays.element_types import DTYPES
 from gputensor.errors import Described, argument_error, float_argument, int_argument
 from gputensor.random.states import state_of
 from gputensor.tensor import functions as fn
-from gputensor.tensor.core import Tensor
+from gputensor.tensor.core import Tensor, spellings
 from gputensor.tensor.engine import queue_call
 from gputensor.tensor.interop import astype
 from gputensor.tensor.manipulation import empty
@@ -137,6 +137,7 @@ def _extents(size):
     return size[0] if is_one else size
 
 
+@spellings(mean="loc", std="scale")
 def normal(loc=0.0, scale=1.0, size=None, *, dtype=None, device=None, generator=None):
     """Return normally distributed numbers with mean `loc` and standard deviation `scale`.
 

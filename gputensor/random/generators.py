@@ -135,6 +135,15 @@ class Generator:
         """
         return self.integers(256, size=operator.index(length), dtype=uint8).numpy().tobytes()
 
+    def tomaxint(self, size=None):
+        """Return int64 numbers from 0 to 2**63 - 1; without a size, an int.
+
+        >>> Generator(5, "host").tomaxint(3).shape
+        (3,)
+        """
+        found = self.integers(1 << 63, size=() if size is None else size)
+        return int(found) if size is None else found
+
     uniform = _method(distributions.uniform)
     random = _method(distributions.random)
     rand = _method(distributions.rand)

@@ -2,11 +2,13 @@
 
 from gputensor.errors import argument_error, float_argument
 from gputensor.random.distributions import bernoulli, exponential, integers, normal, uniform
+from gputensor.random.families import geometric, lognormal
+from gputensor.random.transformed import standard_cauchy
 from gputensor.tensor.core import tensor_argument
 
 __all__ = [
-    "bernoulli_", "exponential_", "normal_", "rand_like", "randint_like", "randn_like", "random_",
-    "uniform_",
+    "bernoulli_", "cauchy_", "exponential_", "geometric_", "log_normal_", "normal_", "rand_like",
+    "randint_like", "randn_like", "random_", "uniform_",
 ]  # fmt: skip
 
 
@@ -67,6 +69,42 @@ def bernoulli_(x, p=0.5, *, generator=None):
     [1.0, 1.0, 1.0]
     """
     return _filled(x, bernoulli, p, generator=generator)
+
+
+def cauchy_(x, median=0.0, sigma=1.0, *, generator=None):
+    """Fill the tensor with Cauchy-distributed numbers and return it.
+
+    >>> import gputensor as gt
+    >>> gt.zeros(2, device="host").cauchy_(3.0, 0.0).tolist()
+    [3.0, 3.0]
+    """
+    median = float_argument("cauchy_: median", median)
+    sigma = float_argument("cauchy_: sigma", sigma)
+    _filled(x, standard_cauchy, generator=generator)
+    x *= sigma
+    x += median
+    return x
+
+
+def geometric_(x, p, *, generator=None):
+    """Fill the tensor with numbers of trials up to the first success, of probability `p`.
+
+    >>> import gputensor as gt
+    >>> gt.zeros(2, device="host").geometric_(1.0).tolist()
+    [1.0, 1.0]
+    """
+    x[...] = geometric(p, x.shape, device=x.device, generator=generator)
+    return x
+
+
+def log_normal_(x, mean=1.0, std=2.0, *, generator=None):
+    """Fill the tensor with numbers whose logarithm is normally distributed, and return it.
+
+    >>> import gputensor as gt
+    >>> gt.zeros(2, device="host").log_normal_(0.0, 0.0).tolist()
+    [1.0, 1.0]
+    """
+    return _filled(x, lognormal, mean, std, generator=generator)
 
 
 def random_(x, from_=0, to=None, *, generator=None):

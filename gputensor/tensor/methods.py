@@ -101,7 +101,8 @@ IN_PLACE = (
     "cosh div divide erf erfc exp exp2 expm1 floor floor_divide log log10 log1p log2 logical_and "
     "logical_not logical_or masked_fill maximum minimum mul multiply neg negative pow reciprocal "
     "relu remainder round rsqrt sigmoid sign sin sinh sqrt square sub subtract tan tanh trunc "
-    "acosh asinh atan2 atanh deg2rad digamma erfinv fmod lgamma logical_xor nan_to_num rad2deg"
+    "acosh asinh atan2 atanh deg2rad digamma erfinv fmod igamma "
+    "igammac lgamma logical_xor nan_to_num rad2deg"
 )
 # The same of functions without `out`: their result is copied to the tensor.
 COPIED_BACK = (

@@ -23,6 +23,9 @@ PACKAGES = {
     "device": gt.device,
     "fft": gt.fft,
     "linalg": gt.linalg,
+    "polynomial": gt.polynomial,
+    "polynomial.polynomial": gt.polynomial.polynomial,
+    "special": gt.special,
     "random": gt.random,
 }
 

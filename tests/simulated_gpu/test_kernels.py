@@ -23,7 +23,8 @@ DEVICE = 0
 
 
 def test_elementwise(rng):
-    for name, code in [("add", 9), ("where", 11), ("floordiv", 1), ("pow", 13), ("gelu", 10)]:
+    ops = [("add", 9), ("where", 11), ("floordiv", 1), ("pow", 13), ("gelu", 10), ("igammac", 12)]
+    for name, code in ops:
         checks.check_operation(DEVICE, name, code, rng)
     checks.check_operation(DEVICE, "sub", 9, rng, scalars=(1,))
     for source, target in [(11, 9), (12, 15), (9, 16), (13, 0), (15, 5)]:

@@ -101,6 +101,8 @@ REFERENCE = {
     "digamma": scipy.special.digamma,
     "i0": scipy.special.i0,
     "poisson_quantile": _poisson_quantile,
+    "igamma": scipy.special.gammainc,
+    "igammac": scipy.special.gammaincc,
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "relu": lambda x: np.where(x > 0, x, np.where(x != x, x, 0)).astype(x.dtype),
     "gelu": lambda x: x / 2 * (1 + _erf(x / math.sqrt(2))),
@@ -154,6 +156,8 @@ def _sample_real(rng, name, number, shape):
         return np.abs(values) + 0.1
     if name == "poisson_quantile":
         return rng.uniform(0.001, 0.999, shape) if number == 0 else np.exp2(values)
+    if name in ("igamma", "igammac"):
+        return np.exp2(values / 2) + (number == 0)  # SciPy is less accurate below 1, above 200
     if name in _WITHIN_ONE:
         return rng.uniform(-0.98, 0.98, shape)
     if name == "log1p":

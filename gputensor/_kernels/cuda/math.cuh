@@ -4,6 +4,7 @@
 #pragma once
 
 #include "gputensor/_kernels/cuda/types.cuh"
+#include "gputensor/_kernels/cuda/gammas.cuh"
 
 #define FN template <class T> __device__ __forceinline__
 

@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from gputensor._arrays.element_types import DTYPES
+from gputensor._kernels.host.gammas import igamma, igammac  # noqa: F401 - of the table
 from gputensor._kernels.operations import ELEMENTWISE
 
 __all__ = ["WIDE", "cast", "host_function", "rounded", "run"]

@@ -20,7 +20,7 @@ TAIL = [float(Fraction(one) / math.factorial(2 * k)) for k, one in enumerate(BER
 SHIFT = 10  # from where on the terms of the asymptotic series fall below 2**-53
 
 
-def _computed(x, name):
+def computed(x, name):
     """Return x in a dtype to compute in, and the dtype of the result."""
     x = tensor_argument(x, name)
     if not isdtype(x.dtype, ("bool", "integral", "real floating")):
@@ -83,7 +83,7 @@ def polygamma(n, x, /):
         raise argument_error(ValueError, "polygamma: n", n, "an int from 0 to 100")
     if n == 0:
         return fn.digamma(x)
-    x, dtype = _computed(x, "polygamma")
+    x, dtype = computed(x, "polygamma")
     sign = 1.0 if n % 2 else -1.0
     is_below = x <= 0
     made = sign * math.factorial(n) * _zeta(n + 1, fn.where(is_below, 1 - x, x))
@@ -108,7 +108,7 @@ def mvlgamma(x, /, p):
     """
     if isinstance(p, bool) or not isinstance(p, int) or not 1 <= p <= 10_000:
         raise argument_error(ValueError, "mvlgamma: p", p, "an int from 1 to 10000")
-    x, dtype = _computed(x, "mvlgamma")
+    x, dtype = computed(x, "mvlgamma")
     total = fn.lgamma(x)
     for k in range(1, p):
         total = total + fn.lgamma(x - k / 2)
