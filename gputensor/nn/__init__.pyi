@@ -1,5 +1,5 @@
 from collections.abc import Sequence
-from typing import overload
+from typing import Any, overload
 
 from gputensor.tensor.core import Tensor
 
@@ -79,11 +79,13 @@ def scaled_dot_product_attention(
 ) -> Tensor: ...
 def batch_norm(
     x: Tensor,
-    running_mean: Tensor,
-    running_var: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
     weight: Tensor | None = None,
     bias: Tensor | None = None,
-    *,
+    *further: Any,
+    training: bool = False,
+    momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor: ...
 def instance_norm(

@@ -48,25 +48,32 @@ def current_precision():
     return precision_current()
 
 
-def batch_norm(x, running_mean, running_var, weight=None, bias=None, *, eps=1e-5):
-    """Return (x - running_mean) / sqrt(running_var + eps) * weight + bias, for each channel.
+def batch_norm(x, running_mean, running_var, weight=None, bias=None, *further, training=False,
+               momentum=0.1, eps=1e-5):
+    """Return (x - mean) / sqrt(variance + eps) * weight + bias, for each channel.
 
     Parameters
     ----------
     x : Tensor
         Shape (n, channels, ...).
-    running_mean, running_var : Tensor
-        One element for each channel.
+    running_mean, running_var : Tensor or None
+        The mean and the variance: one element for each channel. None only with `training`.
     weight, bias : Tensor, optional
         One element for each channel.
+    *further
+        `training`, `momentum` and `eps`, in PyTorch's order.
+    training : bool
+        Take mean and variance of each channel of x, and move the running ones, if given, towards
+        them in place: ``running += momentum * (new - running)``, with the variance of n - 1.
+    momentum : float
     eps : float
 
     Raises
     ------
     TypeError
-        If running_mean or running_var is None.
+        If running_mean or running_var is None without `training`.
     ValueError
-        For shapes that do not fit.
+        For shapes that do not fit, and for `training` with one value for each channel.
 
     >>> one = gt.ones(1, device="host")
     >>> batch_norm(gt.asarray([[3.0]], device="host"), one, one, eps=0.0).numpy()
@@ -77,9 +84,24 @@ def batch_norm(x, running_mean, running_var, weight=None, bias=None, *, eps=1e-5
     if a.ndim_ < 2:
         raise argument_error(ValueError, "batch_norm: shape of x", a.shape,
                              "at least two axes, the second of channels")
-    tensors, numbers = [a], []
+    if len(further) > 3:
+        raise argument_error(TypeError, "batch_norm: arguments",
+                             Described(f"{4 + len(further)} after x"), "at most 7")
+    training, momentum, eps = further + (training, momentum, eps)[len(further):]
+    epsilon = _float_argument("batch_norm: eps", eps)
+    share = _float_argument("batch_norm: momentum", momentum)
+    result_code(a, "batch_norm", None)
     names = ("running_mean", "running_var", "weight", "bias")
-    for argument, parameter in zip(names, (running_mean, running_var, weight, bias), strict=True):
+    parameters = (running_mean, running_var, weight, bias)
+    moved = None
+    if flag_argument(training, "batch_norm", "training"):
+        for argument, parameter in zip(names, parameters, strict=True):
+            if parameter is not None:
+                beside(a, parameter, 2, "batch_norm", argument)
+        mean, variance, moved = batch_moments(a, running_mean, running_var, share)
+        parameters = (mean, variance, weight, bias)
+    tensors, numbers = [a], []
+    for argument, parameter in zip(names, parameters, strict=True):
         numbers.append(0 if parameter is None else len(tensors))
         if parameter is not None:
             tensors.append(beside(a, parameter, 2, "batch_norm", argument))
@@ -89,9 +111,28 @@ def batch_norm(x, running_mean, running_var, weight=None, bias=None, *, eps=1e-5
         mask = 0
         for i in range(2, a.ndim_):
             mask |= 1 << i
-    formula = kept_formula(("batch_norm", _float_argument("batch_norm: eps", eps), *numbers))
-    return along_rows_of("batch_norm", formula, tensors, mask, result_code(a, "batch_norm", None),
-                         False)
+    formula = kept_formula(("batch_norm", epsilon, *numbers))
+    result = along_rows_of("batch_norm", formula, tensors, mask,
+                           result_code(a, "batch_norm", None), False)
+    for target, value in moved or ():
+        target[...] = value
+    return result
+
+
+cdef tuple batch_moments(Tensor x, object running_mean, object running_var, double momentum):
+    """Mean and variance of each channel, and pairs of a running tensor and its coming value."""
+    cdef tuple axes = (0, *range(2, x.ndim_))
+    cdef int64_t count = x.size_ // max(x.shape_[1], 1)
+    if count < 2:
+        raise argument_error(ValueError, "batch_norm: shape of x", x.shape,
+                             "two or more values for each channel when training")
+    values = x if x.dtype.itemsize >= 4 and x.dtype.kind == "f" else x.astype("float32")
+    mean, variance = values.mean(axes), values.var(axes)
+    moved = []
+    for running, new in ((running_mean, mean), (running_var, variance * (count / (count - 1.0)))):
+        if running is not None:
+            moved.append((running, running + momentum * (new - running)))
+    return mean, variance, moved
 
 
 def _batch_norm_trees(eps, mean, variance, weight, bias):
