@@ -14,9 +14,10 @@ from gputensor._kernels.faces cimport (
 )
 from gputensor.streams.order cimport current_handle
 from gputensor.tensor.core cimport (
-    RULE_FLOAT, RULE_SAME, RULE_WHERE, Tensor, axes_mask, axis_argument, check_distinct,
-    copied, copy_into, dtype_argument, elementwise_tensor, empty_tensor, flag_argument,
-    number_kind, on_one_device, overlaps, tensor_argument, tensor_over, work_begin, work_end,
+    RULE_CLASSIFY, RULE_COMPARE, RULE_FLOAT, RULE_LOGICAL, RULE_SAME, RULE_WHERE, Tensor,
+    axes_mask, axis_argument, check_distinct, copied, copy_into, dtype_argument,
+    elementwise_tensor, empty_tensor, flag_argument, number_kind, on_one_device, overlaps,
+    tensor_argument, tensor_over, work_begin, work_end,
 )
 
 import functools

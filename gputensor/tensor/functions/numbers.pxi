@@ -49,6 +49,32 @@ cpdef object merged(object result, object out, object mask):
     return where(mask, result, out, out=out)
 
 
+cdef object in_dtype(object function, tuple arguments, object out, object mask, object dtype,
+                     int rule):
+    """Compute a function of arguments converted to a dtype, which must be that of the result."""
+    cdef str name = function.__name__
+    cdef int code = dtype_argument(dtype, 0), kind = dtype_kind(code)
+    cdef Tensor one
+    cdef list inputs = []
+    if Tensor not in [type(value) for value in arguments]:
+        arguments = tuple([DTYPES[code].numpy.type(value) for value in arguments])
+    for value in arguments:
+        if type(value) is Tensor and rule not in (RULE_COMPARE, RULE_CLASSIFY, RULE_LOGICAL):
+            one = value
+            if dtype_kind(one.dtype_code) == KIND_COMPLEX and kind != KIND_COMPLEX:
+                raise argument_error(TypeError, f"{name}: dtype", Described(DTYPES[code].name),
+                                     "a complex dtype, as that of an argument")
+            value = value if one.dtype_code == code else copied(one, code)
+        inputs.append(value)
+    result = function(*inputs)
+    if result.dtype != DTYPES[code].numpy:
+        raise argument_error(TypeError, f"{name}: dtype", Described(DTYPES[code].name),
+                             f"one in which it has a result; here it is {result.dtype}")
+    if out is None and mask is True:
+        return result
+    return merged(result, out, mask)
+
+
 def add_ufunc_methods(function, name):
     """Give a function of two tensors the methods of NumPy's ufunc of its name, if there is one."""
     ufunc = getattr(np, NUMPY_NAMES.get(name, name), None)

@@ -11,9 +11,11 @@ import textwrap
 __all__ = ["cython_source", "docstring", "stub_source"]
 
 _FUNCTION = '''
-def {name}({parameters}, /, out=None, *, where=True):
+def {name}({parameters}, /, out=None, *, where=True, dtype=None):
     """{doc}
     """
+    if dtype is not None:
+        return in_dtype({name}, ({arguments}), out, where, dtype, RULE_{rule})
     if where is not True:
         return merged({name}({arguments}), out, where)
     if {is_tensor}:
@@ -22,11 +24,13 @@ def {name}({parameters}, /, out=None, *, where=True):
 '''
 # PyTorch's factor of the second argument.
 _SCALED = '''
-def {name}({parameters}, /, out=None, *, alpha=None, where=True):
+def {name}({parameters}, /, out=None, *, alpha=None, where=True, dtype=None):
     """{doc}
     """
     if alpha is not None:
         x2 = scaled("{name}", x2, alpha)
+    if dtype is not None:
+        return in_dtype({name}, ({arguments}), out, where, dtype, RULE_{rule})
     if where is not True:
         return merged({name}({arguments}), out, where)
     if {is_tensor}:
@@ -44,6 +48,8 @@ out : Tensor, optional
     higher kind; it may be an argument or overlap one.{more}
 where : Tensor, optional
     A mask. Where it is false, `out` keeps its elements; without `out` they are 0.
+dtype : dtype, optional
+    The dtype to compute in, and that of the result.
 
 Returns
 -------
@@ -125,6 +131,6 @@ def stub_source(rows):
         more = ", alpha: Number | None = None" if row.public_name in SCALED else ""
         text.append(
             f"def {row.public_name}(\n    {inputs}/, out: Tensor | None = None, *{more}, "
-            "where: Tensor | bool = True\n) -> Tensor: ..."
+            "where: Tensor | bool = True, dtype: Any = None\n) -> Tensor: ..."
         )
     return "\n".join([*text, ""])
