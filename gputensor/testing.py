@@ -10,6 +10,7 @@ Each copies its tensors to the host and waits. The messages of a failure are Num
 import functools
 
 import numpy as np
+from numpy.testing import assert_no_warnings, assert_raises, assert_raises_regex, assert_warns
 
 from gputensor.errors import Described, argument_error
 from gputensor.tensor.core import Tensor
@@ -18,6 +19,7 @@ __all__ = [
     "assert_allclose", "assert_almost_equal", "assert_array_almost_equal",
     "assert_array_almost_equal_nulp", "assert_array_equal", "assert_array_less",
     "assert_array_list_equal", "assert_array_max_ulp", "assert_close", "assert_equal",
+    "assert_no_warnings", "assert_raises", "assert_raises_regex", "assert_warns",
 ]  # fmt: skip
 
 # The tolerances of torch.testing.assert_close: relative, absolute.

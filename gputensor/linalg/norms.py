@@ -32,7 +32,7 @@ def _greatest(x):
 
 
 @spellings(dim="axis", keepdim="keepdims")
-def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
+def vector_norm(x, /, ord=2, axis=None, keepdims=False):
     """Return the norm of vectors along `axis`; of all elements if it is None.
 
     Parameters

@@ -22,9 +22,31 @@ from gputensor.tensor.core import tensor_argument
 from gputensor.tensor.interop import asarray
 from gputensor.tensor.transfer import numpy
 
-__all__ = ["load", "save", "savez", "savez_compressed"]
+__all__ = ["Arrays", "load", "save", "savez", "savez_compressed"]
 
 ZIP = b"PK"
+
+
+class Arrays(dict):
+    """The tensors of a ``.npz`` file by name, with what NumPy's object for such a file has.
+
+    ``files`` lists the names. The file is already closed: ``close()`` and a ``with`` block have no
+    effect.
+    """
+
+    @property
+    def files(self):
+        """The names of the tensors."""
+        return list(self)
+
+    def close(self):
+        """Do nothing: the tensors are in memory."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
 
 
 def _path(file, name):
@@ -120,6 +142,8 @@ def _save_several(file, tensors, named, write, name):
 def load(file, /, *, device=None):
     """Return the tensor of a ``.npy`` file, or a dict from names to tensors of a ``.npz`` file.
 
+    The dict is an `Arrays`: it has NumPy's ``files``, and may be used in a ``with`` block.
+
     Parameters
     ----------
     file : str, os.PathLike or binary file
@@ -147,7 +171,9 @@ def load(file, /, *, device=None):
         return _tensor(found, device, path)
     with found as arrays:
         read = {name: lambda name=name: arrays[name] for name in arrays.files}
-        return {name: _tensor(_found(one, path), device, path) for name, one in read.items()}
+        return Arrays(
+            (name, _tensor(_found(one, path), device, path)) for name, one in read.items()
+        )
 
 
 def _found(read, path):

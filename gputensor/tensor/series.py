@@ -43,8 +43,9 @@ def interp(x, xp, fp, /, left=None, right=None, period=None):
     >>> interp(gt.asarray([0.25, 2.0], device="host"), xp, fp).tolist()
     [2.5, 10.0]
     """
-    first = next((one for one in (x, xp, fp) if isinstance(one, Tensor)), xp)
-    x, xp, fp = (beside(one, tensor_argument(first, "interp")) for one in (x, xp, fp))
+    first = next((one for one in (x, xp, fp) if isinstance(one, Tensor)), None)
+    first = asarray(xp) if first is None else first
+    x, xp, fp = (beside(one, first) for one in (x, xp, fp))
     xp, fp = _vector(xp, "interp"), _vector(fp, "interp")
     if xp.shape != fp.shape:
         raise argument_error(

@@ -32,10 +32,11 @@ def empty(shape, dtype=None, *, device=None):
 
 @spellings(size="shape")
 def full(shape, fill_value, dtype=None, *, device=None):
-    """Return a new tensor with every element equal to `fill_value`, a number or a tensor.
+    """Return a new tensor with every element equal to `fill_value`: a number, tensor or list.
 
     The default dtype is int64 for an int, float32 for a float, bool for a bool, complex64 for a
-    complex, and that of `fill_value` for a NumPy scalar or a tensor, which is broadcast.
+    complex, and that of `fill_value` for a NumPy scalar or a tensor. Tensors and lists are
+    broadcast.
 
     >>> full(2, 7, device="host").numpy()
     array([7, 7])
@@ -44,6 +45,8 @@ def full(shape, fill_value, dtype=None, *, device=None):
     cdef Tensor result
     cdef int kind = number_kind(fill_value)
     cdef int code
+    if isinstance(fill_value, (list, tuple)):
+        fill_value = asarray(fill_value, dtype=dtype, device=device)
     if type(fill_value) is Tensor:
         result = empty(shape, fill_value.dtype if dtype is None else dtype,
                        device=fill_value.device if device is None else device)

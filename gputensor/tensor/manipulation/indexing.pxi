@@ -155,7 +155,8 @@ cdef list walk(Tensor a, object key, View* view):
             has_ellipsis = True
         elif entry is not None:
             if not is_basic(entry):
-                entry = array_entry(entry, a.storage.device)
+                entry = bool(entry) if isinstance(entry, np.bool_) else array_entry(
+                    entry, a.storage.device)
             is_mask = type(entry) is Tensor and (<Tensor> entry).dtype_code == DT_BOOL
             consumed += (<Tensor> entry).ndim_ if is_mask else not isinstance(entry, bool)
         entries.append(entry)

@@ -130,6 +130,8 @@ def einsum(subscripts, /, *operands, optimize=True, precision=None):
     """
     if isinstance(subscripts, Tensor):
         subscripts, operands = _lettered((subscripts, *operands))
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = tuple(operands[0])  # as PyTorch accepts them
     if not isinstance(subscripts, str):
         raise TypeError(f"einsum: subscripts: got {type(subscripts).__name__}; expected a str")
     if isinstance(optimize, (list, tuple)):  # a path of NumPy's einsum_path

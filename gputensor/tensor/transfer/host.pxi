@@ -135,11 +135,11 @@ cdef Tensor moved(Tensor source, int device):
     return upload(download(source), source.dtype_code, device)
 
 
-def numpy(Tensor self, /):
+def numpy(Tensor self, /, *, force=False):
     """Return the values as a new NumPy array.
 
     Waits for the work on which the values depend. The array is a copy, so later changes of the
-    tensor do not affect it.
+    tensor do not affect it. PyTorch's `force` has no effect: no tensor needs it.
 
     >>> import gputensor as gt
     >>> gt.asarray([1, 2], device="host").numpy()
