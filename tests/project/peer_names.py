@@ -51,7 +51,11 @@ issubdtype iterable loadtxt long longlong number savetxt seterr short signedinte
 uint uintc uintp ulong ulonglong unsignedinteger ushort bmat broadcast einsum_path frompyfunc
 ndenumerate nditer poly1d require typename vectorize ma matrix memmap
 random.multivariate_hypergeometric random.hypergeometric random.logseries random.noncentral_f
-random.vonmises random.zipf testing.assert_equal
+random.vonmises random.zipf testing.assert_equal testing.assert_raises testing.assert_warns
+polynomial.polynomial.polyadd polynomial.polynomial.polycompanion polynomial.polynomial.polyder
+polynomial.polynomial.polydiv polynomial.polynomial.polyfit polynomial.polynomial.polyfromroots
+polynomial.polynomial.polyint polynomial.polynomial.polymul polynomial.polynomial.polyroots
+polynomial.polynomial.polysub polynomial.polynomial.polyval polynomial.polynomial.polyvander
 """.split()
 
 #: Names of CuPy that NumPy does not have.
@@ -66,7 +70,7 @@ testing.assert_allclose testing.assert_array_almost_equal testing.assert_array_e
 testing.assert_array_less testing.assert_array_list_equal
 cublas.gemm random.default_rng random.seed cuda.get_device_id cuda.get_elapsed_time cuda.alloc
 cuda.using_allocator random.bytes random.random_integers get_default_memory_pool
-get_default_pinned_memory_pool
+get_default_pinned_memory_pool random.Generator.tomaxint
 """.split()
 
 TORCH = """
@@ -106,8 +110,12 @@ cholesky clamp_max clamp_min det double dtype float half inference_mode int inve
 logdet long matrix_exp matrix_power no_grad qr rand_like randint_like randn_like scalar_tensor short
 slogdet ger addr pdist cholesky_solve Generator diagonal_scatter enable_grad get_default_dtype
 mvlgamma polygamma select_scatter set_grad_enabled slice_scatter testing.assert_close bilinear
-chain_matmul cholesky_inverse igamma lobpcg lu_unpack nonzero_static orgqr pca_lowrank
-set_default_dtype sparse_coo_tensor svd_lowrank vmap
+chain_matmul cholesky_inverse igamma igammac lobpcg lu_unpack nonzero_static orgqr pca_lowrank
+set_default_dtype sparse_coo_tensor svd_lowrank vmap special.digamma special.entr special.erf
+special.erfc special.erfinv special.exp2 special.expit special.expm1 special.gammainc
+special.gammaincc special.gammaln special.i0 special.log1p special.log_softmax special.logit
+special.logsumexp special.multigammaln special.ndtr special.polygamma special.psi special.sinc
+special.softmax special.xlog1py special.xlogy
 """.split()
 
 #: Names of torch.cuda; FloatTensor and FloatStorage stand for those of all element types.
@@ -212,6 +220,18 @@ DIFFERENCES = {
             "asarray(3, dtype=float32)",
             "dtypes are NumPy's `dtype` objects, not functions; NumPy's own scalars work too",
         ),
+        ("ndarray((2, 3))", "empty((2, 3))", "`ndarray` is the type of tensors, not a function"),
+        ("x.sum(), x[0, 0]", "the same", "tensors; `x[0, 0]` is a view, `item()` gives a number"),
+        ("x.base, x.setflags", "", "a view does not name its source and can be written to"),
+        ("ufunc, add.nin, add.identity", "", "functions, with the methods of ufuncs"),
+        ("add(x, y, casting='unsafe')", "astype", "`dtype=` is there; it converts tensors as in C"),
+        ("roots, polyroots, eigvals", "the same", "always of complex numbers"),
+        (
+            "polynomial.Polynomial, chebyshev",
+            "polynomial.polynomial",
+            "functions of power series; results keep zeros at their end",
+        ),
+        ("emath.sqrt(-1)", "sqrt(-1 + 0j)", "real functions give NaN where they have no value"),
         ("errstate, seterr", "the same", "NumPy's own; computing with tensors sets no such flags"),
         ("more than 16 dimensions", "", "at most 16"),
         ("int64 with uint64", "", "no common dtype; use `astype`"),
@@ -264,7 +284,19 @@ DIFFERENCES = {
         ),
         ("cuda.nvtx, cuda.profiler", "", "`gt.traces` records launches"),
         ("cuda.runtime", "the same", "devices, memory and waiting; not malloc or memcpy"),
-        ("cupyx.scipy", "", "of it only what is here: `linalg`, `erf`, `polygamma`, `fft`"),
+        ("cupyx.scipy", "", "of it only what is here: `linalg`, `fft`, `special`"),
+        (
+            "cupyx.scipy.special",
+            "special",
+            "`gammainc`, `gammaln`, `expit`, `ndtr`, `xlogy` and others; see the reference",
+        ),
+        (
+            "float32(3), int64(3)",
+            "asarray(3, dtype=float32)",
+            "dtypes are NumPy's `dtype` objects, not functions",
+        ),
+        ("ndarray((2, 3), dtype)", "empty((2, 3), dtype)", "`ndarray` is the type of tensors"),
+        ("x.base, x.flags.owndata", "", "a view does not name its source"),
         (
             "cuda.MemoryPool, cuda.set_allocator",
             "the same",
@@ -299,6 +331,24 @@ DIFFERENCES = {
             "functional.unfold(x, 3)",
             "the same",
             "`unfold(x, axis, size, step)` is the tensor's method",
+        ),
+        (
+            "x.unsqueeze_(0), squeeze_, t_",
+            "x = x.unsqueeze(0)",
+            "a tensor keeps its shape: other threads, programs and DLPack views read it",
+        ),
+        ("x.transpose_, swapaxes_, resize_", "x = x.swapaxes(0, 1)", "for the same reason"),
+        (
+            "FloatTensor(2, 3), Tensor([1.0])",
+            "empty(2, 3), tensor([1.0])",
+            "types are not functions; `tensor(3, dtype=float32)` makes a typed number",
+        ),
+        ("device='cpu'", "device='host'", "`x.cpu()` and `x.to('cpu')` are the same"),
+        ("Size, x.type()", "x.shape, x.dtype", "a tuple; a NumPy dtype"),
+        (
+            "functional.batch_norm(training=True)",
+            "the same",
+            "running_mean and running_var change in place; sums may be added in another order",
         ),
         ("sparse tensors, vmap", "", "dense tensors only; functions take stacks"),
         ("set_default_dtype", "", "Python floats are float32; `dtype=` chooses another one"),

@@ -30,6 +30,8 @@ MODULES = (
     "backends",
     "cuda",
     "cublas",
+    "polynomial.polynomial",
+    "special",
     "programs",
     "testing",
 )
@@ -125,6 +127,7 @@ def rows(place, names, prefix=""):
 FURTHER = ("gputensor.tensor.numerics.", "gputensor.nn.distances", "gputensor.nn.losses",
            "gputensor.nn.margins", "gputensor.nn.alignments", "gputensor.nn.bags",
            "gputensor.nn.labels", "gputensor.nn.unpooling", "gputensor.linalg.torch_names",
+           "gputensor.tensor.order_statistics",
            "gputensor.random.dropout", "gputensor.random.in_place", "numpy")  # fmt: skip
 
 
