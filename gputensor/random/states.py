@@ -12,7 +12,7 @@ import numpy as np
 
 from gputensor._arrays.dtypes import uint64
 from gputensor.errors import Described, DeviceError, argument_error
-from gputensor.streams.capture import is_current_stream_capturing
+from gputensor.streams.queue import Stream, current_stream
 from gputensor.tensor.core import Tensor
 from gputensor.tensor.engine import device_generation, refuse_in_trace
 from gputensor.tensor.interop import asarray
@@ -70,13 +70,23 @@ def default_state(device=None):
     key = device_generation(probe)
     state = _defaults.get(key)
     if state is None:
-        if is_current_stream_capturing():
-            text = "a new default generator in a capture"
-            rule = "one that exists: draw once, or call seed() and draw, before the capture"
-            raise argument_error(RuntimeError, "random", Described(text), rule)
-        for old in [other for other in _defaults if other[0] == key[0]]:
-            del _defaults[old]
-        state = _defaults[key] = new_state(_seed, device)
+        for old in [other for other in list(_defaults) if other[0] == key[0]]:
+            _defaults.pop(old, None)
+        # Another thread may have made one meanwhile; its seed may be drawn from already.
+        state = _defaults.setdefault(key, _new_default(device))
+    return state
+
+
+def _new_default(device):
+    """Return a new default state, which a capture in progress finds ready and does not own."""
+    if not current_stream(device).is_capturing():
+        return new_state(_seed, device)
+    # On a stream outside the capture: the memory is not that of the graph, which may be dropped,
+    # and replays do not fill it again. After the wait the capture may use it.
+    side = Stream(device)
+    with side:
+        state = new_state(_seed, device)
+    side.synchronize()
     return state
 
 
@@ -93,6 +103,8 @@ def seed(value=None, /):
     global _seed
     number = seed_argument(value)
     _seed = number
+    if current_stream().is_capturing():
+        default_state()  # so that seeding is work of the graph, whether or not a draw came before
     for key, state in list(_defaults.items()):
         if not _is_open(key, state.device):
             del _defaults[key]

@@ -50,3 +50,8 @@ def test_memory_of_any_alignment(rng):
 def test_replays_and_streams():
     generators.test_each_replay_of_a_graph_draws_new_numbers(0)
     generators.test_draws_on_other_streams_follow_each_other(0, gt.random.generator(11, device=0))
+
+
+def test_first_use_in_a_capture(monkeypatch):
+    generators.test_default_generator_may_be_new_in_a_capture(0, monkeypatch)
+    generators.test_seeds_in_a_capture_are_work_of_the_graph(0, monkeypatch)

@@ -2,12 +2,15 @@
 
 import copy
 import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 import gputensor as gt
 from gputensor import graphs
+from gputensor.random import states
 
 
 @pytest.fixture
@@ -82,6 +85,57 @@ def test_each_replay_of_a_graph_draws_new_numbers(place):
             want = again.normal(size=(70, 9)), again.integers(0, 100, size=5000)
             assert np.array_equal(x.numpy(), want[0].numpy())
             assert np.array_equal(y.numpy(), want[1].numpy())
+
+
+def test_default_generator_may_be_new_in_a_capture(place, monkeypatch):
+    """Its state is made outside the graph, so replays go on drawing, and it outlives the graph."""
+    monkeypatch.setattr(states, "_defaults", {})
+    gt.random.manual_seed(77)
+    again = gt.random.generator(seed=77, device="host")
+    with gt.Device(place):
+        graph = graphs.CUDAGraph()
+        with graphs.graph(graph):
+            x = gt.random.uniform(size=700)
+            k = gt.random.integers(1000, size=5)
+        for _ in range(3):
+            graph.replay()
+            assert np.array_equal(x.numpy(), again.uniform(size=700).numpy())
+            assert np.array_equal(k.numpy(), again.integers(1000, size=5).numpy())
+        del graph, x, k
+        later = gt.zeros(4096, dtype="uint64")  # would take the memory of a state that was freed
+        assert gt.random.uniform(size=9).tolist() == again.uniform(size=9).tolist()
+        assert not later.numpy().any()
+    gt.random.seed()
+
+
+def test_seeds_in_a_capture_are_work_of_the_graph(place, monkeypatch):
+    """Each replay begins with the seed, whether or not the generator existed before."""
+    monkeypatch.setattr(states, "_defaults", {})
+    want = gt.random.generator(seed=5, device="host").uniform(size=9).tolist()
+    with gt.Device(place):
+        for _ in range(2):
+            graph = graphs.CUDAGraph()
+            with graphs.graph(graph):
+                gt.random.manual_seed(5)
+                x = gt.random.uniform(size=9)
+                y = gt.random.generator(seed=5).uniform(size=9)
+            for _ in range(2):
+                graph.replay()
+                assert x.tolist() == want == y.tolist()
+    gt.random.seed()
+
+
+def test_threads_share_one_new_default_generator(place, monkeypatch):
+    monkeypatch.setattr(states, "_defaults", {})
+    gate = threading.Barrier(4)
+
+    def draw(_):
+        gate.wait()
+        return gt.random.integers(1 << 62, size=50, device=place)
+
+    with ThreadPoolExecutor(4) as pool:
+        drawn = [x.tolist() for x in pool.map(draw, range(4))]
+    assert len({number for part in drawn for number in part}) == 200
 
 
 def test_draws_on_other_streams_follow_each_other(place, made):
