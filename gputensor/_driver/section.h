@@ -15,6 +15,7 @@
 #include <Python.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <new>
@@ -82,14 +83,26 @@ private:
             Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread() : nullptr;
         {
             std::unique_lock<std::mutex> guard(waiting);
-            while (state.exchange(AWAITED, std::memory_order_acquire) != FREE) changed.wait(guard);
+            bool is_over = false;
+            while (state.exchange(AWAITED, std::memory_order_acquire) != FREE && !is_over) {
+                if (Py_IsInitialized()) {
+                    changed.wait(guard);
+                } else {
+                    is_over = changed.wait_for(guard, FINAL_WAIT) == std::cv_status::timeout;
+                }
+            }
         }
         if (python) PyEval_RestoreThread(python);
     }
 
     static inline std::atomic<int> state{FREE};
     static inline std::mutex waiting;
-    static inline std::condition_variable changed;
+    // Never destroyed: the destructor would wait for threads that wait when the process exits.
+    static inline std::condition_variable& changed = *new std::condition_variable;
+
+    // When the interpreter ends, a thread that asks for the GIL is ended, possibly in its section.
+    // After this time a finalizer takes the section over.
+    static constexpr std::chrono::milliseconds FINAL_WAIT{200};
 };
 
 }  // namespace gputensor

@@ -19,7 +19,7 @@ struct HeldReads {
 };
 
 inline HeldReads& held_reads() {
-    static HeldReads reads;
+    static auto& reads = *new HeldReads;  // never destroyed: threads may wait when the process exits
     return reads;
 }
 
