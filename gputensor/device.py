@@ -337,9 +337,11 @@ def attach_listener(listener):
     Notes
     -----
     The main thread calls it, with no lock held, soon after the driver calls and in their order on
-    each device; :func:`deliver` delivers them at once. An exception in it is reported as
-    unraisable. Attach it before a GPU is used: objects that hold the driver of a GPU opened
-    earlier, such as its allocator, are not observed, and neither are calls inside CUDA's libraries.
+    each device; :func:`deliver` delivers them at once. An exception in it is reported by
+    ``sys.unraisablehook``; KeyboardInterrupt and SystemExit are raised in the main thread when all
+    calls are delivered. Attach it before a GPU is used: objects that hold the driver of a GPU
+    opened earlier, such as its allocator, are not observed, and neither are calls inside CUDA's
+    libraries.
 
     Examples
     --------

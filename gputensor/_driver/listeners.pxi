@@ -4,7 +4,7 @@ A call may be made with any lock held and without the GIL, so it is recorded (la
 thread passes it to the listeners soon after. Other rooms deliver their own events in the same way.
 """
 
-ctypedef int (*pending_t)(void* argument) noexcept
+ctypedef int (*pending_t)(void* argument) except -1
 
 cdef extern from "Python.h":
     int Py_AddPendingCall(pending_t function, void* argument) noexcept nogil
@@ -28,7 +28,7 @@ cdef void request_delivery() noexcept nogil:
         delivery_begins()
 
 
-cdef int _deliver_pending(void* nothing) noexcept:
+cdef int _deliver_pending(void* nothing) except -1:
     deliver()
     return 0
 
@@ -37,36 +37,50 @@ def deliver():
     """Pass recorded calls to the listeners now; otherwise the main thread does so soon after."""
     cdef int index
     cdef vector[Call] calls
+    cdef list raised = []
     delivery_begins()
     for index in range(MAX_DEVICES):
         if stacks[index] != NULL:
             calls = stacks[index].take_unheard()
             for name, status, arguments in shown(calls):
-                tell(listeners, index - HOST_DEVICES, name, status, arguments)
+                tell(listeners, raised, index - HOST_DEVICES, name, status, arguments)
     for delivery in tuple(deliveries):
-        delivery()
+        delivery(raised)
+    if raised:
+        try:
+            raise raised[0]
+        finally:
+            raised.clear()  # the traceback leads to this frame
 
 
 def on_delivery(function):
-    """Register a function that is called at each delivery, to deliver its room's events."""
+    """Register a function that delivers its room's events; it gets `raised` for :func:`tell`."""
     deliveries.append(function)
 
 
-def tell(functions, *facts):
-    """Call functions. An exception of one is reported but not raised and does not stop the rest."""
+def tell(functions, list raised, *facts):
+    """Call functions. An exception of one is reported but not raised and does not stop the rest.
+
+    KeyboardInterrupt and SystemExit are meant for the main thread: they are added to `raised`, and
+    raised when all events are delivered.
+    """
     for function in tuple(functions):
         try:
             function(*facts)
         except Exception as error:
-            sys.unraisablehook(Unraisable(error, function))
+            report_unraisable(error, function)
+        except BaseException as error:
+            raised.append(error)
 
 
-class Unraisable:
-    """The argument of ``sys.unraisablehook``."""
-
-    def __init__(self, error, function):
-        self.exc_type, self.exc_value, self.exc_traceback = type(error), error, error.__traceback__
-        self.err_msg, self.object = "Exception ignored in a listener", function
+cdef int report_unraisable(error, function) except -1:
+    """Pass an exception to ``sys.unraisablehook``."""
+    kind, trace = type(error), error.__traceback__
+    for part in (kind, error, trace):
+        Py_INCREF(part)  # PyErr_Restore takes the references over
+    PyErr_Restore(<PyObject*>kind, <PyObject*>error, <PyObject*>trace)
+    PyErr_WriteUnraisable(function)
+    return 0
 
 
 def attach_listener(function):
@@ -77,10 +91,12 @@ def attach_listener(function):
 
 def detach_listener(function):
     """Deliver the recorded calls, then remove a listener; ``ValueError`` if it is not attached."""
-    deliver()
-    listeners.remove(function)
-    if not listeners:
-        _listen(NULL)
+    try:
+        deliver()
+    finally:
+        listeners.remove(function)
+        if not listeners:
+            _listen(NULL)
 
 
 cdef int _listen(void (*notify)() noexcept nogil) except -1:

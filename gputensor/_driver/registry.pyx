@@ -7,9 +7,11 @@
 # state of a forked child.
 
 import os
-import sys
 from threading import RLock
 
+from cpython.exc cimport PyErr_Restore, PyErr_WriteUnraisable
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
@@ -107,8 +109,9 @@ cdef int open_one(int device) except -1:
             observe(device)
     else:
         raise DeviceError(
-            f"host:{HOST_DEVICE - device} (device {device}) is not open: it was closed, or "
-            "open_host never made it" if device < HOST_DEVICE else f"there is no device {device}")
+            f"host:{HOST_DEVICE - device} (device {device}) is not open: it was closed, or is not "
+            f"one of the {host_count()} of GPUTENSOR_HOST_DEVICES"
+            if device < HOST_DEVICE else f"there is no device {device}")
     return 0
 
 

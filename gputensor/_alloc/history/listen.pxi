@@ -3,14 +3,14 @@
 cdef list tracker_functions = []
 
 
-def _notify_trackers():
+def _notify_trackers(raised):
     cdef vector[Tracked] events = undelivered.take()
     cdef StackFormatter formatter = StackFormatter()
     cdef dict patterns = {}
     cdef size_t i
     for i in range(events.size()):
         entry = entry_of(&events[i].record, patterns, formatter)
-        tell(tracker_functions, events[i].device, entry)
+        tell(tracker_functions, raised, events[i].device, entry)
 
 
 on_delivery(_notify_trackers)
@@ -24,6 +24,8 @@ def attach_tracker(function):
 
 def detach_tracker(function):
     """Remove a tracker after it has received all events so far; ``ValueError`` if unknown."""
-    deliver()
-    tracker_functions.remove(function)
-    gt_store(&is_tracked, len(tracker_functions) != 0)
+    try:
+        deliver()
+    finally:
+        tracker_functions.remove(function)
+        gt_store(&is_tracked, len(tracker_functions) != 0)

@@ -149,3 +149,93 @@ def test_metadata_and_stacks_of_segment_frees_are_in_snapshots(device, history):
     assert gone[-1]["frames"] and gone[-1]["frames"][-1]["filename"]
     with pytest.raises(TypeError, match="^text: got int; expected a str"):
         gt.memory.set_memory_metadata(7)
+
+
+DEFAULT_HOOK = """
+import sys
+import gputensor as gt
+from gputensor import device
+
+heard = []
+
+
+def bad(*call):
+    raise KeyError("mine")
+
+
+def good(*call):
+    heard.append(call)
+
+
+device.attach_listener(bad)
+device.attach_listener(good)
+gt.synchronize("host")
+device.deliver()
+assert [name for _, name, _, _ in heard] == ["synchronize"], heard
+
+
+def broken_hook(facts):
+    raise ValueError("hook")
+
+
+sys.unraisablehook = broken_hook
+gt.synchronize("host")
+device.deliver()
+assert len(heard) == 2
+"""
+
+
+def test_the_default_hook_reports_an_error_of_a_listener():
+    done = subprocess.run(
+        [sys.executable, "-c", DEFAULT_HOOK], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Exception ignored in: <function bad" in done.stderr
+    assert done.stderr.count("KeyError: 'mine'") == 1 and "UnraisableHookArgs" not in done.stderr
+    assert "Exception ignored in sys.unraisablehook: <function broken_hook" in done.stderr
+
+
+INTERRUPTS = """
+import gputensor as gt
+from gputensor import device
+
+heard = []
+
+
+def interrupted(*call):
+    raise KeyboardInterrupt
+
+
+def good(*call):
+    heard.append(call[1])
+
+
+def raises(function, *arguments):
+    try:
+        gt.synchronize("host")
+        function(*arguments)
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
+device.attach_listener(interrupted)
+device.attach_listener(good)
+# The main thread delivers soon after the call, at the latest here.
+assert raises(device.deliver)
+device.deliver()
+assert heard == ["synchronize"], heard
+try:
+    device.detach_listener(interrupted)
+except KeyboardInterrupt:
+    pass
+assert not raises(device.deliver)
+assert heard == ["synchronize"] * 2, heard
+"""
+
+
+def test_an_interrupt_of_a_listener_is_raised_after_the_delivery():
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTS], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0 and done.stderr == "", done.stderr

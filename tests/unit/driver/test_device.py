@@ -269,7 +269,8 @@ def test_host_devices_of_the_environment_open_by_name():
     )
     assert done.stderr == ""
     assert done.stdout.splitlines() == [
-        "host:4 (device -5) is not open: it was closed, or open_host never made it",
+        "host:4 (device -5) is not open: it was closed, or is not one of the 4 of "
+        "GPUTENSOR_HOST_DEVICES",
         "device: got -4; expected a device that open_host made",
     ]
 
