@@ -29,8 +29,8 @@ class CUDAPluggableAllocator:
     path_to_so_file : str
         The library that contains them.
     alloc_fn_name : str
-        ``void* alloc(size_t nbytes, int device, void* stream)``. It returns NULL if there is no
-        memory, and otherwise an address that is a multiple of 512.
+        ``void* alloc(size_t nbytes, int device, void* stream)``. It returns NULL or throws a C++
+        exception if there is no memory, and otherwise returns an address that is a multiple of 512.
     free_fn_name : str
         ``void free(void* ptr, size_t nbytes, int device, void* stream)``. It is called when all
         work of the device is done.
@@ -44,7 +44,10 @@ class CUDAPluggableAllocator:
 
     Notes
     -----
-    The functions are called from any thread, without the GIL, and must not use this library.
+    The functions are called from any thread, without the GIL, and must not use this library. A
+    request raises :class:`~gputensor.OutOfMemoryError` if there is no memory, and
+    :class:`~gputensor.DriverError` (misaligned address) after an address that is no multiple of
+    512, which is freed at once.
     """
 
     def __init__(self, path_to_so_file, alloc_fn_name, free_fn_name):
@@ -143,8 +146,10 @@ def checkpoint_pool(pool, device=None):
         Default: the current device.
     """
     pair = getattr(pool, "id", pool)
-    if not isinstance(pair, tuple) or len(pair) != 2:
+    if not _is_numbers(pair, 2):
         raise argument_error(TypeError, "pool", pool, "a MemPool or the id of a pool")
+    if min(pair) < 0 or max(pair) >= 1 << 64 or not any(pair):
+        raise argument_error(ValueError, "pool", pair, "the id of a private pool")
     number, pool_id = device_number(device), pair[0] or pair[1]
     return PoolCheckpoint(number, pool_id, tuple(raw_memory.live_blocks(number, pool_id)))
 
@@ -167,6 +172,8 @@ def restore_pool(checkpoint):
     RuntimeError
         A block is in use that was not in use at the checkpoint, or the place of a block is not
         free, or its stream may still use it. Nothing has changed.
+    TypeError
+        The argument is not a result of :func:`checkpoint_pool`.
 
     Examples
     --------
@@ -179,17 +186,20 @@ def restore_pool(checkpoint):
     True
     >>> raw_memory.raw_delete(ptr)
     """
+    if not isinstance(checkpoint, PoolCheckpoint) or not _has_blocks(checkpoint):
+        raise argument_error(TypeError, "checkpoint", checkpoint, "a result of checkpoint_pool()")
     device, pool_id, blocks = checkpoint
-    live = {address for address, _, _ in raw_memory.live_blocks(device, pool_id)}
-    new = live - {address for address, _, _ in blocks}
+    # Another block may begin at the same address, so the size and the stream count too.
+    live = set(raw_memory.live_blocks(device, pool_id))
+    new = live - set(blocks)
     if new:
         raise RuntimeError(
             f"pool {pool_id}: {len(new)} blocks are in use that were not at the checkpoint, the "
-            f"first at {min(new):#x}; drop their tensors first"
+            f"first at {min(new)[0]:#x}; drop their tensors first"
         )
     taken = []
     for address, nbytes, stream in blocks:
-        if address in live:
+        if (address, nbytes, stream) in live:
             continue
         if not raw_memory.take_at(device, pool_id, address, nbytes, stream):
             for ptr in taken:
@@ -199,6 +209,22 @@ def restore_pool(checkpoint):
             )
         taken.append(address)
     return taken
+
+
+def _is_numbers(value, count):
+    return (
+        isinstance(value, tuple)
+        and len(value) == count
+        and all(isinstance(part, int) and not isinstance(part, bool) for part in value)
+    )
+
+
+def _has_blocks(checkpoint):
+    """Whether the blocks can be of a pool: addresses are multiples of 512."""
+    return isinstance(checkpoint.blocks, tuple) and all(
+        _is_numbers(block, 3) and min(block) >= 0 < block[1] and block[0] % 512 == 0
+        for block in checkpoint.blocks
+    )
 
 
 class use_mem_pool(PoolBlock, contextlib.ContextDecorator):  # noqa: N801

@@ -125,7 +125,7 @@ def explain(reason, facts):
         return "the device is smaller than the request"
     short = max(facts["rounded"], facts["growth"]) - facts["cached"] - room
     if short <= 0:
-        return "the driver refused, although its amounts suffice"
+        return "the driver, or a pool's own allocator, refused, although the amounts suffice"
     return f"the device is full: {amount(short)} more would have to be free"
 
 

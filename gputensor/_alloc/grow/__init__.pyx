@@ -13,7 +13,9 @@ from gputensor._alloc.history cimport (
 )
 from gputensor._alloc.model cimport *
 from gputensor._alloc.order cimport pending_poll, pending_wait_one, view_is_done, view_show
-from gputensor._driver.table cimport STATUS_OK, STATUS_OUT_OF_MEMORY, Driver, status_t
+from gputensor._driver.table cimport (
+    STATUS_MISALIGNED, STATUS_OK, STATUS_OUT_OF_MEMORY, Driver, status_t,
+)
 
 include "plain_growth.pxi"
 include "growth.pxi"

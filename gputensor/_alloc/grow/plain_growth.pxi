@@ -6,9 +6,7 @@ driver call, and pools that are made in a loop use the same memory.
 
 # The source of a pool's plain segments in place of the driver; NULL: the driver.
 cdef MemorySource* pool_source(BlockPool* pool) noexcept nogil:
-    if pool.owner == NULL:
-        return NULL
-    return pool.owner.source
+    return <MemorySource*>NULL if pool.owner == NULL else pool.owner.source
 
 
 # One call of a user's functions.
@@ -40,6 +38,9 @@ cdef status_t _plain_take(DeviceAllocator* a, MemorySource* source, uint64_t* pt
     call = SourceCall(source, nbytes, a.device, <void*>stream, NULL)
     status = a.driver.call_apart(a.driver.self, _source_take, &call)
     ptr[0] = <uint64_t>call.ptr
+    if status == STATUS_OK and ptr[0] % UNIT:
+        plain_give_back(a, source, ptr[0], nbytes, stream)
+        return STATUS_MISALIGNED
     return STATUS_OUT_OF_MEMORY if status == STATUS_OK and call.ptr == NULL else status
 
 

@@ -249,7 +249,7 @@ public:
     int call_apart(void (*function)(void*), void* argument) {
         if (!function) return INVALID_VALUE;
         return relaxed([&] {
-            function(argument);
+            call_users(function, argument);
             return OK;
         });
     }

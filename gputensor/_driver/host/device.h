@@ -258,7 +258,7 @@ public:
 
     int call_apart(HostFunction function, void* argument) {
         if (!function) return INVALID_VALUE;
-        function(argument);
+        call_users(function, argument);
         return OK;
     }
 

@@ -80,3 +80,37 @@ def test_an_impossible_state_is_refused_and_changes_nothing():
         assert memory.checkpoint_pool(pool) == before
         with pytest.raises(TypeError, match="^pool: got int; expected a MemPool"):
             memory.checkpoint_pool(5)
+
+
+def test_another_block_at_an_old_address_is_not_taken_for_the_old_one():
+    pool = memory.MemPool()
+    with memory.use_mem_pool(pool):
+        first = gt.empty(1 << 18)
+        state, place = memory.checkpoint_pool(pool), first.data_ptr()
+        del first
+        gt.synchronize()
+        second = gt.empty(100)
+    assert second.data_ptr() == place
+    before = memory.checkpoint_pool(pool)
+    with pytest.raises(RuntimeError, match=f"1 blocks are in use .* first at {place:#x}"):
+        memory.restore_pool(state)
+    assert memory.checkpoint_pool(pool) == before
+    del second
+    gt.synchronize()
+    assert memory.restore_pool(state) == [place]
+    assert memory.restore_pool(state) == []
+    memory.caching_allocator_delete(place)
+
+
+def test_what_is_no_checkpoint_is_refused(device):
+    with pytest.raises(ValueError, match=r"^pool: got \(0, 0\); expected the id of a private"):
+        memory.checkpoint_pool((0, 0))
+    with pytest.raises(ValueError, match=r"^pool: got \(0, -1\)"):
+        memory.checkpoint_pool((0, -1))
+    with pytest.raises(TypeError, match="^pool: got tuple"):
+        memory.checkpoint_pool(("a", "b"))
+    good = memory.checkpoint_pool(memory.MemPool())
+    wrong = [((5,),), ((-512, 8, 0),), ((513, 8, 0),), ((512, 0, 0),), 7]
+    for value in (None, (1, 2, 3), *(good._replace(blocks=blocks) for blocks in wrong)):
+        with pytest.raises(TypeError, match="^checkpoint: got .*; expected a result of"):
+            memory.restore_pool(value)

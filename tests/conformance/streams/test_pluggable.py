@@ -16,9 +16,10 @@ SOURCE = r"""
 #include <dlfcn.h>
 #include <map>
 #include <mutex>
+#include <stdexcept>
 static std::mutex mutex;
 static std::map<void*, size_t> live;
-static std::atomic<long> given{0}, wrong{0}, refuse{0};
+static std::atomic<long> given{0}, wrong{0}, refuse{0}, shift{0};
 static void* symbol(const char* name) { return dlsym(dlopen("libcuda.so.1", RTLD_NOW), name); }
 static void* make(size_t nbytes, int device) {
     if (device < 0) return aligned_alloc(4096, (nbytes + 4095) / 4096 * 4096);
@@ -32,9 +33,11 @@ static void unmake(void* ptr, int device) {
     if (release(uint64_t(ptr))) wrong++;
 }
 extern "C" void* take(size_t nbytes, int device, void*) {
-    if (refuse) return nullptr;
+    if (refuse == 1) return nullptr;
+    if (refuse == 2) throw std::runtime_error("refused");
     void* made = make(nbytes, device);
     if (!made) return nullptr;
+    if (shift) return (char*)made + shift;
     std::lock_guard<std::mutex> guard(mutex);
     live[made] = nbytes;
     given++;
@@ -42,10 +45,12 @@ extern "C" void* take(size_t nbytes, int device, void*) {
 }
 extern "C" void give(void* ptr, size_t nbytes, int device, void*) {
     std::lock_guard<std::mutex> guard(mutex);
+    if (shift) { unmake((char*)ptr - shift, device); return; }
     auto found = live.find(ptr);
     if (found == live.end() || found->second != nbytes) { wrong++; return; }
     live.erase(found);
     unmake(ptr, device);
+    if (refuse == 2) throw std::runtime_error("refused");
 }
 extern "C" long count(int which) {
     std::lock_guard<std::mutex> guard(mutex);
@@ -59,6 +64,7 @@ extern "C" int holds(void* ptr) {
     return ptr < (char*)next->first + next->second;
 }
 extern "C" void refuse_all(int value) { refuse = value; }
+extern "C" void shift_all(int value) { shift = value; }
 """
 
 
@@ -82,6 +88,7 @@ def source(path):
     library.count.restype = ctypes.c_long
     library.holds.argtypes = [ctypes.c_void_p]
     library.refuse_all(0)
+    library.shift_all(0)
     return library
 
 
@@ -125,13 +132,30 @@ def test_a_pool_takes_its_memory_from_the_functions(path, source, device, rng):
         assert counts(source)[0] == first and memory.memory_reserved(device) >= reserved
 
 
-def test_functions_without_memory_raise_out_of_memory(path, source, device):
+@pytest.mark.parametrize("how", [1, 2], ids=["null", "throws"])
+def test_functions_without_memory_raise_out_of_memory(path, source, device, how):
     pool = memory.MemPool(device, allocator=memory.CUDAPluggableAllocator(path, "take", "give"))
-    source.refuse_all(1)
+    source.refuse_all(how)
     with gt.Device(device), memory.use_mem_pool(pool, device):
-        with pytest.raises(gt.OutOfMemoryError):
+        with pytest.raises(gt.OutOfMemoryError, match="a pool's own allocator, refused"):
             gt.zeros(1000)
         source.refuse_all(0)
+        np.testing.assert_array_equal(gt.ones(7).numpy(), 1)
+        source.refuse_all(how)
+        gt.synchronize()
+        del pool
+    memory.empty_cache(device)
+    assert counts(source)[1:] == (0, 0)
+
+
+def test_an_address_that_is_not_aligned_is_refused_and_freed(path, source, device):
+    pool = memory.MemPool(device, allocator=memory.CUDAPluggableAllocator(path, "take", "give"))
+    with gt.Device(device), memory.use_mem_pool(pool, device):
+        source.shift_all(8)
+        with pytest.raises(gt.DriverError, match="misaligned address"):
+            gt.zeros(1000)
+        source.shift_all(0)
+        assert pool.snapshot() == []
         np.testing.assert_array_equal(gt.ones(7).numpy(), 1)
 
 
