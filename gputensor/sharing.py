@@ -4,14 +4,15 @@ A shared tensor has pages of its own, which live as long as any process maps the
 wait for another one to drop the tensor, and no allocator reuses its memory. A
 :mod:`multiprocessing` queue, pipe or argument sends a handle, not the values; for CUDA any start
 method but ``"fork"`` works. Sending waits for the work queued so far, so the receiver sees its
-results. Processes order all later work themselves, with messages or with
-``Event(interprocess=True)``.
+results. A handle can be opened once, while its sender runs. Processes order all later work
+themselves, with messages or with ``Event(interprocess=True)``.
 """
 
 from multiprocessing.reduction import DupFd, ForkingPickler
 
+from gputensor._alloc import observe
 from gputensor._driver.registry import cuda_device_count, device_info
-from gputensor.errors import DeviceError
+from gputensor.errors import DeviceError, OutOfMemoryError, argument_error, list_argument
 from gputensor.streams.queue import Device, device_number, synchronize
 from gputensor.tensor.core import Tensor
 from gputensor.tensor.interop import SharedPages, memory_owner, over_memory
@@ -30,15 +31,27 @@ def empty_shared(shape, dtype="float32", device=None):
     device : optional
         Default: the current device.
 
+    Raises
+    ------
+    OutOfMemoryError
+        The device has not enough memory, even without the cache of free memory.
+
     Examples
     --------
     >>> x = empty_shared(3, device="host")
     >>> is_shared(x), is_shared(x[1:])
     (True, True)
     """
-    extents = (shape,) if isinstance(shape, int) else tuple(shape)
+    rule = "an int or a sequence of ints"
+    is_int = hasattr(shape, "__index__")
+    extents = (shape,) if is_int else tuple(list_argument("shape", shape, rule))
     model = _model(extents, dtype, device)
-    pages = SharedPages(device_number(device), max(model.nbytes, 1))
+    number = device_number(device)
+    try:
+        pages = SharedPages(number, max(model.nbytes, 1))
+    except OutOfMemoryError:
+        observe.empty_cache(number)
+        pages = SharedPages(number, max(model.nbytes, 1))
     return over_memory(pages, pages.ptr, extents, None, dtype)
 
 
@@ -61,6 +74,8 @@ def share(x):
 
 def is_shared(x):
     """Return whether other processes can use the memory of a tensor."""
+    if not isinstance(x, Tensor):
+        raise argument_error(TypeError, "x", x, "a Tensor")
     return isinstance(memory_owner(x), SharedPages)
 
 
@@ -83,7 +98,15 @@ def _reduce(x):
 def _opened(name, nbytes, descriptor, layout):
     """Return the tensor that another process sent."""
     place, shape, strides, dtype = layout
-    pages = SharedPages(_number_of(name), nbytes, descriptor.detach())
+    number = _number_of(name)
+    try:
+        received = descriptor.detach()
+    except (EOFError, OSError) as error:
+        raise DeviceError(
+            "a shared tensor cannot be received: its handle was opened before, or the process that "
+            "sent it has ended"
+        ) from error
+    pages = SharedPages(number, nbytes, received)
     return over_memory(pages, pages.ptr + place, shape, strides, dtype)
 
 

@@ -275,16 +275,23 @@ cdef class Event:
         """
         cdef Driver* driver
         cdef char found[IPC_HANDLE_NBYTES]
+        cdef uint64_t handle
+        cdef status_t status
         cdef int device
         if not self.interprocess:
             raise argument_error(ValueError, "interprocess", False, "True for an event to share")
+        device = self.device_number if self.handle else current_device()
+        driver = self.driver() if self.handle else driver_get(device)
+        handle = self.handle if self.handle else self.create(device)
+        status = driver.event_export(driver.self, handle, found)
+        if status != STATUS_OK:
+            if not self.handle:
+                driver.event_destroy(driver.self, handle)
+            raise_for_status(status, "event_export", f"on {device_text(device)}")
         if not self.handle:
-            device = current_device()
-            self.handle = self.create(device)
+            self.handle = handle
             self.device_number = device
             self.generation = device_generation(device)
-        driver = self.driver()
-        self.check(driver.event_export(driver.self, self.handle, found), "event_export")
         return found[:IPC_HANDLE_NBYTES]
 
     @classmethod

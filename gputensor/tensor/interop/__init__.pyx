@@ -26,7 +26,9 @@ from gputensor._arrays cimport (
 from gputensor._driver.registry cimport (
     DEVICE_HOST, device_generation, device_kind, driver_get, driver_open,
 )
-from gputensor._driver.table cimport HOST_DEVICE, STATUS_OK, Driver, status_t
+from gputensor._driver.table cimport (
+    HOST_DEVICE, STATUS_OK, STATUS_OUT_OF_MEMORY, Driver, status_t,
+)
 from gputensor._kernels.launch cimport host_view, raise_pending
 from gputensor.streams.order cimport (
     current_device, current_handle, device_text, is_tracing, raise_for_order, resolve_device,
@@ -41,7 +43,9 @@ from gputensor.tensor.core cimport (
 from gputensor.tensor.transfer cimport download, moved, upload
 
 from gputensor._arrays.element_types import DTYPES
-from gputensor.errors import Described, DeviceError, argument_error, raise_for_status
+from gputensor.errors import (
+    Described, DeviceError, OutOfMemoryError, amount, argument_error, raise_for_status,
+)
 
 include "foreign.pxi"
 include "cuda_interface.pxi"

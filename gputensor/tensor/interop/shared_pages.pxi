@@ -36,10 +36,12 @@ cdef class SharedPages:
     cdef uint64_t page
 
     def __cinit__(self, int device, size_t nbytes, descriptor=None):
-        cdef Driver* driver = driver_open(device)
-        cdef size_t unit = driver.page_granularity
+        cdef Driver* driver
+        cdef size_t unit
         cdef status_t status
-        self.descriptor = -1
+        self.descriptor = -1 if descriptor is None else descriptor
+        driver = driver_open(device)
+        unit = driver.page_granularity
         if unit == 0:
             raise DeviceError(f"device {device} has no virtual memory: it can share none")
         self.device = device
@@ -49,7 +51,6 @@ cdef class SharedPages:
             status = driver.page_create_shared(driver.self, &self.page, self.nbytes,
                                                &self.descriptor)
         else:
-            self.descriptor = descriptor
             status = driver.page_import(driver.self, &self.page, self.nbytes, self.descriptor)
         if status == STATUS_OK:
             status = driver.va_reserve(driver.self, &self.ptr, self.nbytes, 0)
@@ -58,6 +59,9 @@ cdef class SharedPages:
             if status != STATUS_OK:
                 driver.va_release(driver.self, self.ptr, self.nbytes)
                 self.ptr = 0
+        if status == STATUS_OUT_OF_MEMORY:
+            raise OutOfMemoryError(f"out of memory on {device_text(device)}: {amount(self.nbytes)} "
+                                   "of memory for several processes requested")
         raise_for_status(status, "page_create_shared" if descriptor is None else "page_import",
                          f"of {self.nbytes} bytes on device {device}")
 

@@ -2,11 +2,14 @@
 
 import multiprocessing
 import pickle
+import sys
+from multiprocessing.reduction import ForkingPickler
 
 import numpy as np
 import pytest
 
 import gputensor as gt
+from gputensor._driver import registry
 
 PROCESSES = multiprocessing.get_context("spawn")
 
@@ -88,8 +91,53 @@ def test_share_copies_once_and_other_pickles_hold_values(device, rng):
             np.testing.assert_array_equal(again.numpy(), x.numpy())
         empty = gt.sharing.empty_shared((0, 3), "int32")
         assert empty.shape == (0, 3) and str(empty.dtype) == "int32"
-        with pytest.raises(TypeError):
-            gt.sharing.share([1, 2])
+        for wrong in ([1, 2], values):
+            with pytest.raises(TypeError, match="^x: got .*; expected a Tensor"):
+                gt.sharing.share(wrong)
+        assert gt.sharing.empty_shared(np.int64(5)).shape == (5,)
+        with pytest.raises(TypeError, match="^shape: got float"):
+            gt.sharing.empty_shared(2.5)
+
+
+def test_a_handle_is_opened_once(device, monkeypatch):
+    monkeypatch.setattr(sys, "excepthook", lambda *facts: None)  # the sender's thread prints
+    x = gt.sharing.share(gt.arange(5, device=device))
+    sent = bytes(ForkingPickler.dumps(x))
+    y = ForkingPickler.loads(sent)
+    with pytest.raises(gt.DeviceError, match="its handle was opened before"):
+        ForkingPickler.loads(sent)
+    y += 1
+    np.testing.assert_array_equal(x.numpy(), np.arange(1, 6))
+
+
+def test_more_shared_memory_than_there_is(device):
+    with gt.Device(device):
+        with pytest.raises(gt.OutOfMemoryError, match="^out of memory on .* for several processes"):
+            gt.sharing.empty_shared(1 << 45, "uint8")
+        assert gt.sharing.empty_shared(3).shape == (3,)
+
+
+def test_shared_memory_takes_what_the_cache_keeps():
+    number = registry.open_host(capacity=64 << 20)
+    try:
+        with gt.Device(number):
+            x = gt.zeros(40 << 20, dtype="uint8")
+            del x
+            shared = gt.sharing.empty_shared(40 << 20, "uint8")
+            shared[:] = 3
+            assert int(shared[-1].item()) == 3
+            del shared
+    finally:
+        registry.close_host(number)
+
+
+def test_a_failed_export_leaves_the_event_as_it_was():
+    event = gt.Event(interprocess=True)
+    with gt.Device("host"), pytest.raises(gt.DriverError, match="event_export failed"):
+        event.ipc_handle()
+    assert event.device is None and event.cuda_event == 0
+    event.record(gt.Stream("host"))
+    assert event.query()
 
 
 def wait_in_child(handle, name, x, pipe):
