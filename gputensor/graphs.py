@@ -6,7 +6,13 @@ function that turns a callable on tensors into one that replays.
 
 from collections.abc import Mapping
 
-from gputensor.errors import Described, argument_error
+from gputensor.errors import (
+    Described,
+    argument_error,
+    function_argument,
+    int_argument,
+    list_argument,
+)
 from gputensor.streams.capture import (
     CUDAGraph,
     graph,
@@ -70,8 +76,9 @@ def make_graphed_callables(
     from gputensor.programs.tree import flatten, unflatten
 
     is_one = callable(callables)
-    functions = (callables,) if is_one else tuple(callables)
-    samples = (sample_args,) if is_one else tuple(sample_args)
+    rule = "a callable or a tuple of callables"
+    functions = (callables,) if is_one else tuple(list_argument("callables", callables, rule))
+    samples = (sample_args,) if is_one else tuple(list_argument("sample_args", sample_args))
     if len(functions) != len(samples):
         raise argument_error(
             ValueError,
@@ -79,13 +86,21 @@ def make_graphed_callables(
             Described(f"{len(samples)} entries"),
             f"one for each of the {len(functions)} callables",
         )
+    rounds = int_argument("num_warmup_iters", num_warmup_iters)
+    if rounds < 0:
+        raise argument_error(ValueError, "num_warmup_iters", rounds, "0 or more")
+    for function, arguments in zip(functions, samples, strict=True):
+        function_argument("callables", function)
+        if not isinstance(arguments, (tuple, list)):
+            rule = "a tuple of arguments for each callable"
+            raise argument_error(TypeError, "sample_args", arguments, rule)
     shared = graph_pool_handle() if pool is None else pool
     graphed = []
     for function, arguments in zip(functions, samples, strict=True):
         leaves, structure = flatten(tuple(arguments), _is_leaf)
         inputs = {path: _copy_of(sample) for path, sample in leaves}
         arguments = unflatten(structure, inputs.values())
-        for _ in range(num_warmup_iters):
+        for _ in range(rounds):
             function(*arguments)
         captured = CUDAGraph()
         with graph(captured, pool=shared, capture_error_mode=capture_error_mode):
@@ -134,7 +149,7 @@ def _check_used(captured, inputs):
 
 
 def _copy_of(sample):
-    for name in ("shape", "dtype", "device", "__setitem__"):
+    for name in ("shape", "dtype", "device", "__setitem__", "_is_used_on"):
         if not hasattr(sample, name):
             raise argument_error(TypeError, "sample_args", sample, "tensors only")
     return sample.__array_namespace__().asarray(sample, copy=True)

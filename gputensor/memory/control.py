@@ -246,6 +246,11 @@ def register_pinned(buffer, device=None):
         It has ``ptr`` and ``nbytes``. Its ``unregister()``, its destruction, or the end of its
         ``with`` block unpins the memory.
 
+    Raises
+    ------
+    TypeError, ValueError
+        The object has no buffer, or it is empty, read-only or not contiguous.
+
     Examples
     --------
     >>> import numpy as np
@@ -253,6 +258,14 @@ def register_pinned(buffer, device=None):
     ...     region.nbytes
     8000
     """
+    rule = "an object with a contiguous writable buffer of at least 1 byte"
+    try:
+        view = memoryview(buffer)
+    except TypeError:
+        raise argument_error(TypeError, "buffer", buffer, rule) from None
+    with view:
+        if view.readonly or not view.c_contiguous or not view.nbytes:
+            raise argument_error(ValueError, "buffer", buffer, rule)
     return pinned_memory.PinnedRegion(device_number(device), buffer)
 
 

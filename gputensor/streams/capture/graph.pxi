@@ -157,12 +157,12 @@ cdef class CUDAGraph:
         RuntimeError
             Nothing was captured, or the graph is instantiated and was made without `keep_graph`.
         """
-        cdef Driver* driver = self.driver()
-        cdef uint64_t executable = 0
-        cdef uint64_t former = self.executable
+        cdef Driver* driver
+        cdef uint64_t executable = 0, former = self.executable
         cdef status_t status
         if self.state != CAPTURED and not (self.state == READY and self.keep_graph):
             raise RuntimeError("this CUDAGraph has no captured graph to instantiate")
+        driver = self.driver()
         with nogil:
             status = driver.graph_instantiate(driver.self, self.graph, &executable)
             if status == STATUS_OK and former:
@@ -470,7 +470,7 @@ cdef int warn_if_empty(CUDAGraph graph) except -1:
     driver.graph_nodes(driver.self, graph.graph, NULL, 0, &count)
     if count == 0:
         warnings.warn("The CUDA Graph is empty: no work was queued on the stream that captured, or "
-                      "on a stream that joined it", stacklevel=2)
+                      "on a stream that joined it", stacklevel=1)
     return 0
 
 

@@ -126,9 +126,12 @@ def test_kept_graph_is_instantiated_on_demand_and_again():
 
 
 def test_an_empty_graph_warns():
-    with pytest.warns(UserWarning, match="The CUDA Graph is empty"):
+    with pytest.warns(UserWarning, match="The CUDA Graph is empty") as warned:
         with graph(CUDAGraph()):
             pass
+    assert warned[0].filename == __file__
+    with pytest.raises(RuntimeError, match="^this CUDAGraph has no captured graph"):
+        CUDAGraph().instantiate()
     x = gt.zeros(4)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -66,11 +66,10 @@ def test_memory_is_registered_once_at_a_time(device):
         with gt.memory.register_pinned(array):
             x = gt.asarray(array)
         np.testing.assert_array_equal(x.numpy(), array)
-        with pytest.raises(TypeError):
+        with pytest.raises(TypeError, match="^buffer: got int; expected an object with a contig"):
             gt.memory.register_pinned(3)
-        with pytest.raises((BufferError, ValueError)):
-            gt.memory.register_pinned(array[::2])
-        array.flags.writeable = False
-        for constant in (bytes(4096), array):
-            with pytest.raises((BufferError, ValueError), match="writable|read-only"):
-                gt.memory.register_pinned(constant)
+        constant = array.copy()
+        constant.flags.writeable = False
+        for wrong in (bytes(4096), constant, array[::2], array[:0]):
+            with pytest.raises(ValueError, match="^buffer: got .* expected .* writable buffer"):
+                gt.memory.register_pinned(wrong)

@@ -75,3 +75,18 @@ def test_arguments_unlike_the_sample_are_named(device):
         graphs.make_graphed_callables((lambda a: a, lambda a: a), ((sample,),))
     with pytest.raises(TypeError, match="^sample_args: got int; expected tensors only$"):
         graphs.make_graphed_callables(lambda a: a, (3,))
+
+
+def test_wrong_arguments_are_named(device):
+    x, make = gt.zeros(3), graphs.make_graphed_callables
+    for error, pattern, arguments in (
+        (TypeError, "sample_args: got Tensor; expected a tuple", (abs, x)),
+        (TypeError, "sample_args: got ndarray; expected tensors only", (abs, (np.zeros(3),))),
+        (TypeError, "callables: got int; expected a callable", (3, (x,))),
+        (TypeError, "callables: got int; expected a function", ((abs, 3), ((x,), (x,)))),
+        (TypeError, "num_warmup_iters: got str; expected an int", (abs, (x,), "3")),
+        (ValueError, "num_warmup_iters: got -1; expected 0 or more", (abs, (x,), -1)),
+    ):
+        with pytest.raises(error, match=f"^{pattern}"):
+            make(*arguments)
+    assert make(lambda a: a + 1, [x], 0)(x).tolist() == [1, 1, 1]
