@@ -21,7 +21,7 @@ from gputensor._alloc import (
 )
 from gputensor._alloc.config import settings as _settings
 from gputensor._alloc.foreign import library_path
-from gputensor.errors import argument_error
+from gputensor.errors import Described, argument_error
 from gputensor.memory.scopes import UncachedBlock
 from gputensor.streams.queue import device_number, stream_handle
 
@@ -265,7 +265,9 @@ def register_pinned(buffer, device=None):
         raise argument_error(TypeError, "buffer", buffer, rule) from None
     with view:
         if view.readonly or not view.c_contiguous or not view.nbytes:
-            raise argument_error(ValueError, "buffer", buffer, rule)
+            kind = "read-only" if view.readonly else "empty or not contiguous"
+            got = Described(f"{type(buffer).__name__}, {kind}")
+            raise argument_error(ValueError, "buffer", got, rule)
     return pinned_memory.PinnedRegion(device_number(device), buffer)
 
 
