@@ -105,7 +105,7 @@ def zeros_of(functions):
     """Return the texts of --input for a function: zeros of its largest sizes."""
     found = []
     for dtype, shape in input_types(functions):
-        sizes = tuple(part[-1] if isinstance(part, range) else part for part in shape)
+        sizes = tuple(part if isinstance(part, int) else part[-1] for part in shape)
         found.append(f"{type_of(dtype, sizes)}=0")
     return found
 

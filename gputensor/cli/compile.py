@@ -4,7 +4,6 @@ import importlib
 import logging
 import os
 import re
-import sys
 import warnings
 import zipfile
 from functools import partial
@@ -13,6 +12,7 @@ import numpy as np
 
 from gputensor.atomic_file import write_whole
 from gputensor.cli.input_error import InputError
+from gputensor.cli.python_function import ModelFunction
 from gputensor.cli.value_text import TYPES, described
 from gputensor.errors import Described, ModelError, ProgramFileError, TraceError, argument_error
 
@@ -98,9 +98,12 @@ def run(options):
     for name, value in (("MODEL", options.model), ("--output", options.output)):
         if value is None:
             raise argument_error(InputError, name, Described("nothing"), "a file")
-    if not os.path.isdir(os.path.dirname(options.output) or "."):
+    is_place = os.path.isdir(os.path.dirname(options.output) or ".")
+    if not is_place or os.path.isdir(options.output):
         rule = "a file in a folder that exists"
         raise argument_error(InputError, "--output", described(options.output), rule)
+    if options.function is not None and not options.function.isidentifier():
+        raise argument_error(InputError, "--function", described(options.function), "an identifier")
     targets = targets_of(options)
     seconds = None if options.tune is None else seconds_of(options.tune)
     maker = MAKERS[kind_of(options)]
@@ -120,6 +123,8 @@ def run(options):
             raise InputError(error) from None
     if options.compile_to is not None:
         rule = "a phase that is reached: bound needs --target, fused needs --rounding=once"
+        if maker is from_program:
+            rule = "planned or bound, with --target: a program file has the other phases behind it"
         raise argument_error(InputError, "--compile_to", options.compile_to, rule)
     with program:
         if options.dump_kernels_to is not None:
@@ -221,19 +226,16 @@ def sizes_of(texts):
 def shape_of(text, dims):
     """Return (name, (shape, dtype or None)) for an --input_shape."""
     name, value = named("--input_shape", text)
-    words, dtype = value.split("x"), None
-    if words[-1] in TYPES:
-        dtype = TYPES[words.pop()]
-    shape = []
-    for word in words:
-        if re.fullmatch(r"[0-9]{1,12}", word):
-            shape.append(int(word))
-        elif word in dims:
-            shape.append(dims[word])
-        else:
-            rule = "extents separated by x: numbers, or names given by --dim"
-            raise argument_error(InputError, "--input_shape", described(text), rule)
-    return name, (tuple(shape), dtype)
+    # A name may contain an x, too; longer names are tried first.
+    names = "|".join(["[0-9]{1,12}", *map(re.escape, sorted(dims, key=len, reverse=True))])
+    found = re.fullmatch(rf"((?:(?:{names})x)*)(?:({'|'.join(TYPES)})|({names}))", value)
+    if found is None:
+        rule = "extents separated by x: numbers, or names given by --dim"
+        raise argument_error(InputError, "--input_shape", described(text), rule)
+    front, dtype, last = found.groups()
+    words = re.findall(rf"({names})x", front) + ([last] if last is not None else [])
+    shape = tuple(dims[word] if word in dims else int(word) for word in words)
+    return name, (shape, TYPES.get(dtype))
 
 
 def flags_of(options):
@@ -384,29 +386,21 @@ def load_exported(torch, path, is_second=False):
 
 
 def from_python(options, dims, shapes):
-    """Return the program of a function in a module; the current folder is searched first."""
+    """Return the program of a function in a module."""
     from gputensor.programs.compile import compile
     from gputensor.programs.tracing import spec
 
     refuse(options, dims, shapes, ("dtype",))
-    module, _colon, name = options.model.partition(":")
-    sys.path.insert(0, os.getcwd())
-    try:
-        function = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        got = Described(f"{options.model} ({error})")
-        raise argument_error(InputError, "MODEL", got, "a function of a module") from None
-    finally:
-        sys.path.remove(os.getcwd())
+    model = ModelFunction(options.model, options.function)
+    model.check_shapes(shapes)
     specs = {
         parameter: spec(shape, dtype or "float32") for parameter, (shape, dtype) in shapes.items()
     }
-    weights = getattr(sys.modules[module], "weights", None)
-    name = options.function or function.__name__
-    function.__name__ = name
     samples = samples_of(options)
-    calibrate = None if samples is None else {name: samples}
-    return compile(function, weights=weights, calibrate=calibrate, **where(options), **specs)
+    calibrate = None if samples is None else {model.name: samples}
+    given = {"weights": model.weights, "calibrate": calibrate, **where(options), **specs}
+    with model.user_code():
+        return compile(model.function, **given)
 
 
 def from_program(options, dims, shapes):
@@ -447,12 +441,16 @@ MAKERS = {
 
 def seconds_of(text):
     """Return the time limit of --tune."""
+    from gputensor.streams.queue import device_number
+
     try:
         found = float(text)
     except ValueError:
         found = 0
     if not 0 < found <= 86400:
         raise argument_error(InputError, "--tune", text, "seconds, above 0 and at most 86400")
+    if device_number() < 0:
+        raise argument_error(InputError, "--tune", Described("a host device"), "a GPU")
     return found
 
 

@@ -49,13 +49,7 @@ def facts_of(program, options, tuned):
     found = {
         "file": options.output,
         "bytes": os.path.getsize(options.output),
-        "functions": {
-            name: {
-                "inputs": {one.path: argument_text(one) for one in function.inputs},
-                "outputs": [argument_text(one) for one in function.outputs],
-            }
-            for name, function in program.functions.items()
-        },
+        "functions": {name: facts_of_function(found) for name, found in program.variants.items()},
         "weights": len(weights),
     }
     if ahead is not None:
@@ -68,13 +62,30 @@ def facts_of(program, options, tuned):
     return found
 
 
+def facts_of_function(variants):
+    """Return the inputs and outputs of a function; with `at` also those of each variant."""
+    found = [
+        {
+            "at": dict(function.at),
+            "inputs": {one.path: argument_text(one) for one in function.inputs},
+            "outputs": [argument_text(one) for one in function.outputs],
+        }
+        for function in variants
+    ]
+    first = {name: found[0][name] for name in ("inputs", "outputs")}
+    return first if len(found) == 1 else {**first, "variants": found}
+
+
 def lines_of(found):
     """Yield the same facts as lines."""
     for name, function in found["functions"].items():
-        inputs = ", ".join(f"{path}: {text}" for path, text in function["inputs"].items())
-        yield f"{found['file']}: {name}({inputs}) -> {', '.join(function['outputs'])}"
+        for one in function.get("variants", [function]):
+            inputs = ", ".join(f"{path}: {text}" for path, text in one["inputs"].items())
+            yield f"{found['file']}: {name}({inputs}) -> {', '.join(one['outputs'])}"
     if "kernels" in found:
-        yield f"{found['file']}: {found['kernels']} kernels for {', '.join(found['targets'])}"
+        count = found["kernels"]
+        kernels = f"{count} kernel{'' if count == 1 else 's'}"
+        yield f"{found['file']}: {kernels} for {', '.join(found['targets'])}"
     yield f"{found['file']}: {found['weights']} weights, {found['bytes']} bytes"
     if "quantized" in found:
         yield from lines_of_quantized(found)

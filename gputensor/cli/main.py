@@ -24,7 +24,7 @@ from gputensor.errors import GpuTensorError, argument_error
 
 __all__ = ["build_parser", "main"]
 
-NOT_COMMANDS = ("main", "input_error", "value_text", "compile_results")
+NOT_COMMANDS = ("main", "input_error", "value_text", "compile_results", "python_function")
 MOST_FLAG_FILES = 64
 
 

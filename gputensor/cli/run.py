@@ -202,12 +202,12 @@ def extents(function, shape):
 
 
 def input_types(functions):
-    """Return (dtype, shape) for each input; extents that differ between variants are ranges."""
+    """Return (dtype, shape) for each input; extents that differ between variants are tuples."""
     first, found = functions[0], []
     for number, argument in enumerate(first.inputs):
         shapes = [extents(one, one.inputs[number].operand.shape) for one in functions]
         merged = [
-            sizes[0] if len(set(sizes)) == 1 else range(min(sizes), max(sizes) + 1)
+            sizes[0] if len(set(sizes)) == 1 else tuple(sorted(set(sizes)))
             for sizes in zip(*shapes, strict=True)
         ]
         found.append((argument.operand.dtype, tuple(merged)))

@@ -49,35 +49,39 @@ DIGITS = {"bfloat16": 4, "float8_e4m3": 3, "float8_e5m2": 2}
 TYPED = re.compile(
     r"((?:[0-9]{1,19}x){0,16})([a-z]{1,2}[0-9]{1,3}(?:E[0-9]M[0-9](?:FN)?)?)=(.*)", re.S
 )
+#: Types of an extent that has several sizes.
+SEVERAL = (range, tuple)
 MOST_ELEMENTS = 1 << 40
 MOST_TEXT = 64 << 20
 MOST_LINES = 10_000
 
 
 def type_of(dtype, shape):
-    """Return a dtype and shape as text; `?` stands for an extent that is a range.
+    """Return a dtype and shape as text; `?` stands for an extent with several sizes.
 
     >>> type_of("float16", (1, 1000)), type_of("bool", ())
     ('1x1000xf16', 'i1')
     """
-    extents = ["?" if isinstance(extent, range) else str(extent) for extent in shape]
+    extents = ["?" if isinstance(extent, SEVERAL) else str(extent) for extent in shape]
     return "x".join([*extents, TEXT_OF[dtype]])
 
 
 def wanted_text(dtype, shape):
-    """Return a dtype and shape as text, with the limits of extents that are ranges.
+    """Return a dtype and shape as text, with the limits of extents that have several sizes.
 
-    >>> wanted_text("float32", (range(1, 65), 3, range(8, 33, 8)))
-    '?x3x?xf32, where ? is 1 to 64, 8 to 32 in steps of 8'
+    >>> wanted_text("float32", (range(1, 65), 3, range(8, 33, 8), (4, 16)))
+    '?x3x?x?xf32, where ? is 1 to 64, 8 to 32 in steps of 8, 4 or 16'
     """
-    ranges = [extent for extent in shape if isinstance(extent, range)]
+    several = [extent for extent in shape if isinstance(extent, SEVERAL)]
     limits = [
-        f"{one[0]} to {one[-1]}" + (f" in steps of {one.step}" if one.step > 1 else "")
-        for one in ranges
+        " or ".join(map(str, one))
+        if isinstance(one, tuple)
+        else f"{one[0]} to {one[-1]}" + (f" in steps of {one.step}" if one.step > 1 else "")
+        for one in several
         if len(one) < MOST_ELEMENTS
     ]
     text = type_of(dtype, shape)
-    return f"{text}, where ? is {', '.join(limits)}" if len(limits) == len(ranges) > 0 else text
+    return f"{text}, where ? is {', '.join(limits)}" if len(limits) == len(several) > 0 else text
 
 
 def described(text):
@@ -203,7 +207,7 @@ class Reader:
         dtype : str
             The name of the expected dtype.
         shape : tuple
-            The expected shape; a range stands for an extent that may be any number in it.
+            The expected shape; a range or tuple stands for an extent that may be any number in it.
         """
         text = text.strip()
         if text[:1] in ("@", "+") and text.endswith(".npy"):
@@ -308,7 +312,7 @@ class Reader:
 
     def check_wanted(self, name, found, text, dtype, shape):
         fits = len(found) == len(shape) and all(
-            have in want if isinstance(want, range) else have == want
+            have in want if isinstance(want, SEVERAL) else have == want
             for want, have in zip(shape, found, strict=False)
         )
         if name != dtype or not fits:

@@ -6,6 +6,7 @@ model. Each fault raises a ModelError of one line.
 
 import math
 import os
+import stat
 from pathlib import Path
 
 import numpy as np
@@ -34,11 +35,15 @@ def read_model(path):
     path = Path(path)
     name = path.name
     try:
-        size = path.stat().st_size
-        if size >= MOST_BYTES:
+        facts = path.stat()
+        if not stat.S_ISREG(facts.st_mode):  # a pipe would be waited for, and a device has no end
+            got = Described("a folder" if path.is_dir() else "a pipe, a socket or a device")
+            raise argument_error(ModelError, str(path), got, "an ONNX file")
+        if facts.st_size >= MOST_BYTES:
             rule = "less than 2 GiB (larger models keep weights in files beside them)"
-            raise argument_error(ModelError, name, Described(f"{size} bytes"), rule)
-        data = path.read_bytes()
+            raise argument_error(ModelError, name, Described(f"{facts.st_size} bytes"), rule)
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES)
     except OSError as error:
         got = Described(error.strerror or str(error))
         raise argument_error(ModelError, str(path), got, "an ONNX file") from None

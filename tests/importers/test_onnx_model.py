@@ -1,5 +1,7 @@
 """`load_onnx`: models, running and compiling them, and errors of damaged or hostile files."""
 
+import os
+
 import numpy as np
 import onnx
 import pytest
@@ -259,6 +261,9 @@ def test_files_that_are_not_models_are_refused(tmp_path):
     assert "expected an ONNX file" in refused(path)
     path.write_bytes(b"")
     assert "expected an ONNX model" in refused(path)
+    os.mkfifo(tmp_path / "pipe.onnx")
+    assert "got a pipe, a socket or a device; expected" in refused(tmp_path / "pipe.onnx")
+    assert "got a folder; expected an ONNX file" in refused(tmp_path)
     nodes = [node("Relu", "x", "y")]
     written(path, nodes, [info("x", [2])], [info("y", [2])], opset=5)
     assert "operator set 5; expected operator sets 7 to" in refused(path)

@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import os
+import warnings
 
 import numpy as np
 import pytest
@@ -60,6 +61,15 @@ def test_kernels_start_early_in_streams_and_graphs(rng):
     assert fake.fake_cuda_early_launches() == captured
     np.testing.assert_array_equal((want + x).numpy(), want.numpy() + x.numpy())
     assert fake.fake_cuda_early_launches() == captured + 1
+
+
+def test_a_function_without_work_does_not_warn():
+    program = gt.compile(lambda x: (x + 1, gt.sum(x, axis=1)), gt.spec((0, 3)), target="cuda")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        first, second = program(gt.zeros((0, 3), device="cuda"))
+    assert (first.shape, second.shape) == ((0, 3), (0,))
+    assert graph_of(program, program.only_name) == "0 nodes, 0 with addresses"
 
 
 def test_a_graph_whose_nodes_are_not_understood_is_captured_again(rng):

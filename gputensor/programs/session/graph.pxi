@@ -121,7 +121,7 @@ cdef CUDAGraph capture_calls(Bound bound, Graph graph, vector[uint64_t]& moving,
         except BaseException:
             made.abandon()
             raise
-        made.capture_end()
+        made.end_capture()  # a function may need no work
     finally:
         leave()
     return made

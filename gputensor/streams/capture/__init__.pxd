@@ -62,6 +62,7 @@ cdef class CUDAGraph:
     cdef object __weakref__
 
     cdef Driver* driver(self) except NULL
+    cdef int end_capture(self) except -1
     cdef status_t finish_capture(self)
     cdef set wait_for_peers(self, uint64_t stream)
     cdef int mark_replay(self, uint64_t stream, set peers) except -1

@@ -129,6 +129,11 @@ cdef class CUDAGraph:
             join again; the object is empty then. Or another thread began the capture, in a mode
             other than ``"relaxed"``; the capture continues, and only that thread can end it.
         """
+        self.end_capture()
+        warn_if_empty(self)
+
+    cdef int end_capture(self) except -1:
+        """The same, without a warning if nothing was captured."""
         cdef status_t status
         if self.state != CAPTURING:
             raise RuntimeError("this CUDAGraph is not capturing")
@@ -144,7 +149,7 @@ cdef class CUDAGraph:
         self.state = CAPTURED
         if not self.keep_graph:
             self.instantiate()
-        warn_if_empty(self)
+        return 0
 
     def instantiate(self):
         """Make the captured graph ready to be replayed.

@@ -27,6 +27,22 @@ weights = {"w": np.float32([1, 2, 3])}
 
 def scaled(rows, *, weights):
     return gt.sum(rows * weights["w"], axis=1)
+
+
+def failing(x):
+    return {}[7]
+
+
+def unfit(x):
+    return x @ gt.ones((4, 2))
+
+
+class Model:
+    def doubled(self, x):
+        return 2 * x
+
+
+doubled = Model().doubled
 """
 
 
@@ -36,6 +52,7 @@ def folder(tmp_path, monkeypatch, rng):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GPUTENSOR_DEVICE", "host")
     (tmp_path / "models_of_a_test.py").write_text(PYTHON)
+    (tmp_path / "broken_of_a_test.py").write_text("import math\n1 / 0\n")
     value, kind = helper.make_tensor_value_info, onnx.TensorProto.FLOAT
     w = rng.standard_normal((3, 2), np.float32)
     graph = helper.make_graph(
@@ -70,6 +87,15 @@ def test_a_python_function(folder, capsys):
     assert "s.gtp: total(rows: nx3xf32) -> nxf32" in text
     with gt.load_program("s.gtp", device="host") as program:
         assert program.total(gt.ones((4, 3), device="host")).tolist() == [6, 6, 6, 6]
+
+
+def test_a_method_and_names_with_an_x(folder, capsys):
+    words = ("models_of_a_test:doubled", "-o", "d.gtp", "--dim=max=1:4", "--function=twice")
+    text = made(capsys, *words, "--input_shape=x=2xmaxx3xi32")
+    assert "d.gtp: twice(x: 2xmaxx3xi32) -> 2xmaxx3xi32" in text
+    with gt.load_program("d.gtp", device="host") as program:
+        x = gt.ones((2, 4, 3), dtype="int32", device="host")
+        assert (program.twice(x) == 2).all()
 
 
 def test_results_as_json(folder, capsys):
@@ -133,7 +159,11 @@ def test_a_model_with_dims_and_precision(folder, capsys):
 
 
 def test_listed_sizes(folder, capsys):
-    made(capsys, "m.onnx", "-o", "m.gtp", "--dim=n=1:64", "--at=n=2,16")
+    text = made(capsys, "m.onnx", "-o", "m.gtp", "--dim=n=1:64", "--at=n=2,16")
+    for n in (2, 16):
+        assert f"m.gtp: product(x: {n}x3xf32) -> {n}x2xf32" in text
+    assert main(["run", "--module=m.gtp", "--input=3x3xf32=1"]) == 2
+    assert "expected ?x3xf32, where ? is 2 or 16" in capsys.readouterr().err
     with gt.load_program("m.gtp", device="host") as program:
         assert program(gt.ones((16, 3), device="host")).shape == (16, 2)
         with pytest.raises(ValueError, match="16"):
@@ -191,7 +221,15 @@ def test_weights_are_written_to_the_given_file(folder, capsys):
         (["none.gtp"], "none.gtp"),
         (["no_module:f"], "expected a function of a module"),
         (["models_of_a_test:missing"], "expected a function of a module"),
-        (["models_of_a_test:scaled"], "rows: got no spec"),
+        (["models_of_a_test:scaled"], "--input_shape: got no shape of rows; expected the shape of"),
+        (["models_of_a_test:scaled", "--input_shape=x=3"], "got 'x'; expected one of rows"),
+        (["models_of_a_test:weights"], "models_of_a_test:weights, which is dict; expected a"),
+        (["broken_of_a_test:f"], "(broken_of_a_test.py:2: ZeroDivisionError: division by zero)"),
+        (["models_of_a_test:failing", "--input_shape=x=3"], "models_of_a_test.py:13: KeyError: 7"),
+        (["models_of_a_test:unfit", "--input_shape=x=3"], "models_of_a_test.py:17: operands: got"),
+        (["models_of_a_test:scaled", "--function=1st"], "--function: got '1st'; expected an ident"),
+        (["m.onnx", "--tune"], "--tune: got a host device; expected a GPU"),
+        (["m.onnx", "-o", "."], "--output: got '.'; expected a file"),
         (["models_of_a_test:scaled", "--dtype=f16"], "--dtype: got an option that"),
         (["m.onnx", "--dim=n"], "--dim: got 'n'; expected NAME=VALUE"),
         (["m.onnx", "--dim=n=a"], "--dim: got 'n=a'; expected NAME=MIN:MAX"),
