@@ -227,7 +227,7 @@ def argument_error(kind, name, value, rule):
         The exception to make. A `TypeError` shows the type of the value, other exceptions its repr.
     name : str
         The argument, option or environment variable as the user writes it; names from files may
-        contain any characters, and the message is one line.
+        contain any characters, and the message is one line. It is cut at 300 characters.
     value : object
         The value, or a :class:`Described` text. The repr of a value is cut at 300 characters.
     rule : str
@@ -245,6 +245,7 @@ def argument_error(kind, name, value, rule):
     if issubclass(kind, TypeError) and not isinstance(value, Described):
         value = Described(type(value).__name__)
     name = name if name.isprintable() else repr(name)
+    name = name if len(name) <= 300 else f"{name[:297]}..."
     shown = repr(value)
     if len(shown) > 300 and not isinstance(value, Described):
         shown = shown[:297] + "..."

@@ -28,7 +28,9 @@ __all__ = [
     "Part",
     "SafetensorsFile",
     "SafetensorsFileError",
+    "check_mapped",
     "entry_array",
+    "map_file",
     "mapping_of",
     "open_file",
     "start_in",
@@ -172,14 +174,20 @@ def read_header(file, name):
         raise ValueError(f"header: {error}") from None
     metadata = checked_metadata(found.pop("__metadata__", {}))
     entries = checked_entries(found, 8 + length, facts.st_size)
-    mapping = FileMapping(file, facts.st_size, access=mmap.ACCESS_READ)
-    mapping.path = name
-    mapping.identity = facts.st_dev, facts.st_ino
-    mapping.state = facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
+    mapping = map_file(file, name, facts)
     if metadata.get("padding") == PADDING:
         entries = {name: e for name, e in entries.items() if not name.startswith(PADDING)}
     mapping.entries = entries
     return SafetensorsFile(name, metadata, entries, mapping)
+
+
+def map_file(file, name, facts):
+    """Return a FileMapping of an open regular file that is not empty; `facts` are its `fstat`."""
+    mapping = FileMapping(file, facts.st_size, access=mmap.ACCESS_READ)
+    mapping.path = name
+    mapping.identity = facts.st_dev, facts.st_ino
+    mapping.state = facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
+    return mapping
 
 
 def checked_metadata(found):
@@ -259,6 +267,13 @@ def mapping_of(array):
     while array is not None and not isinstance(array, FileMapping):
         array = array.obj if isinstance(array, memoryview) else getattr(array, "base", None)
     return array
+
+
+def check_mapped(array):
+    """Raise if an array is over a mapped file that has become shorter since it was opened."""
+    mapping = mapping_of(array)
+    if mapping is not None:
+        mapping.check_whole()
 
 
 def start_in(mapping, array):

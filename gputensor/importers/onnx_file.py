@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from gputensor._arrays.safetensors_file import map_file
 from gputensor.errors import Described, ModelError, argument_error
 from gputensor.importers.onnx_values import numpy_dtype
 
@@ -56,12 +57,36 @@ def read_model(path):
     if not model.HasField("graph") or not model.opset_import:
         got = Described("a file without a graph or without operator sets")
         raise argument_error(ModelError, name, got, "an ONNX model")
-    return model, path.resolve().parent
+    return model, ModelFolder(path.resolve().parent)
+
+
+class ModelFolder:
+    """The folder of a model; each file of external data in it is mapped once."""
+
+    def __init__(self, path):
+        self.path = path
+        self.mappings = {}
+
+    def mapping(self, name, location):
+        """Return the FileMapping of a file, or None if it is empty; `name` is the tensor's."""
+        if location not in self.mappings:
+            path = _inside(name, location, self.path)
+            try:
+                with path.open("rb") as file:
+                    facts = os.fstat(file.fileno())
+                    found = map_file(file.fileno(), location, facts) if facts.st_size else None
+            except OSError as error:
+                got = Described(f"{location} ({error.strerror or error})")
+                raise argument_error(ModelError, name, got, "external data") from None
+            self.mappings[location] = found
+        return self.mappings[location]
 
 
 def array_of(proto, folder=None):
-    """Return a TensorProto as a NumPy array; external data is mapped, not read."""
+    """Return a TensorProto as a NumPy array; external data in a ModelFolder is mapped, not read."""
     name = proto.name or "constant"
+    if isinstance(name, bytes):  # protobuf returns it so if it is not UTF-8
+        name = name.decode(errors="backslashreplace")
     dtype, shape = numpy_dtype(proto.data_type), tuple(proto.dims)
     if any(extent < 0 for extent in shape) or math.prod(shape) > MOST_ELEMENTS:
         rule = "extents of at least 0, and at most 2**40 elements"
@@ -99,33 +124,36 @@ _FIELDS = (
 def _external(proto, name, dtype, shape, nbytes, folder):
     facts = {entry.key: entry.value for entry in proto.external_data}
     location = facts.get("location", "")
-    path = _inside(name, location, folder)
+    if folder is None:
+        _refuse_location(name, location)
+    mapping = folder.mapping(name, location)
     try:
         offset, length = int(facts.get("offset", 0)), int(facts.get("length", nbytes))
     except ValueError:
         got = Described("an offset or a length that is not a number")
         raise argument_error(ModelError, name, got, "external data") from None
-    size = path.stat().st_size
+    size = 0 if mapping is None else len(mapping)
     if length != nbytes or offset < 0 or offset + nbytes > size:
         got = Described(f"bytes {offset} to {offset + length} of the {size} in {location}")
         raise argument_error(ModelError, name, got, f"{nbytes} for {dtype.name}{list(shape)}")
     if not nbytes:
         return np.zeros(shape, dtype)
-    mapped = np.memmap(path, np.uint8, "r", offset, (nbytes,))
+    mapped = np.frombuffer(mapping, np.uint8, nbytes, offset)
     if offset % dtype.itemsize:
         mapped = np.array(mapped)
-    return np.asarray(mapped).view(dtype).reshape(shape)
+    return mapped.view(dtype).reshape(shape)
 
 
 def _inside(name, location, folder):
     """Return the file of external data, which must be inside the model's folder, links resolved."""
-    rule = "a file inside the folder of the model"
     is_text = isinstance(location, str)  # other bytes are not UTF-8
-    if folder is None or not location or not is_text or os.path.isabs(location):
-        raise argument_error(ModelError, name, location, rule)
-    if "\0" in location:
-        raise argument_error(ModelError, name, location, rule)
+    if not location or not is_text or os.path.isabs(location) or "\0" in location:
+        _refuse_location(name, location)
     path = (Path(folder) / location).resolve()
     if Path(folder) not in path.parents or not os.path.isfile(path):  # False for a too long name
-        raise argument_error(ModelError, name, location, rule)
+        _refuse_location(name, location)
     return path
+
+
+def _refuse_location(name, location):
+    raise argument_error(ModelError, name, location, "a file inside the folder of the model")

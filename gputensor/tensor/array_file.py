@@ -8,9 +8,9 @@ unsigned integer with the bits, which is named after the dtype: ``np.load(path)[
 the bits without any other library, and `load` returns a tensor of the original dtype.
 """
 
+import contextlib
 import os
-import zlib
-from zipfile import BadZipFile
+import stat
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from gputensor.tensor.transfer import numpy
 __all__ = ["Arrays", "load", "save", "savez", "savez_compressed"]
 
 ZIP = b"PK"
+MOST_TEXT = 300  # characters of NumPy's own message
 
 
 class Arrays(dict):
@@ -154,22 +155,25 @@ def load(file, /, *, device=None):
     Raises
     ------
     ValueError
-        The file is not a NumPy file, or it contains pickled objects.
+        The file is not a regular file or not a NumPy file, or it contains pickled objects.
     TypeError
         The file contains an element type that this library lacks.
     """
     is_open = hasattr(file, "read")
     path = str(getattr(file, "name", "the file")) if is_open else _path(file, "load")
-    is_mapped = False
-    if not is_open:
-        with open(path, "rb") as opened:
-            is_mapped = opened.read(2) != ZIP
-    mode = "r" if is_mapped else None
-    source = file if is_open else path
-    found = _found(lambda: np.load(source, mmap_mode=mode, allow_pickle=False), path)
-    if isinstance(found, np.ndarray):
-        return _tensor(found, device, path)
-    with found as arrays:
+    with contextlib.ExitStack() as stack:
+        source, mode = file, None
+        if not is_open:
+            if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would be waited for
+                raise _unreadable(path, "not a regular file")
+            source = stack.enter_context(open(path, "rb"))
+            is_zip = source.read(2) == ZIP
+            source.seek(0)
+            source, mode = (source, None) if is_zip else (path, "r")
+        found = _found(lambda: np.load(source, mmap_mode=mode, allow_pickle=False), path)
+        if isinstance(found, np.ndarray):
+            return _tensor(found, device, path)
+        arrays = stack.enter_context(found)
         read = {name: lambda name=name: arrays[name] for name in arrays.files}
         return Arrays(
             (name, _tensor(_found(one, path), device, path)) for name, one in read.items()
@@ -179,19 +183,29 @@ def load(file, /, *, device=None):
 def _found(read, path):
     """Return what NumPy reads; its errors name the file, and become one kind."""
     try:
-        return read()
-    except (ValueError, EOFError, OSError, BadZipFile, zlib.error) as error:
+        with np.errstate(over="ignore"):  # sizes that a header declares
+            return read()
+    except Exception as error:
+        # NumPy and zipfile raise a dozen kinds of errors for invalid files. NumPy takes any other
+        # content for a pickle.
         text = " ".join(str(error).split())
-        # NumPy takes any other content for a pickle.
-        got = Described(f"{path}: {'objects or other content' if 'pickle' in text else text}")
-        raise argument_error(ValueError, "load: file", got, "a .npy or .npz file") from None
+        raise _unreadable(path, "objects or other content" if "pickle" in text else text) from None
+
+
+def _unreadable(path, text):
+    text = text if len(text) <= MOST_TEXT else f"{text[: MOST_TEXT - 3]}..."
+    return argument_error(
+        ValueError, "load: file", Described(f"{path}: {text}"), "a .npy or .npz file"
+    )
 
 
 def _tensor(array, device, path):
+    if not isinstance(array, np.ndarray):  # NumPy returns the bytes of any other member
+        raise _unreadable(path, "a member that is not an array")
     if array.dtype in _RECORDS:
         array = array.view(_RECORDS[array.dtype])
     try:
-        dtype_code(array.dtype)
+        dtype_code(array.dtype.newbyteorder("="))
     except TypeError:
         got = Described(f"dtype {array.dtype} in {path}")
         raise argument_error(TypeError, "load: file", got, "a dtype of this library") from None

@@ -293,6 +293,7 @@ def with_weight(tmp_path, proto):
     ("proto", "words"),
     [
         (weight(raw_data=b"123"), "3 bytes; expected 8 for float32"),
+        (weight(name="w" * 9999, raw_data=b"123"), "www...: got 3 bytes; expected 8 for float32"),
         (weight(dims=[1 << 40, 1 << 40]), "expected extents of at least 0"),
         (weight(dims=[-2]), "expected extents of at least 0"),
         (weight(dims=[1 << 38]), f"0 elements; expected {1 << 38}"),
@@ -301,6 +302,12 @@ def with_weight(tmp_path, proto):
 )
 def test_weights_with_wrong_facts_are_refused(tmp_path, proto, words):
     assert words in refused(with_weight(tmp_path, proto))
+
+
+def test_a_weight_whose_name_is_no_text_is_named(tmp_path):
+    path = with_weight(tmp_path, weight(name="odd", raw_data=b"123"))
+    path.write_bytes(path.read_bytes().replace(b"odd", b"\xc8dd"))
+    assert r"\xc8dd: got 3 bytes; expected 8" in refused(path)
 
 
 def external(tmp_path, location, **facts):
@@ -316,6 +323,22 @@ def test_external_data_is_mapped(tmp_path):
     path = external(tmp_path, "sub/w.bin", offset=8, length=8)
     y = gt.load_onnx(path).run(gt.asarray([1.0, 1.0], device="host"))
     assert y.tolist() == [2, 3]
+
+
+def test_external_data_that_became_shorter_is_refused(tmp_path):
+    np.float32([1, 2] * 4096).tofile(tmp_path / "w.bin")
+    proto = weight(data_location=TensorProto.EXTERNAL, dims=[8192])
+    proto.external_data.add(key="location", value="w.bin")
+    nodes = [node("Add", "x w", "y")]
+    path = tmp_path / "m.onnx"
+    written(path, nodes, [info("x", [1])], [info("y", [8192])], [proto])
+    model = gt.load_onnx(path)
+    os.truncate(tmp_path / "w.bin", 100)
+    for use in (lambda: model.run(gt.ones(1, device="host")), model.compile):
+        with pytest.raises(gt.errors.GpuTensorError, match="w.bin: got 100 bytes; expected the 32"):
+            use()
+    np.float32([1, 2] * 4096).tofile(tmp_path / "w.bin")
+    assert gt.load_onnx(path).run(gt.ones(1, device="host")).tolist() == [2, 3] * 4096
 
 
 @pytest.mark.parametrize(

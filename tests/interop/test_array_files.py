@@ -6,6 +6,7 @@ import os
 import pickle
 import sys
 import types
+import zipfile
 
 import numpy as np
 import pytest
@@ -86,6 +87,72 @@ def test_unusable_files_and_arguments_are_named(tmp_path):
         with pytest.raises(error, match=message):
             call()
     assert not (tmp_path / "b.npy").exists() and not (tmp_path / "b.npz").exists()
+
+
+def test_big_endian_files_are_read(tmp_path, rng, device):
+    array = random_array(rng, (3, 5), "float32")
+    np.save(tmp_path / "x.npy", array.astype(">f4"))
+    check_same(gt.load(tmp_path / "x.npy", device=device), array)
+
+
+def npy(header, data=b""):
+    """The bytes of a .npy file with any header."""
+    head = header.encode("latin1")
+    return b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head + data
+
+
+HEADER = "{{'descr': {}, 'fortran_order': False, 'shape': {}, }}"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        HEADER.format("'<f4'", "(9223372036854775808,)"),
+        HEADER.format("'<f4'", f"({2**62}, {2**62})"),
+        HEADER.format("'<f4'", "(-1,)"),
+        HEADER.format("'<f4'", "(4611686018427387904, 4)"),
+        HEADER.format("'<f4'", "(((("),
+        HEADER.format("'|V0'", "(3,)"),
+        HEADER.format("[('a', '<f4')]", "(3,)"),
+        "\n \n(",
+        "[" * 5000,
+        "{'descr': '<f4'}",
+    ],
+)
+def test_headers_that_lie_are_refused_in_one_line(tmp_path, header):
+    (tmp_path / "x.npy").write_bytes(npy(header, bytes(64)))
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as file:
+        file.writestr("x.npy", npy(header, bytes(64)))
+    for name in ("x.npy", "x.npz"):
+        with pytest.raises((ValueError, TypeError), match="load: file: got ") as caught:
+            gt.load(tmp_path / name, device="host")
+        assert "\n" not in str(caught.value) and len(str(caught.value)) < 800
+
+
+def test_other_files_are_refused_in_one_line(tmp_path):
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as file:
+        file.writestr("x.npy", b"no array")
+    with pytest.raises(ValueError, match="x.npz: a member that is not an array; expected"):
+        gt.load(tmp_path / "x.npz", device="host")
+    os.mkfifo(tmp_path / "pipe.npy")
+    with pytest.raises(ValueError, match="pipe.npy: not a regular file; expected"):
+        gt.load(tmp_path / "pipe.npy", device="host")
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.npz"])
+def test_changed_files_are_refused_or_read(tmp_path, rng, name):
+    write = {"x.npy": gt.save, "x.npz": gt.savez_compressed}[name]
+    write(tmp_path / name, gt.ones((30, 4), device="host"))
+    whole = np.frombuffer((tmp_path / name).read_bytes(), np.uint8)
+    for _turn in range(100):
+        bits = whole[: rng.integers(1, len(whole) + 1) if rng.random() < 0.3 else None].copy()
+        places = rng.integers(0, min(len(bits), 250), rng.integers(1, 5))
+        bits[places] = rng.integers(0, 256, len(places))
+        (tmp_path / name).write_bytes(bits.tobytes())
+        try:
+            gt.load(tmp_path / name, device="host")
+        except (ValueError, TypeError) as error:
+            assert "\n" not in str(error) and len(str(error)) < 800
 
 
 class Bar:

@@ -117,6 +117,16 @@ def test_file_that_became_shorter_is_refused(tmp_path):
         file.data("w")
 
 
+def test_arrays_of_a_file_that_became_shorter_are_refused(tmp_path):
+    path = tmp_path / "a.safetensors"
+    gt.save_safetensors({"w": gt.ones(5000, device="host")}, path)
+    leaf = gt.map_safetensors(path)["w"]
+    os.truncate(path, 4096)
+    for array in (leaf, leaf.reshape(50, 100)[:, ::2]):
+        with pytest.raises(SafetensorsFileError, match="got 4096 bytes; expected the "):
+            gt.asarray(array, device="host")
+
+
 def whole(data_nbytes, **entries):
     header = json.dumps(entries).encode()
     return struct.pack("<Q", len(header)) + header + bytes(data_nbytes)

@@ -125,6 +125,11 @@ cdef tuple as_ndarray(object obj):
     cdef Tensor shared
     cdef Operand operand
     if isinstance(obj, (np.ndarray, np.generic)):
+        base = obj.base
+        while isinstance(base, np.ndarray):
+            base = base.base
+        if base is not None:
+            check_mapped(obj)       # memory of a mapped file that is gone cannot be read
         return native(np.asarray(obj)), True, obj
     if isinstance(obj, (bytes, bytearray)):
         return np.frombuffer(obj, np.uint8), True, obj
