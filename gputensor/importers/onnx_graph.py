@@ -13,7 +13,7 @@ import numpy as np
 
 from gputensor.errors import Described, GpuTensorError, ModelError, TraceError, argument_error
 from gputensor.importers.onnx_file import array_of, onnx
-from gputensor.importers.onnx_registry import EXPANDED, find
+from gputensor.importers.onnx_registry import EXPANDED, check_form, find
 from gputensor.importers.onnx_types import type_of
 from gputensor.importers.onnx_values import has_code, known, tensor
 from gputensor.programs.trace_device import active
@@ -164,7 +164,7 @@ class Builder:
             return step
         schema = schema_of(domain, node.op_type, version)
         values = {name: self.attribute(one, visible, bound) for name, one in protos.items()}
-        _check_form(step, schema, protos)
+        check_form(shown(step), step.inputs, schema, protos)
         step.attributes = _with_defaults(step.row, schema, values)
         step.proto, step.builder = node, (self, version, protos)
         return step
@@ -227,29 +227,6 @@ def dense(proto, folder):
         places = np.stack(np.unravel_index(places, shape), -1)
     result[tuple(places.T)] = values
     return result
-
-
-def _check_form(step, schema, protos):
-    """Raise ModelError for a node without what the standard requires of its operator."""
-    if schema is None:
-        return
-    for i, declared in enumerate(schema.inputs):
-        is_given = i < len(step.inputs) and step.inputs[i]
-        if declared.option == _SINGLE and not is_given:
-            got = Described(f"no input {declared.name!r}")
-            raise argument_error(ModelError, shown(step), got, "all inputs that are not optional")
-    for name, declared in schema.attributes.items():
-        proto = protos.get(name)
-        if proto is None and declared.required:
-            got = Described(f"no attribute {name!r}")
-            raise argument_error(ModelError, shown(step), got, "all attributes without a default")
-        if proto is not None and proto.type != int(declared.type.value):
-            kinds = onnx.AttributeProto.AttributeType
-            got = Described(f"{kinds.Name(proto.type)} as attribute {name!r}")
-            raise argument_error(ModelError, shown(step), got, declared.type.name)
-
-
-_SINGLE = onnx.defs.OpSchema.FormalParameterOption.Single
 
 
 def _with_defaults(row, schema, values):

@@ -118,7 +118,8 @@ def _lacking(lacks):
     found = {}
     for domain, name, version, label in lacks:
         prefix = f"{domain}." if domain else ""
-        found.setdefault(f"{prefix}{name}-{version}", []).append(label)
+        shown_version = f"-{version}" if version else " of no operator set that the file names"
+        found.setdefault(f"{prefix}{name}{shown_version}", []).append(label)
     parts = []
     for name, labels in sorted(found.items()):
         rest = f" and {len(labels) - 4} more" if len(labels) > 4 else ""
@@ -224,6 +225,8 @@ class Model:
             got = Described(f"a {proto.type.WhichOneof('value') or 'value'} without a tensor type")
             raise argument_error(ModelError, name, got, "tensors as inputs of a program")
         dtype = numpy_dtype(proto.type.tensor_type.elem_type)
+        if dtype.kind == "O":
+            raise argument_error(ModelError, name, Described("an input of strings"), "numbers")
         dtype = self._dtype if dtype == np.float32 else dtype
         if name in self._shapes:
             return gt.spec(tuple(self._shapes[name]), dtype)
@@ -259,7 +262,7 @@ class Run:
         self._result = namedtuple("Outputs", model.outputs) if len(model.outputs) != 1 else None
         self._placed = {}
 
-    def __call__(self, *inputs, **named):
+    def __call__(self, /, *inputs, **named):  # an input may be named self
         bound = self.__signature__.bind(*inputs, **named).arguments
         weights = bound.pop("weights", None)
         values = list(bound.values())

@@ -33,7 +33,7 @@ from gputensor.programs.function import Number, ProgramData, Weight
 from gputensor.programs.passes.clean import clean
 from gputensor.programs.passes.split import split
 from gputensor.programs.phases import reached
-from gputensor.programs.program import Program
+from gputensor.programs.program import Program, is_taken
 from gputensor.programs.quantization.results import quantized
 from gputensor.programs.sizes import at_sizes, key_of
 from gputensor.programs.tracing import (
@@ -319,6 +319,9 @@ def sources_of(fn, specs, weights, state, named):
 def _entry(name, entry):
     if not isinstance(name, str):
         raise argument_error(TypeError, "fn", name, "names that are strings")
+    if is_taken(name):
+        rule = "names that programs and sessions do not use themselves"
+        raise argument_error(ValueError, "fn", name, rule)
     function, *specs = entry if isinstance(entry, (tuple, list)) else (entry,)
     return function, tuple(specs), {}
 

@@ -10,6 +10,7 @@ from gputensor.errors import Described, argument_error
 from gputensor.programs import facts, file, text, tree
 from gputensor.programs.ahead.bindings import Ahead, DeviceLists
 from gputensor.programs.bind import bind
+from gputensor.programs.function import ProgramData
 from gputensor.programs.quantization.report import matrices_of, results_of
 from gputensor.programs.running import branches as branch_run
 from gputensor.programs.running import checked as checked_run
@@ -23,7 +24,7 @@ from gputensor.tensor.core import Tensor
 from gputensor.tensor.interop import asarray, from_dlpack
 from gputensor.tensor.manipulation import empty
 
-__all__ = ["Program", "load_program"]
+__all__ = ["Program", "is_taken", "load_program"]
 
 WITH_CONDITIONS = "none: the program has no kernel that sets conditions, so the host reads flags"
 WITH_WAITS = "none: another library computes some calls and waits for the GPU"
@@ -381,3 +382,13 @@ def _by_name(function, names, args, kwargs):
         raise argument_error(TypeError, function, got, ", ".join(names) or "none")
     found.update(kwargs)
     return {name: found[name] for name in names}
+
+
+def is_taken(name):
+    """Whether an attribute of programs or sessions would hide a function of this name.
+
+    >>> is_taken("save"), is_taken("encode")
+    (True, False)
+    """
+    own = {"device_number", *vars(Program(ProgramData(), opened=False))}
+    return name in own or hasattr(Program, name) or hasattr(Session, name)

@@ -8,6 +8,7 @@ samples.py explains integers.
 from __future__ import annotations
 
 import inspect
+import re
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -164,8 +165,15 @@ def _specs_of(given, path):
     return tree.unflatten(structure, specs)
 
 
+#: Names that are those of constants, of first values of states, or of other entries of files.
+_RESERVED = re.compile(r"(constant|state|pad)\..*|__metadata__", re.DOTALL)
+
+
 def leaves_of(name, given):
-    """Return ([(name, dtype, shape, source)], structure) of a tree of weights or states."""
+    """Return ([(name, dtype, shape, source)], structure) of a tree of weights or states.
+
+    A weight whose path is a reserved name is called ``weights.PATH``.
+    """
     is_leaf = (Spec, Tensor, np.ndarray)
     leaves, structure = tree.flatten(given, lambda part: isinstance(part, is_leaf), "")
     found = []
@@ -179,6 +187,11 @@ def leaves_of(name, given):
         if any(type(extent) is tuple for extent in shape):
             raise argument_error(TypeError, path or name, Described("a Dim"), "ints in its shape")
         dtype = DTYPES[dtype_code(leaf.dtype)].name
+        if name == "weights" and _RESERVED.fullmatch(path):
+            path = f"weights.{path}"
+            if any(path == other for other, _leaf in leaves):
+                got = Described(f"two leaves {path!r}")
+                raise argument_error(ValueError, name, got, "keys that give distinct names")
         found.append((path or name, dtype, tuple(shape), source))
     return found, structure
 

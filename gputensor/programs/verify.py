@@ -88,7 +88,8 @@ def _check_memory(function, program, path):
             continue
         place = f"{path}.values[{index}]"
         found = known[value.kind].get(value.name)
-        if found is None:
+        is_first = value.kind != "state" and value.name.startswith("state.")
+        if found is None or is_first:  # the first value of a state is no weight of a function
             refuse(f"{place}.name", value.name, f"a {value.kind} of the program")
         dtype, shape = found if value.kind == "state" else (found.dtype, found.shape)
         if value.nbytes != prod(shape) * ITEMSIZES[dtype]:

@@ -168,6 +168,37 @@ def test_names_that_are_no_identifiers_are_replaced(tmp_path):
     assert model.inputs == ("gpu_0_x", "x_1", "weights_2")
 
 
+def test_names_that_python_or_programs_use(tmp_path, rng):
+    names = ("state.x", "constant.0", "pad.0", "__metadata__", "a/b:0", "ä")
+    arrays = [rng.standard_normal((3, 3)).astype(np.float32) for _name in names]
+    places = ["self", *map(str, range(len(names)))]
+    nodes = [
+        node("MatMul", f"{x} {w}", y)
+        for x, w, y in zip(places, names, places[1:], strict=False)
+    ]  # fmt: skip
+    nodes.append(node("Add", "5 one", "class"))
+    pairs = zip([*arrays, np.float32([[1, 2, 3]])], [*names, "one"], strict=True)
+    weights = [numpy_helper.from_array(array, name) for array, name in pairs]
+    path = tmp_path / "m.onnx"
+    written(path, nodes, [info("self", ["n", 3])], [info("class", ["n", 3])], weights)
+    model = gt.load_onnx(path)
+    x = rng.standard_normal((2, 3)).astype(np.float32)
+    want = np.linalg.multi_dot([x.astype(np.float64), *arrays]) + [1, 2, 3]
+    program = model.compile(target="host")
+    program.save(tmp_path / "m.gtp", weights="m.safetensors")
+    with gt.load_program(tmp_path / "m.gtp", device="host") as loaded:
+        for run in (model.run, program, loaded):
+            found = run(gt.asarray(x, device="host")).numpy()
+            np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-4)
+
+
+def test_inputs_of_strings_are_refused(tmp_path):
+    nodes = [node("Identity", "x", "y")]
+    strings = [info("x", [2], TensorProto.STRING)], [info("y", [2], TensorProto.STRING)]
+    with pytest.raises(gt.ModelError, match="x: got an input of strings; expected numbers"):
+        gt.load_onnx(written(tmp_path / "m.onnx", nodes, *strings)).specs
+
+
 def test_functions_of_the_model_are_run(tmp_path):
     body = [
         helper.make_node("Constant", [], ["c"], value_float=0.0),
@@ -238,7 +269,7 @@ def test_all_missing_operators_are_named_at_once(tmp_path):
     path = written(tmp_path / "m.onnx", nodes, [info("x", [2])], [info("y", [2])])
     text = refused(path)
     assert "ImageDecoder-21 (nodes 'first', 'second')" in text
-    assert "ai.onnx.ml.TreeEnsemble-None (nodes 'trees')" in text
+    assert "ai.onnx.ml.TreeEnsemble of no operator set that the file names (nodes 'trees')" in text
 
 
 @pytest.mark.parametrize(
@@ -248,6 +279,8 @@ def test_all_missing_operators_are_named_at_once(tmp_path):
         ([node("Add", "x b", "a"), node("Relu", "a", "b"), node("Relu", "b", "y")], "a cycle"),
         ([node("Relu", "x", "y"), node("Neg", "x", "y")], "the output 'y' a second time"),
         ([node("Relu", "x", "z")], "the output 'y', made by no node"),
+        ([node("Relu", "x x", "y")], "got 2 inputs; expected at most 1"),
+        ([node("Add", "x x x", "y")], "got 3 inputs; expected at most 2"),
     ],
 )
 def test_invalid_graphs_are_refused(tmp_path, nodes, words):

@@ -280,6 +280,46 @@ def test_trace_is_of_a_function_or_of_a_matrix():
         gt.trace(3)
 
 
+# ---- names
+
+
+@pytest.mark.parametrize("has_constant", [False, True])
+def test_weights_may_have_names_of_constants_and_states(has_constant, tmp_path, rng):
+    row = rng.standard_normal((3, 3), np.float32)
+
+    def model(x, *, weights, state):
+        x = x @ weights["state"]["x"] @ weights["constant"][0] @ weights["pad"][0]
+        state["x"] += x + gt.asarray(row) if has_constant else x
+        return state["x"] * 1
+
+    arrays = [rng.standard_normal((3, 3), np.float32) for _ in range(5)]
+    given = dict(zip(("state", "constant", "pad"), ({"x": arrays[0]}, arrays[1:2], arrays[2:3]), strict=True))
+    x, first = arrays[3:]
+    want = np.linalg.multi_dot([x.astype(np.float64), *arrays[:3]]) + row * has_constant + first
+    with gt.Device("host"):
+        program = gt.compile(model, gt.spec((3, 3)), weights=given, state={"x": first})
+    program.save(tmp_path / "m.gtp")
+    program.save(tmp_path / "apart.gtp", weights="w.safetensors")
+    names = {name for name in program.data.weights if name.startswith("weights.")}
+    assert names == {"weights.state.x", "weights.constant.0", "weights.pad.0"}
+    for path in (None, tmp_path / "m.gtp", tmp_path / "apart.gtp"):
+        with program if path is None else gt.load_program(path, device="host") as opened:
+            found = opened.session()(gt.asarray(x, device="host")).numpy()
+            np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-4)
+
+
+def test_weights_with_one_name_are_refused():
+    weights = {"state": {"x": ones(2)}, "weights": {"state": {"x": ones(2)}}}
+    with pytest.raises(ValueError, match=r"weights: got two leaves 'weights.state.x'; expected"):
+        gt.compile(lambda x, *, weights: x, gt.spec((2,)), weights=weights, target="host")
+
+
+@pytest.mark.parametrize("name", ["save", "session", "state", "weights", "free", "device_number"])
+def test_functions_may_not_hide_what_programs_have(name):
+    with pytest.raises(ValueError, match=f"fn: got '{name}'; expected names that programs and"):
+        gt.compile({name: (lambda x: x, gt.spec((2,)))}, target="host")
+
+
 # ---- intermediate results without elements
 
 

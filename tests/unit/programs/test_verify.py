@@ -244,7 +244,14 @@ def test_every_rule_is_named(change, text):
     assert text in str(caught.value) and "\n" not in str(caught.value)
 
 
+def read_first_value(program):
+    """Make a function read the first value of a state as a weight."""
+    program.weights["state.w"] = Weight("state.w", "float32", (4, 4))
+    program.functions["decode"].values[1].name = "state.w"
+
+
 PROGRAM_CASES = [
+    (read_first_value, "decode.values[1].name: got 'state.w'; expected a weight of the program"),
     (lambda p: p.weights.clear(), "decode.values[1].name: got 'w'; expected a weight of the progr"),
     (lambda p: p.weights.update(w=Weight("w", "float32", (4, 3))), "values[1].nbytes: got 64; exp"),
     (lambda p: p.weights.update(w=Weight("w", "float32", (4, -4))), "weights.w.shape: got (4, -4)"),
