@@ -74,6 +74,9 @@ def write(data, path, weights=None, compress=True):
             raise argument_error(ValueError, "weights", weights, BESIDE)
         names = mapped_entries(data.weights, beside)
         if not names:
+            if is_read(data.weights, beside):
+                rule = "another file than one of another format that weights are read from"
+                raise argument_error(ValueError, "weights", weights, rule)
             used = names_of(data.functions.values(), ("weight",))
             names = {name: name for name in data.weights if name in used}
             apart = [parts[name]._replace(name=name) for name in names]
@@ -165,6 +168,16 @@ def mapped_entries(weights, path):
         if entry is not None and (entry.type, entry.shape) == stored(weight):
             found[name] = entry_name
     return found
+
+
+def is_read(weights, path):
+    """Whether a weight is an array over the file at `path`."""
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return False
+    mappings = filter(None, (mapping_of(weight.source) for weight in weights.values()))
+    return any(one.identity == (facts.st_dev, facts.st_ino) for one in mappings)
 
 
 def read(path, weights=None):

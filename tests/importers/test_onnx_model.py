@@ -366,6 +366,8 @@ def test_external_data_that_became_shorter_is_refused(tmp_path):
     path = tmp_path / "m.onnx"
     written(path, nodes, [info("x", [1])], [info("y", [8192])], [proto])
     model = gt.load_onnx(path)
+    with pytest.raises(ValueError, match="weights: got 'w.bin'; expected another file than one"):
+        model.compile().save(tmp_path / "m.gtp", weights="w.bin")
     os.truncate(tmp_path / "w.bin", 100)
     for use in (lambda: model.run(gt.ones(1, device="host")), model.compile):
         with pytest.raises(gt.errors.GpuTensorError, match="w.bin: got 100 bytes; expected the 32"):
