@@ -86,10 +86,12 @@ def best_scales(groups, largest, dtype, clipping, has_offsets):
     best, least, space = None, None, np.empty_like(groups)
     for share in clipping:
         scale = (width * np.float32(share)).astype(dtype)
-        scale[scale == 0] = 1
+        is_flat = scale == 0
+        scale[is_flat] = 1
         wide = scale.astype(np.float32)
-        # The middle of the integers is -1/2.
-        offset = (middle + wide / 2 if has_offsets else np.zeros_like(wide)).astype(dtype)
+        # The middle of the integers is -1/2. The integers of equal elements are 0.
+        half = np.where(is_flat, np.float32(0), wide / 2)
+        offset = (middle + half if has_offsets else np.zeros_like(wide)).astype(dtype)
         if len(clipping) == 1:
             return scale, offset
         lost = _rounded(groups, scale, offset, largest, space)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from gputensor._arrays.element_types import DTYPES
+from gputensor.errors import Described, argument_error
 from gputensor.programs import dims as forms
 from gputensor.programs import tree
 from gputensor.programs.function import Argument, Call, Operand, Value
@@ -44,6 +45,9 @@ def products_of_inputs(data, names, calibrate, target):
     def add(key, arrays):
         for name, array in zip(seen[key], arrays, strict=True):
             rows = np.asarray(array, np.float64).reshape(-1, array.shape[-1])
+            if not np.isfinite(rows).all():
+                got = Described(f"calls whose inputs of {name} are not finite")
+                raise argument_error(ValueError, f"calibrate[{key!r}]", got, "finite inputs")
             found[name] = found.get(name, 0) + rows.T @ rows
 
     results_of_calls(replace(data, functions=functions), calibrate, target, add)

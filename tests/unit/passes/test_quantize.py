@@ -303,12 +303,35 @@ def test_clipping_and_offsets_reduce_the_error(rng):
     assert error(clipping=CLIPPING, has_offsets=True) < 0.75 * plain
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_equal_elements_of_a_group_with_an_offset_stay(rng, dtype):
+    weight = matrix(rng, 8, 128, dtype=dtype)
+    weight[2], weight[3, 32:64], weight[5, 96:] = 0, 3.75, -1e-3
+    stored = in_groups(
+        weight.astype(np.float32), 32, 7, dtype=weight.dtype, clipping=CLIPPING, has_offsets=True
+    ).values()
+    for place in (2, (3, slice(32, 64)), (5, slice(96, None))):
+        np.testing.assert_array_equal(stored[place], weight[place].astype(np.float32))
+    x = matrix(rng, 4, 128, dtype=dtype)
+    weights = {"w": np.zeros_like(weight), "v": np.ones((2, 8), weight.dtype)}
+    program = gt.compile(
+        lambda x, *, weights: gt.linear(gt.linear(x, weights["w"]), weights["v"]),
+        gt.spec((4, 128), dtype),
+        weights=weights,
+        quantize={"w": "int4:32:offset"},
+    )
+    np.testing.assert_array_equal(program(gt.asarray(x)).numpy().astype(np.float32), 0)
+
+
 def test_calibrate_is_checked(rng):
     how = {"weights": {"w": matrix(rng, 8, 32)}, "quantize": {"w": "int8"}}
 
     def rows(x, *, weights):
         return gt.linear(x, weights["w"])
 
+    nan = np.full((1, 32), np.nan, np.float32)
+    with pytest.raises(ValueError, match=r"calibrate\['rows'\]: got calls whose inputs of w are no"):
+        compiled(rows, gt.spec((1, 32)), calibrate={"rows": (nan,)}, **how)
     with pytest.raises(ValueError, match="calibrate: got 'other'; expected rows"):
         compiled(rows, gt.spec((1, 32)), calibrate={"other": ()}, **how)
     with pytest.raises(ValueError, match="calibrate: got arguments; expected None"):
