@@ -1,5 +1,6 @@
 """Programs called from C through the functions of gputensor_program.h."""
 
+import ctypes
 import gc
 import json
 import threading
@@ -147,6 +148,35 @@ def test_mistakes_have_a_status_and_one_line(rng, tmp_path):
     for one, other in zip(outputs, results, strict=True):
         np.testing.assert_array_equal(one.numpy(), other)
     assert described(x).ndim == 2
+    session.close()
+    program.close()
+
+
+@pytest.mark.parametrize("library", ["module", "alone"])
+def test_tensors_without_memory_are_refused(library, tmp_path):
+    gt.compile(lambda x: x + 1, gt.spec((2, 3)), target="h200").save(tmp_path / "m.gtp")
+    program = CProgram(tmp_path / "m.gtp", name=library)
+    session = program.session()
+    x, y = given(np.ones((2, 3), np.float32)), poisoned(np.empty((2, 3), np.float32))
+    call = program.library.gputensor_session_run
+    for which, field, value, text in (
+        (0, "data", None, "got NULL; expected the address of memory of the GPU"),
+        (1, "data", None, "got NULL; expected the address of memory of the GPU"),
+        (0, "shape", None, "got"),
+        (1, "shape", None, "got"),
+        (0, "lanes", 2, "float32 of 2 lanes"),
+    ):
+        tensors = described(x), described(y)
+        if field == "shape":
+            tensors[which].shape = ctypes.POINTER(ctypes.c_int64)()
+        else:
+            setattr(tensors[which], field, value)
+        first, second = map(ctypes.byref, tensors)
+        assert call(session.handle, b"main", 1, first, 1, second, None) == 1
+        assert text in program.library.gputensor_program_last_error().decode()
+    session.run("main", [x], [y])
+    gt.synchronize("cuda")
+    np.testing.assert_array_equal(y.numpy(), 2)
     session.close()
     program.close()
 

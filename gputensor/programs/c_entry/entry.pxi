@@ -126,6 +126,9 @@ cdef int session_run(void* session, const char* function, int32_t input_count,
             return refuse(b"inputs: got other strides; expected row-major strides")
     if not all_fit((<Bound>bound).outputs, output_count, outputs, (<CSession>session).device):
         return refuse(b"outputs: got other tensors; expected the function's, row-major, on its GPU")
+    if not (have_addresses((<Bound>bound).inputs, inputs)
+            and have_addresses((<Bound>bound).outputs, outputs)):
+        return refuse(b"data of a tensor: got NULL; expected the address of memory of the GPU")
     if not are_aligned(input_count, inputs, INPUT_ALIGNMENT):
         return refuse(b"inputs: got an unaligned address; expected multiples of 16")
     if not are_aligned(output_count, outputs, OUTPUT_ALIGNMENT):

@@ -82,7 +82,7 @@ cdef bint fits(const Wanted* wanted, const CTensor* given, int device) noexcept 
     cdef int64_t step = 1
     if (given.device.type != DL_CUDA or given.device.id != device or given.ndim != wanted.ndim
             or given.dtype.code != wanted.code or given.dtype.bits != wanted.bits
-            or given.dtype.lanes != 1):
+            or given.dtype.lanes != 1 or given.ndim and given.shape is NULL):
         return False
     for axis in range(wanted.ndim - 1, -1, -1):
         if given.shape[axis] != wanted.shape[axis]:
@@ -106,6 +106,20 @@ cdef bint all_fit(const vector[Wanted]& wanted, int32_t count, const CTensor* gi
 
 cdef inline uint64_t address_of(const CTensor* given) noexcept nogil:
     return <uint64_t>given.data + given.byte_offset
+
+
+cdef bint have_addresses(const vector[Wanted]& wanted, const CTensor* given) noexcept nogil:
+    """Whether each tensor with elements has an address."""
+    cdef size_t at
+    cdef int axis
+    cdef bint has_elements
+    for at in range(wanted.size()):
+        has_elements = True
+        for axis in range(wanted[at].ndim):
+            has_elements = has_elements and wanted[at].shape[axis] != 0
+        if has_elements and given[at].data is NULL:
+            return False
+    return True
 
 
 cdef bint are_aligned(int32_t count, const CTensor* given, int alignment) noexcept nogil:
@@ -155,7 +169,7 @@ cdef class CSession:
         cdef Bound made = Bound.__new__(Bound)
         cdef Tensor tensor
         cdef int at
-        cdef str text = name.decode()
+        cdef str text = name.decode(errors="backslashreplace")
         if text not in self.program.functions:
             raise argument_error(ValueError, "function", text, ", ".join(self.program.functions))
         wanted = self.program.functions[text].inputs
@@ -247,11 +261,15 @@ cdef tuple check_input(wanted, const CTensor* given, int device):
         raise argument_error(ValueError, wanted.path, Described("a tensor of another device"),
                              f"a tensor on GPU {device}")
     name = NAMES.get((given.dtype.code, given.dtype.bits), "another dtype")
+    if given.dtype.lanes != 1:
+        name = f"{name} of {given.dtype.lanes} lanes"
     if name != wanted.operand.dtype or given.dtype.lanes != 1:
         raise argument_error(ValueError, f"{wanted.path}.dtype", Described(name),
                              wanted.operand.dtype)
     if not 0 <= given.ndim <= 16:
         raise argument_error(ValueError, f"{wanted.path}.ndim", given.ndim, "at most 16")
+    if given.ndim and given.shape is NULL:
+        raise argument_error(ValueError, f"{wanted.path}.shape", Described("NULL"), "an address")
     return tuple([given.shape[axis] for axis in range(given.ndim)])
 
 

@@ -50,8 +50,8 @@ public:
             if (!fits(binding.outputs[i], outputs[i]))
                 refuse("output " + std::to_string(i) + " of " + binding.function, text_of(outputs[i]),
                        binding.outputs[i].text() + ", row-major, on the program's GPU");
-        check_aligned("input", input_count, inputs, 16);
-        check_aligned("output", output_count, outputs, 256);
+        check_addresses("input", binding.inputs, inputs, 16);
+        check_addresses("output", binding.outputs, outputs, 256);
         program->prepare(binding);
         if (uint64_t(binding.arena_nbytes) > arena.size) {
             wait();
@@ -115,7 +115,7 @@ private:
         const NativeType* type = native_type(wanted.dtype);
         if (given.device.type != DL_CUDA || given.device.id != gpu.ordinal ||
             given.ndim != int(wanted.shape.size()) || given.dtype.code != type->code ||
-            given.dtype.bits != type->bits || given.dtype.lanes != 1)
+            given.dtype.bits != type->bits || given.dtype.lanes != 1 || (given.ndim && !given.shape))
             return false;
         int64_t step = 1;
         for (int axis = given.ndim - 1; axis >= 0; axis--) {
@@ -135,18 +135,23 @@ private:
             const NativeType* type = native_type(name);
             if (given.dtype.code == type->code && given.dtype.bits == type->bits) found.dtype = name;
         }
+        if (given.dtype.lanes != 1)
+            found.dtype += " of " + std::to_string(given.dtype.lanes) + " lanes";
         if (given.ndim >= 0 && given.ndim <= 16 && (given.shape || !given.ndim))
             found.shape.assign(given.shape, given.shape + given.ndim);
         bool is_there = given.device.type == DL_CUDA && given.device.id == gpu.ordinal;
         return found.text() + (is_there ? "" : " of another device");
     }
 
-    static void check_aligned(const char* what, size_t count, const gputensor_tensor* all,
-                              uint64_t alignment) {
-        for (size_t i = 0; i < count; i++)
+    static void check_addresses(const char* what, const std::vector<NativeSpec>& specs,
+                                const gputensor_tensor* all, uint64_t alignment) {
+        for (size_t i = 0; i < specs.size(); i++) {
+            if (!all[i].data && NativeProgram::nbytes_of(specs[i]))
+                refuse(what + (" " + std::to_string(i)), "NULL", "the address of memory of the GPU");
             if (address_of(all[i]) % alignment)
                 refuse(what + (" " + std::to_string(i)), "an unaligned address",
                        "a multiple of " + std::to_string(alignment));
+        }
     }
 
     NativeBinding& find(const char* function, size_t count, const gputensor_tensor* inputs) {
