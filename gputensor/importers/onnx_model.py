@@ -258,7 +258,7 @@ class Run:
         parameters = [inspect.Parameter(name, kind) for name in model.inputs]
         parameters.append(inspect.Parameter("weights", only, default=None))
         self.__signature__ = inspect.Signature(parameters)
-        self._graph, self._own = graph, model.weights
+        self._model, self._graph, self._own = model, graph, model.weights
         self._result = namedtuple("Outputs", model.outputs) if len(model.outputs) != 1 else None
         self._placed = {}
 
@@ -276,7 +276,15 @@ class Run:
         held = type(graph)(
             graph.name, graph.inputs, graph.outputs, {**graph.constants, **given}, graph.steps, []
         )
-        results = [_result(value, device) for value in run_graph(held, values, device)]
+        try:
+            results = [_result(value, device) for value in run_graph(held, values, device)]
+        except ModelError as error:
+            sizes = {} if active() is None else _sizes(self._model.specs, values)
+            if not sizes:
+                raise
+            at = ", ".join(f"{name}={size}" for name, size in sizes.items())
+            rule = "dims and input_shapes fix such extents, or give one name to equal ones"
+            raise ModelError(f"{error} (at {at}; {rule})") from error
         return results[0] if self._result is None else self._result(*results)
 
     def _weights(self, device):
@@ -294,6 +302,16 @@ def _device(values, weights):
         if isinstance(value, gt.Tensor):
             return value.device
     return gt.Device()
+
+
+def _sizes(specs, values):
+    """Return the sizes of free extents for which a model is being traced."""
+    return {
+        extent.name: int(size)
+        for spec, value in zip(specs, values, strict=False)
+        for extent, size in zip(spec.shape, value.shape, strict=False)
+        if isinstance(extent, gt.Dim)
+    }
 
 
 def _result(value, device):

@@ -330,7 +330,9 @@ def test_calibrate_is_checked(rng):
         return gt.linear(x, weights["w"])
 
     nan = np.full((1, 32), np.nan, np.float32)
-    with pytest.raises(ValueError, match=r"calibrate\['rows'\]: got calls whose inputs of w are no"):
+    with pytest.raises(
+        ValueError, match=r"calibrate\['rows'\]: got calls whose inputs of w are no"
+    ):
         compiled(rows, gt.spec((1, 32)), calibrate={"rows": (nan,)}, **how)
     with pytest.raises(ValueError, match="calibrate: got 'other'; expected rows"):
         compiled(rows, gt.spec((1, 32)), calibrate={"other": ()}, **how)

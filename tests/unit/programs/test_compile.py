@@ -293,7 +293,7 @@ def test_weights_may_have_names_of_constants_and_states(has_constant, tmp_path, 
         return state["x"] * 1
 
     arrays = [rng.standard_normal((3, 3), np.float32) for _ in range(5)]
-    given = dict(zip(("state", "constant", "pad"), ({"x": arrays[0]}, arrays[1:2], arrays[2:3]), strict=True))
+    given = {"state": {"x": arrays[0]}, "constant": arrays[1:2], "pad": arrays[2:3]}
     x, first = arrays[3:]
     want = np.linalg.multi_dot([x.astype(np.float64), *arrays[:3]]) + row * has_constant + first
     with gt.Device("host"):
