@@ -13,8 +13,8 @@ import numpy as np
 
 from gputensor.errors import Described, GpuTensorError, ModelError, TraceError, argument_error
 from gputensor.importers.onnx_file import array_of, onnx
-from gputensor.importers.onnx_registry import EXPANDED, check_form, find
-from gputensor.importers.onnx_types import type_of
+from gputensor.importers.onnx_registry import EXPANDED, find
+from gputensor.importers.onnx_types import check_form, type_of
 from gputensor.importers.onnx_values import has_code, known, tensor
 from gputensor.programs.trace_device import active
 

@@ -9,10 +9,7 @@ import inspect
 from dataclasses import dataclass
 from typing import Any
 
-from gputensor.errors import Described, ModelError, argument_error
-from gputensor.importers.onnx_file import onnx
-
-__all__ = ["EXPANDED", "Operator", "check_form", "find", "operator", "registered"]
+__all__ = ["EXPANDED", "Operator", "find", "operator", "registered"]
 
 _TABLE: dict = {}
 #: Operators that are run by the standard's definition as a function of other operators.
@@ -77,33 +74,3 @@ def find(domain, name, version):
 def registered():
     """Return the names of all operators with a row, by domain."""
     return sorted(_TABLE)
-
-
-def check_form(label, inputs, schema, protos):
-    """Raise ModelError for a node that lacks what the standard requires, or has too many inputs.
-
-    Too many would reach further parameters of the operator's function, such as `out`.
-    """
-    if schema is None:
-        return
-    for i, declared in enumerate(schema.inputs):
-        is_given = i < len(inputs) and inputs[i]
-        if declared.option == _SINGLE and not is_given:
-            got = Described(f"no input {declared.name!r}")
-            raise argument_error(ModelError, label, got, "all inputs that are not optional")
-    count = max((i + 1 for i, name in enumerate(inputs) if name), default=0)
-    if count > schema.max_input:
-        got = Described(f"{count} inputs")
-        raise argument_error(ModelError, label, got, f"at most {schema.max_input}")
-    for name, declared in schema.attributes.items():
-        proto = protos.get(name)
-        if proto is None and declared.required:
-            got = Described(f"no attribute {name!r}")
-            raise argument_error(ModelError, label, got, "all attributes without a default")
-        if proto is not None and proto.type != int(declared.type.value):
-            kinds = onnx.AttributeProto.AttributeType
-            got = Described(f"{kinds.Name(proto.type)} as attribute {name!r}")
-            raise argument_error(ModelError, label, got, declared.type.name)
-
-
-_SINGLE = onnx.defs.OpSchema.FormalParameterOption.Single

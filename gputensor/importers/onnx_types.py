@@ -1,11 +1,12 @@
-"""ONNX's TypeProto messages for values."""
+"""What the standard says of operators and values: the form of nodes, TypeProto messages."""
 
 import numpy as np
 
+from gputensor.errors import Described, ModelError, argument_error
 from gputensor.importers.onnx_file import onnx
 from gputensor.importers.onnx_values import _DTYPES
 
-__all__ = ["element_type", "type_of"]
+__all__ = ["check_form", "element_type", "type_of"]
 
 _NUMBER_OF = {np.dtype(dtype): number for number, dtype in _DTYPES.items() if dtype is not None}
 
@@ -32,3 +33,33 @@ def type_of(value):
     for extent in value.shape:
         made.tensor_type.shape.dim.add().dim_value = extent
     return made
+
+
+def check_form(label, inputs, schema, protos):
+    """Raise ModelError for a node that lacks what the standard requires, or has too many inputs.
+
+    Too many would reach further parameters of the operator's function, such as `out`.
+    """
+    if schema is None:
+        return
+    for i, declared in enumerate(schema.inputs):
+        is_given = i < len(inputs) and inputs[i]
+        if declared.option == _SINGLE and not is_given:
+            got = Described(f"no input {declared.name!r}")
+            raise argument_error(ModelError, label, got, "all inputs that are not optional")
+    count = max((i + 1 for i, name in enumerate(inputs) if name), default=0)
+    if count > schema.max_input:
+        got = Described(f"{count} inputs")
+        raise argument_error(ModelError, label, got, f"at most {schema.max_input}")
+    for name, declared in schema.attributes.items():
+        proto = protos.get(name)
+        if proto is None and declared.required:
+            got = Described(f"no attribute {name!r}")
+            raise argument_error(ModelError, label, got, "all attributes without a default")
+        if proto is not None and proto.type != int(declared.type.value):
+            kinds = onnx.AttributeProto.AttributeType
+            got = Described(f"{kinds.Name(proto.type)} as attribute {name!r}")
+            raise argument_error(ModelError, label, got, declared.type.name)
+
+
+_SINGLE = onnx.defs.OpSchema.FormalParameterOption.Single

@@ -114,14 +114,14 @@ cdef CUDAGraph capture_calls(Bound bound, Graph graph, vector[uint64_t]& moving,
     cdef tuple addresses = (graph.arena, *[address for address in moving], *bound.fixed)
     enter_stream(device, stream.handle, stream)
     try:
-        made.is_private = True
+        made.is_private = made.is_quiet = True  # a function may need no work
         made.capture_begin(pool, "relaxed")
         try:
             bound.branches(bound.binding, addresses, bound.weights, graph.streams, graph.bodies)
         except BaseException:
             made.abandon()
             raise
-        made.end_capture()  # a function may need no work
+        made.capture_end()
     finally:
         leave()
     return made

@@ -54,6 +54,7 @@ cdef class CUDAGraph:
     cdef int state
     cdef readonly bint keep_graph
     cdef bint is_private            # the stream was made for captures
+    cdef bint is_quiet              # no warning if nothing is captured
     cdef Stream stream              # the stream on which it was captured
     cdef list members               # handles of all streams that took part
     cdef list retained              # objects that live as long as the graph
@@ -62,7 +63,6 @@ cdef class CUDAGraph:
     cdef object __weakref__
 
     cdef Driver* driver(self) except NULL
-    cdef int end_capture(self) except -1
     cdef status_t finish_capture(self)
     cdef set wait_for_peers(self, uint64_t stream)
     cdef int mark_replay(self, uint64_t stream, set peers) except -1

@@ -129,11 +129,6 @@ cdef class CUDAGraph:
             join again; the object is empty then. Or another thread began the capture, in a mode
             other than ``"relaxed"``; the capture continues, and only that thread can end it.
         """
-        self.end_capture()
-        warn_if_empty(self)
-
-    cdef int end_capture(self) except -1:
-        """The same, without a warning if nothing was captured."""
         cdef status_t status
         if self.state != CAPTURING:
             raise RuntimeError("this CUDAGraph is not capturing")
@@ -149,7 +144,7 @@ cdef class CUDAGraph:
         self.state = CAPTURED
         if not self.keep_graph:
             self.instantiate()
-        return 0
+        warn_if_empty(self)
 
     def instantiate(self):
         """Make the captured graph ready to be replayed.
@@ -473,7 +468,7 @@ cdef int warn_if_empty(CUDAGraph graph) except -1:
     cdef Driver* driver = driver_get(graph.device)
     cdef int count = 1
     driver.graph_nodes(driver.self, graph.graph, NULL, 0, &count)
-    if count == 0:
+    if count == 0 and not graph.is_quiet:
         warnings.warn("The CUDA Graph is empty: no work was queued on the stream that captured, or "
                       "on a stream that joined it", stacklevel=1)
     return 0
