@@ -16,6 +16,7 @@ import numpy as np
 
 from gputensor._arrays.dtypes import dtype_code
 from gputensor._arrays.element_types import DTYPES, dtype_name
+from gputensor._arrays.safetensors_file import check_mapped
 from gputensor.errors import Described, ProgramError, TraceError, argument_error
 from gputensor.programs import dims as forms
 from gputensor.programs import tree
@@ -174,15 +175,15 @@ def leaves_of(name, given):
 
     A weight whose path is a reserved name is called ``weights.PATH``.
     """
-    is_leaf = (Spec, Tensor, np.ndarray)
+    is_leaf = (Spec, Tensor, np.ndarray, np.generic)
     leaves, structure = tree.flatten(given, lambda part: isinstance(part, is_leaf), "")
     found = []
     for path, leaf in leaves:
         source = None if isinstance(leaf, Spec) else leaf
         if isinstance(leaf, Tensor) and not leaf.is_contiguous:
             source = leaf.contiguous()
-        elif isinstance(leaf, np.ndarray):
-            source = np.ascontiguousarray(leaf).reshape(leaf.shape)
+        elif isinstance(leaf, (np.ndarray, np.generic)):
+            source = leaf = _plain_array(path or name, np.asarray(leaf))
         shape = leaf.form if isinstance(leaf, Spec) else leaf.shape
         if any(type(extent) is tuple for extent in shape):
             raise argument_error(TypeError, path or name, Described("a Dim"), "ints in its shape")
@@ -194,6 +195,22 @@ def leaves_of(name, given):
                 raise argument_error(ValueError, name, got, "keys that give distinct names")
         found.append((path or name, dtype, tuple(shape), source))
     return found, structure
+
+
+def _plain_array(name, array):
+    """Return an array row-major, in the byte order of this machine, with bools of 0 and 1."""
+    dtype = array.dtype.newbyteorder("=")
+    try:
+        dtype_code(dtype)
+    except TypeError:
+        got = Described(f"dtype {array.dtype}")
+        raise argument_error(TypeError, name, got, "a dtype of the library") from None
+    if dtype == np.bool_ or dtype != array.dtype or not array.flags.c_contiguous:
+        check_mapped(array)  # it is read below
+    made = np.ascontiguousarray(array, dtype).reshape(array.shape)
+    if dtype == np.bool_ and made.view(np.uint8).max(initial=0) > 1:
+        made = made.view(np.uint8) != 0
+    return made
 
 
 def trace_function(source, target):

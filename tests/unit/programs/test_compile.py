@@ -280,6 +280,42 @@ def test_trace_is_of_a_function_or_of_a_matrix():
         gt.trace(3)
 
 
+# ---- arrays as weights and states
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(6.0).astype(">f4").reshape(2, 3),
+        np.arange(4, dtype=">i8")[::-1],
+        np.array([2, 0, 255], np.uint8).view(bool),
+        np.array(1, np.uint8).view(bool),
+        np.float32(2.5),
+        np.int16(-3),
+    ],
+    ids=lambda array: f"{array.dtype}{list(array.shape)}",
+)
+def test_any_numeric_array_may_be_a_weight_or_a_state(array, tmp_path):
+    def model(x, *, weights, state):
+        return weights["w"].astype("float32") + x, state["w"].astype("float32") * 1
+
+    given = {"w": array}
+    want = (array.view(np.uint8) != 0 if array.dtype == bool else array).astype(np.float32)
+    with gt.Device("host"):
+        program = gt.compile(model, gt.spec(()), weights=given, state=given)
+    program.save(tmp_path / "m.gtp")
+    for opened in (program, gt.load_program(tmp_path / "m.gtp", device="host", verify=True)):
+        for found in opened.session()(gt.zeros((), device="host")):
+            np.testing.assert_array_equal(found.numpy(), want)
+
+
+@pytest.mark.parametrize("array", [np.array(["a"]), np.array([None]), np.zeros(2, "M8[s]")])
+def test_weights_of_other_types_are_named(array):
+    with pytest.raises(TypeError, match=r"layers.0: got dtype .*; expected a dtype of the library"):
+        weights = {"layers": [array]}
+        gt.compile(lambda x, *, weights: x, gt.spec(()), weights=weights, target="host")
+
+
 # ---- names
 
 
