@@ -199,8 +199,9 @@ class Program(Caller):
     def state_tree(self, states):
         """Return the tree of a session's states."""
         if self.data.state_tree is None:
-            return dict(states)
-        return tree.unflatten(self.data.state_tree, [states[name] for name in self.data.states])
+            return tree.kept(dict(states))
+        leaves = [states[name] for name in self.data.states]
+        return tree.kept(tree.unflatten(self.data.state_tree, leaves))
 
     def save(self, path, weights=None, compress=True):
         """Write the program to a `.gtp` file.

@@ -18,7 +18,9 @@ from typing import Any, NamedTuple
 from gputensor.errors import Described, argument_error
 from gputensor.programs.sampling.extents import Extent
 
-__all__ = ["Structure", "flatten", "from_json", "matched", "paths", "to_json", "unflatten"]
+__all__ = [
+    "Structure", "flatten", "from_json", "kept", "matched", "paths", "to_json", "unflatten",
+]  # fmt: skip
 
 MAX_DEPTH = 64
 #: Types of values that a tree may contain in addition to leaves; the structure stores them.
@@ -323,3 +325,40 @@ def _is_name(word):
 def _stand_in(name, fields):
     """Return a named tuple in place of a class that this process may not have."""
     return namedtuple(name, fields, module=__name__)
+
+
+class _KeptDict(dict):
+    """A dict whose values may be written to but not replaced."""
+
+    def __setitem__(self, key, value):
+        _check_kept(key, value, self.get(key))
+
+
+class _KeptList(list):
+    """A list whose values may be written to but not replaced."""
+
+    def __setitem__(self, key, value):
+        _check_kept(key, value, self[key])
+
+
+def _check_kept(key, value, old):
+    if value is not old:  # the same object follows state["sum"] += x
+        rule = f"a write to the tensor: state[{key!r}][...] = value"
+        got = Described("another value in its place")
+        raise argument_error(TypeError, f"state[{key!r}]", got, rule)
+
+
+def kept(tree):
+    """Return a tree whose dicts and lists refuse to replace their values.
+
+    >>> kept({"a": [1]})["a"][0] = 2
+    Traceback (most recent call last):
+    ...
+    TypeError: state[0]: got another value in its place; expected a write to the tensor: \
+state[0][...] = value
+    """
+    if type(tree) is dict:
+        return _KeptDict({key: kept(part) for key, part in tree.items()})
+    if type(tree) in (list, tuple):
+        return (_KeptList if type(tree) is list else tuple)(map(kept, tree))
+    return tree

@@ -83,6 +83,30 @@ def test_state_lives_in_sessions(device, rng):
         program(given(steps[0], device))
 
 
+def test_tensors_of_the_state_are_written_to_and_not_replaced(device):
+    def add(x, *, state):
+        state["sum"] += x
+        state["parts"][1][...] = x
+        return state["sum"] + state["parts"][0]["first"]
+
+    state = {"sum": gt.spec((3,)), "parts": [{"first": gt.spec((3,))}, gt.spec((3,))]}
+    x = gt.ones(3, device=device)
+    with gt.compile(add, gt.spec((3,)), state=state, target=device).session() as session:
+        for place, key, name in (
+            (session.state, "sum", "'sum'"),
+            (session.state["parts"], 1, "1"),
+            (session.state["parts"][0], "first", "'first'"),
+        ):
+            with pytest.raises(
+                TypeError, match=rf"state\[{name}\]: got another value in its place"
+            ):
+                place[key] = x
+        session.state["sum"] += 5
+        session.state["parts"][0]["first"][...] = 2
+        assert session(x).tolist() == [8, 8, 8]
+        assert session.state["parts"][1].tolist() == [1, 1, 1]
+
+
 def test_inputs_that_are_not_dense_are_copied_and_counted(device, rng):
     program = Program(models.chain(3), device)
     x = floats(rng, 64, 65)
