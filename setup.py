@@ -22,7 +22,9 @@ Environment, for developers:
     GPUTENSOR_COVERAGE     ``1``: count which lines of the allocator's sources run (gcov)
 """
 
+import functools
 import os
+import re
 import runpy
 import shlex
 import shutil
@@ -108,21 +110,41 @@ def link_args():
     return args
 
 
+@functools.cache
+def named_by(path):
+    """Return the files that a source names: those it includes, and declarations it cimports."""
+    text = path.read_text()
+    found = [ROOT / name for name in re.findall(r'(?:#include|extern from) "(gputensor/.+)"', text)]
+    for name in re.findall(r"^\s*from (gputensor[\w.]*) cimport", text, re.MULTILINE):
+        module = ROOT.joinpath(*name.split("."))
+        found += [module.with_suffix(".pxd"), module / "__init__.pxd"]
+    return [one for one in found if one.exists()]
+
+
+def sources_of(source):
+    """Return all files from which an extension follows, the headers of headers included."""
+    waiting = [p for s in ("*.h", "*.px[di]") for p in source.parent.rglob(s)] + [source]
+    found = set()
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found.add(path)
+            waiting += named_by(path)
+    return sorted(str(path.relative_to(ROOT)) for path in found)
+
+
 def extensions():
     for source in sorted((*ROOT.glob("gputensor/**/*.pyx"), *ROOT.glob("tests/support/**/*.pyx"))):
         parts = source.relative_to(ROOT).with_suffix("").parts
         name = ".".join(parts).removesuffix(".__init__")
         if ONLY and not any(f"{name}.".startswith(f"gputensor.{only}.") for only in ONLY):
             continue
-        headers = sorted(
-            str(p.relative_to(ROOT)) for s in ("*.h", "*.pxi") for p in source.parent.rglob(s)
-        )
         yield Extension(
             name,
             [str(source.relative_to(ROOT))],
             language="c++",
             include_dirs=["."],
-            depends=headers,
+            depends=sources_of(source),
             extra_compile_args=compile_args(name),
             extra_link_args=link_args(),
         )
