@@ -61,15 +61,15 @@ def reason_of(facts):
     memory of private pools; then memory beyond the limit; then memory that others hold.
 
     >>> facts = dict(rounded=512, growth=512, reserved=1024, limit=1024, cached=0, waiting=0,
-    ...              private_idle=0, free=9999, total=11023, is_rejected=False, own_context=0)
+    ...         private_idle=0, free=9999, total=11023, is_rejected=0, has_source=0, own_context=0)
     >>> reason_of(facts), reason_of({**facts, "cached": 600}), reason_of({**facts, "free": 0})
     ('limit', 'fragmented', 'limit')
     >>> reason_of({**facts, "limit": None, "free": 100}), reason_of({**facts, "waiting": 512})
     ('other processes', 'waiting on streams')
     """
     need, room, cached = facts["rounded"], room_to_grow(facts), facts["cached"]
-    if facts["is_rejected"]:
-        return "limit"
+    if facts["is_rejected"] or facts["has_source"]:
+        return "limit" if facts["is_rejected"] else "exhausted"
     if cached >= need or room < need <= cached + room:
         return "fragmented"
     if room >= need:
@@ -117,15 +117,14 @@ def explain(reason, facts):
             )
         return over
     if reason == "other processes":
-        return (
-            f"{amount(held_elsewhere(facts))} are held by others: other processes, or libraries "
-            "of this one that allocate for themselves"
-        )
+        return f"{amount(held_elsewhere(facts))} are held by other processes or other libraries"
+    if facts["has_source"]:
+        return "the pool's own allocator refused"
     if facts["rounded"] > facts["total"]:
         return "the device is smaller than the request"
     short = max(facts["rounded"], facts["growth"]) - facts["cached"] - room
     if short <= 0:
-        return "the driver, or a pool's own allocator, refused, although the amounts suffice"
+        return "the driver refused, although its amounts suffice"
     return f"the device is full: {amount(short)} more would have to be free"
 
 

@@ -16,7 +16,7 @@ cdef struct Free:
 cdef struct Facts:
     size_t requested, rounded, growth, allocated, reserved, page_pool, free, total, limit
     size_t largest_free_block, cached, waiting, private_idle, private, granularity
-    bint is_capturing, is_rejected, is_private, is_pooled
+    bint is_capturing, is_rejected, is_private, is_pooled, has_source
 
 
 # The free blocks of a pair of pools. Those of the request's own stream are usable by it at once.
@@ -84,6 +84,7 @@ cdef void _collect_facts(DeviceAllocator* a, uint64_t stream, Facts* facts) noex
     facts.rounded = facts.growth = round_size(a, facts.requested)
     pool = &own[POOL_SMALL if facts.rounded <= SMALL_LIMIT else POOL_LARGE]
     facts.is_private = own != a.pools
+    facts.has_source = pool.owner != NULL and pool.owner.source != NULL
     facts.is_pooled = facts.is_private or (a.caching and a.config.backend == BACKEND_NATIVE)
     if facts.is_pooled:
         request = request_for(pool, stream, facts.rounded)

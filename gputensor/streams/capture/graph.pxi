@@ -237,7 +237,7 @@ cdef class CUDAGraph:
         Raises
         ------
         ValueError
-            The tensors of a pair differ, or the captured work does not use the first one.
+            The tensors of a pair differ. On a GPU also: the work does not use the first one.
 
         Notes
         -----

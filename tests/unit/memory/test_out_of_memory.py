@@ -204,7 +204,7 @@ def test_memory_that_others_hold_is_other_processes(open_device, either):
     held = raw_memory.raw_alloc(device, 20 * MIB, 0)
     error = fail(device, 100 * MIB)
     assert error.reason == "other processes"
-    assert "200.0 MiB are held by others" in str(error)
+    assert "200.0 MiB are held by other processes" in str(error)
     assert calls.mem_free(foreign) == 0
     assert serves(device, 100 * MIB)
     raw_memory.raw_delete(held)
@@ -225,7 +225,7 @@ def test_a_refusal_of_the_driver_without_a_reason_is_reported_as_such(open_devic
     with refusing(device, 2, "mem_alloc", "page_create"):
         error = fail(device, 30 * MIB)
     assert error.reason == "exhausted"
-    assert "refused, although the amounts suffice" in str(error)
+    assert "the driver refused, although its amounts suffice" in str(error)
     assert serves(device, 30 * MIB)
 
 
@@ -241,7 +241,7 @@ def facts_of(rng):
         "rounded": need, "growth": need + int(rng.integers(0, 20)), "reserved": reserved,
         "limit": None if rng.random() < 0.5 else int(rng.integers(0, total + 1)),
         "cached": cached, "waiting": waiting, "private_idle": private_idle, "free": free,
-        "total": total, "is_rejected": False, "own_context": 0,
+        "total": total, "is_rejected": False, "has_source": False, "own_context": 0,
     }  # fmt: skip
 
 
