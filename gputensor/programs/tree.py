@@ -327,18 +327,34 @@ def _stand_in(name, fields):
     return namedtuple(name, fields, module=__name__)
 
 
+def _refuse_change(self, *_arguments, **_named):
+    got = Described("a change of its keys or of several values")
+    raise argument_error(TypeError, "state", got, "writes to its tensors: state[key][...] = value")
+
+
 class _KeptDict(dict):
-    """A dict whose values may be written to but not replaced."""
+    """A dict whose values may be written to but not replaced. Its copies are plain dicts."""
 
     def __setitem__(self, key, value):
         _check_kept(key, value, self.get(key))
 
+    def __reduce__(self):
+        return dict, (dict(self),)
+
+    __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse_change
+
 
 class _KeptList(list):
-    """A list whose values may be written to but not replaced."""
+    """A list whose values may be written to but not replaced. Its copies are plain lists."""
 
     def __setitem__(self, key, value):
         _check_kept(key, value, self[key])
+
+    def __reduce__(self):
+        return list, (list(self),)
+
+    __delitem__ = __iadd__ = __imul__ = append = clear = extend = insert = _refuse_change
+    pop = remove = reverse = sort = _refuse_change
 
 
 def _check_kept(key, value, old):

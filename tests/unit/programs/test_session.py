@@ -1,5 +1,6 @@
 """Programs and sessions on a host device: calls, state, memory, threads and failures."""
 
+import copy
 import threading
 from pathlib import Path
 
@@ -101,6 +102,16 @@ def test_tensors_of_the_state_are_written_to_and_not_replaced(device):
                 TypeError, match=rf"state\[{name}\]: got another value in its place"
             ):
                 place[key] = x
+        for change in (
+            lambda: session.state.update(sum=x),
+            lambda: session.state.pop("sum"),
+            lambda: session.state["parts"].append(x),
+        ):
+            with pytest.raises(TypeError, match="^state: got a change of its keys"):
+                change()
+        copied = copy.deepcopy(session.state)
+        assert type(copied) is dict and type(copied["parts"]) is list
+        copied["sum"] = x
         session.state["sum"] += 5
         session.state["parts"][0]["first"][...] = 2
         assert session(x).tolist() == [8, 8, 8]
