@@ -40,6 +40,7 @@ from tests.conformance.products.test_scaled import KINDS, check_scaled
 from tests.support import refused_calls
 from tests.support.device_memory import all_memory
 from tests.support.products import grouped_on_cpu
+from tests.support.used_kernels import UsedKernels
 from tests.unit.blas import test_c_entry as c_entry_case
 
 
@@ -432,12 +433,8 @@ def test_groups(rng):
 @pytest.mark.process(FAKE_CUDA_SHARED="233472")
 def test_groups_by_wgmma(rng, monkeypatch):
     """Rows with offsets on the device, aligned as the tensor cores of Hopper need them."""
-    made = []
-    program = programs.grouped_wgmma
     monkeypatch.setattr(nvrtc, "compile_source", grouped_on_cpu.compile_source)
-    monkeypatch.setattr(
-        programs, "grouped_wgmma", lambda *given: made.append(given) or program(*given)
-    )
+    used = UsedKernels(monkeypatch, programs, ["grouped_wgmma"])
     name = str(rng.choice(["float16", "bfloat16"]))
     is_along = bool(rng.integers(2))
     groups = int(rng.integers(1, 4))
@@ -451,8 +448,8 @@ def test_groups_by_wgmma(rng, monkeypatch):
         gt.asarray(x, device="cuda"), weights.swapaxes(1, 2) if is_along else weights,
         gt.asarray(ends, device="cuda"), out=out,
     )  # fmt: skip
-    print(tokens, k, n, name, made)
-    assert made, "the product did not go to the kernel"
+    print(tokens, k, n, name, used())
+    assert used(), "the product did not go to the kernel"
     exact, limit = exact_rows(x, w, ends)
     assert_within(out.numpy(), exact, limit)
 

@@ -9,6 +9,7 @@ from tests.support import fused_checks, internals
 from tests.support.internals import packing, schedule_of, tile_of
 from tests.support.products import held_checks, packed_checks, tensor_cores_on_cpu
 from tests.support.products.unaligned_checks import multiply
+from tests.support.used_kernels import UsedKernels
 
 pytestmark = [
     pytest.mark.orders("deferred"),
@@ -35,10 +36,7 @@ def test_unaligned(rng):
 
 def test_held(rng, monkeypatch):
     """Views with pitches, weights in both orders, biases with activations, addends."""
-    made, program = [], programs.held
-    monkeypatch.setattr(
-        programs, "held", lambda *given, **named: made.append(given) or program(*given, **named)
-    )
+    used = UsedKernels(monkeypatch, programs, ["held"])
     gt.blas.forget_plans()
     internals.panel_configure(held=int(rng.choice(fused_checks.HELD_TURNED)))
     try:
@@ -48,8 +46,8 @@ def test_held(rng, monkeypatch):
             held_checks.check(rng, name, *given)
     finally:
         internals.panel_configure()
-    print(made)
-    assert {form[0] for form in made} == {"float16", "bfloat16"}, "a library took the product"
+    print(used())
+    assert {form[1] for form in used()} == {"float16", "bfloat16"}, "a library took the product"
 
 
 def long(rng, name):
@@ -73,8 +71,7 @@ def large(rng):
 def test_packed(rng, monkeypatch):
     """Tiles and strips divided among clusters or not, of rows and columns left over; addends."""
     name = str(rng.choice(["float32", "float16", "bfloat16"]))
-    made, program = [], programs.packed
-    monkeypatch.setattr(programs, "packed", lambda *given: made.append(given) or program(*given))
+    used = UsedKernels(monkeypatch, programs, ["packed"])
     gt.blas.forget_plans()
     packing("always")
     try:
@@ -83,5 +80,5 @@ def test_packed(rng, monkeypatch):
     finally:
         packing("auto")
         gt.blas.forget_plans()
-    print(made)
-    assert {form[3] for form in made} == {False, True}, "no product was packed"
+    print(used())
+    assert {form[4] for form in used()} == {False, True}, "no product was packed"
