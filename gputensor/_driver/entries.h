@@ -8,8 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <cxxabi.h>
-
 #define GPUTENSOR_DRIVER_ENTRIES(X)                                                             \
     X(mem_alloc) X(mem_free) X(mem_info)                                                        \
     X(pinned_alloc) X(pinned_free) X(pinned_register) X(pinned_unregister)                      \
@@ -77,17 +75,6 @@ template <class Class, class Table> void bind_entries(Table* table, Class* self)
 #undef X
     static_assert(sizeof(Table) == (4 + DRIVER_ENTRY_COUNT) * sizeof(void*),
                   "entries.h and struct Driver name different entries");
-}
-
-// Calls a function of the user. A C++ exception ends here, since no caller could receive it; the end
-// of the thread, which glibc raises like an exception, does not.
-inline void call_users(void (*function)(void*), void* argument) {
-    try {
-        function(argument);
-    } catch (abi::__forced_unwind&) {
-        throw;
-    } catch (...) {
-    }
 }
 
 // An entry that does nothing and returns that the device cannot be used.

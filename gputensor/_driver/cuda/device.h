@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "gputensor/_driver/cuda/streams.h"
+#include "gputensor/_driver/user_call.h"
 
 namespace gputensor {
 

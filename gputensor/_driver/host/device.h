@@ -6,6 +6,7 @@
 #pragma once
 
 #include "gputensor/_driver/host/capture.h"
+#include "gputensor/_driver/user_call.h"
 
 namespace gputensor {
 
