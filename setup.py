@@ -178,9 +178,8 @@ class BuildRooms(build_ext):
 
     def build_library(self):
         """Build libgputensor_program.so if it is older than its sources; return its path."""
-        headers = [p for p in ROOT.glob("gputensor/**/*.h") if "_alloc" not in p.parts]
         target = Path(self.build_lib) / LIBRARY.parents[1] / "libgputensor_program.so"
-        if self.force or newer_group([str(LIBRARY), "setup.py", *map(str, headers)], str(target)):
+        if self.force or newer_group(["setup.py", *sources_of(ROOT / LIBRARY)], str(target)):
             target.parent.mkdir(parents=True, exist_ok=True)
             name = ".".join(LIBRARY.with_suffix("").parts)
             compiler = os.environ.get("CXX") or sysconfig.get_config_var("CXX") or "c++"

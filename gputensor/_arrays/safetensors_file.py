@@ -7,7 +7,6 @@ is not trusted: sizes are checked before memory is spent, and each fault raises 
 
 import itertools
 import json
-import mmap
 import os
 import stat
 from math import prod
@@ -16,24 +15,19 @@ from typing import NamedTuple
 import numpy as np
 
 from gputensor._arrays.element_types import DTYPES
+from gputensor._arrays.file_mapping import SafetensorsFileError, map_file
 from gputensor.atomic_file import write_whole
-from gputensor.errors import GpuTensorError, argument_error
+from gputensor.errors import argument_error
 from gputensor.strict_json import loads, shown
 
 __all__ = [
     "DTYPE_OF",
     "TYPE_OF",
     "Entry",
-    "FileMapping",
     "Part",
     "SafetensorsFile",
-    "SafetensorsFileError",
-    "check_mapped",
     "entry_array",
-    "map_file",
-    "mapping_of",
     "open_file",
-    "start_in",
     "write_file",
 ]
 
@@ -67,10 +61,6 @@ DATA_ALIGNMENT = 4096
 PADDING = "pad."
 
 
-class SafetensorsFileError(GpuTensorError, ValueError):
-    """A file is missing, is not a safetensors file, or contradicts itself."""
-
-
 class Entry(NamedTuple):
     """The element type, shape and bytes of an array: `start` to `stop` of the file."""
 
@@ -88,23 +78,6 @@ class Part(NamedTuple):
     shape: tuple
     nbytes: int
     chunks: object
-
-
-class FileMapping(mmap.mmap):
-    """The bytes of a file, read only. `mapping_of` finds it for an array over it."""
-
-    path = ""  # as shown in messages
-    identity: tuple = ()  # device and inode number of the file
-    state: tuple = ()  # its length, and the times of its last changes
-    entries: dict = {}
-
-    def check_whole(self):
-        """Raise if the file has become shorter, because its lost bytes must not be accessed."""
-        if self.size() < len(self):
-            raise SafetensorsFileError(
-                f"{self.path}: got {self.size()} bytes; expected the {len(self)} that the file "
-                "had when it was opened"
-            )
 
 
 class SafetensorsFile(NamedTuple):
@@ -181,15 +154,6 @@ def read_header(file, name):
     return SafetensorsFile(name, metadata, entries, mapping)
 
 
-def map_file(file, name, facts):
-    """Return a FileMapping of an open regular file that is not empty; `facts` are its `fstat`."""
-    mapping = FileMapping(file, facts.st_size, access=mmap.ACCESS_READ)
-    mapping.path = name
-    mapping.identity = facts.st_dev, facts.st_ino
-    mapping.state = facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
-    return mapping
-
-
 def checked_metadata(found):
     if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
         raise ValueError("header: __metadata__ is not an object of strings")
@@ -260,26 +224,6 @@ def entry_array(file, name):
     if dtype == np.bool_ and array.max() > 1:
         raise SafetensorsFileError(f"{file.path}: entry {shown(name)}: a bool is neither 0 nor 1")
     return array.view(dtype).reshape(entry.shape)
-
-
-def mapping_of(array):
-    """Return the FileMapping over which a NumPy array is a view, or None."""
-    while array is not None and not isinstance(array, FileMapping):
-        array = array.obj if isinstance(array, memoryview) else getattr(array, "base", None)
-    return array
-
-
-def check_mapped(array):
-    """Raise if an array is over a mapped file that has become shorter since it was opened."""
-    mapping = mapping_of(array)
-    if mapping is not None:
-        mapping.check_whole()
-
-
-def start_in(mapping, array):
-    """Return the position in the file of the first byte of an array over its mapping."""
-    first = np.frombuffer(mapping, np.uint8).__array_interface__["data"][0]
-    return array.__array_interface__["data"][0] - first
 
 
 def write_file(path, parts, metadata, alignment=1):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gputensor._arrays.safetensors_file import map_file
+from gputensor._arrays.file_mapping import map_file
 from gputensor.errors import Described, ModelError, argument_error
 from gputensor.importers.onnx_values import numpy_dtype
 

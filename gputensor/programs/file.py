@@ -19,16 +19,8 @@ from math import prod
 import numpy as np
 
 from gputensor._arrays.element_types import DTYPES
-from gputensor._arrays.safetensors_file import (
-    TYPE_OF,
-    Part,
-    SafetensorsFileError,
-    entry_array,
-    mapping_of,
-    open_file,
-    start_in,
-    write_file,
-)
+from gputensor._arrays.file_mapping import SafetensorsFileError, mapping_of, start_in
+from gputensor._arrays.safetensors_file import TYPE_OF, Part, entry_array, open_file, write_file
 from gputensor.errors import Described, ProgramError, ProgramFileError, argument_error
 from gputensor.programs import function_json
 from gputensor.programs.ahead import ahead_file

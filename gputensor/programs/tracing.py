@@ -16,7 +16,7 @@ import numpy as np
 
 from gputensor._arrays.dtypes import dtype_code
 from gputensor._arrays.element_types import DTYPES, dtype_name
-from gputensor._arrays.safetensors_file import check_mapped
+from gputensor._arrays.file_mapping import check_mapped
 from gputensor.errors import Described, ProgramError, TraceError, argument_error
 from gputensor.programs import dims as forms
 from gputensor.programs import tree

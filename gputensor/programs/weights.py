@@ -21,7 +21,7 @@ import numpy as np
 
 from gputensor._alloc.foreign import device_memory
 from gputensor._arrays.element_types import DTYPES
-from gputensor._arrays.safetensors_file import SafetensorsFileError, mapping_of, start_in
+from gputensor._arrays.file_mapping import SafetensorsFileError, mapping_of, start_in
 from gputensor.errors import Described, DeviceError, ProgramFileError, argument_error
 from gputensor.programs import dims
 from gputensor.streams.queue import Device, current_stream

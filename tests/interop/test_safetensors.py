@@ -10,7 +10,8 @@ import pytest
 import gputensor as gt
 from gputensor._arrays import safetensors_file
 from gputensor._arrays.element_types import DTYPES
-from gputensor._arrays.safetensors_file import Part, SafetensorsFileError, mapping_of, write_file
+from gputensor._arrays.file_mapping import SafetensorsFileError, mapping_of
+from gputensor._arrays.safetensors_file import Part, write_file
 from tests.support.tensor_arrays import check_same, random_array
 
 safetensors = pytest.importorskip("safetensors", reason="needs the safetensors package")

@@ -16,7 +16,8 @@ ROOMS = {
         "registry", "tensor_maps", "nvml", "__init__",
     ),
     "_arrays": (
-        "element_types", "__init__", "dtypes", "promotion", "overlap", "safetensors_file",
+        "element_types", "__init__", "dtypes", "promotion", "overlap", "file_mapping",
+        "safetensors_file",
     ),
     "_alloc": (
         "config.options", "config.settings", "config", "model", "history.pool_names", "history",

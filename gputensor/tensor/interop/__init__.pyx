@@ -43,7 +43,7 @@ from gputensor.tensor.core cimport (
 from gputensor.tensor.transfer cimport download, moved, upload
 
 from gputensor._arrays.element_types import DTYPES
-from gputensor._arrays.safetensors_file import check_mapped
+from gputensor._arrays.file_mapping import check_mapped
 from gputensor.errors import (
     Described, DeviceError, OutOfMemoryError, amount, argument_error, raise_for_status,
 )

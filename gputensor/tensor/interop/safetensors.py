@@ -8,14 +8,8 @@ import sys
 import numpy as np
 
 from gputensor._arrays.element_types import dtype_name
-from gputensor._arrays.safetensors_file import (
-    TYPE_OF,
-    Part,
-    SafetensorsFileError,
-    entry_array,
-    open_file,
-    write_file,
-)
+from gputensor._arrays.file_mapping import SafetensorsFileError
+from gputensor._arrays.safetensors_file import TYPE_OF, Part, entry_array, open_file, write_file
 from gputensor.strict_json import MOST_NESTED, shown
 from gputensor.tensor.core import Tensor
 from gputensor.tensor.interop import asarray

@@ -13,7 +13,7 @@ import pytest
 
 import gputensor as gt
 from gputensor._arrays.element_types import DTYPES, dtype_name
-from gputensor._arrays.safetensors_file import mapping_of
+from gputensor._arrays.file_mapping import mapping_of
 from gputensor.errors import ProgramFileError
 from gputensor.programs import file
 from gputensor.programs.function import Function, ProgramData, Value, Weight
