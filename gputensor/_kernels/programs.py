@@ -357,5 +357,5 @@ def depthwise_tiles(dtype, activation, *, tile, has, kernel, stride, dilation):
     defines += zip(("HEIGHT", "WIDTH"), kernel, strict=True)
     defines += zip(("STRIDE_Y", "STRIDE_X"), stride, strict=True)
     defines += zip(("DILATION_Y", "DILATION_X"), dilation, strict=True)
-    defines += [("MOST_LANES", 32), ("MOST_THREADS", 256)]
+    defines += [("MOST_LANES", 16), ("MOST_THREADS", 256)]
     return Program(_FOLDER + "depthwise/depthwise_tiles.cuh", tuple(defines))

@@ -11,7 +11,7 @@ cdef enum:
     BUSY_THREADS = 768          # threads that keep a multiprocessor busy
     MANY_RESULTS = 14000        # of a multiprocessor, in vectors: for depthwise.cuh (measured)
     # At most what programs.depthwise_tiles defines as MOST_LANES and MOST_THREADS:
-    MOST_LANES = 32             # threads of a block that have different channels
+    MOST_LANES = 16             # threads of a block that have different channels
     DEPTHWISE_THREADS = 128     # of a block
     MOST_BELOW = 64             # threads along a block's last dimension: a limit of CUDA
     MOST_IMAGES = 65535         # of a launch: the limit of a grid's second dimension
