@@ -6,7 +6,7 @@ import pytest
 
 import gputensor as gt
 from gputensor import blas
-from gputensor._kernels.launch import nvrtc
+from gputensor._kernels.launch import forget_kernels, loaded_programs, nvrtc
 from gputensor.blas import backends
 from gputensor.blas.kernels import padding
 from gputensor.blas.plan import plan_count
@@ -116,6 +116,20 @@ def test_few_terms(rng):
     before = plans()
     assert_within(gt.matmul(x, y).numpy(), np.matmul(wide(a), wide(b)), bound(a, b, "float16"))
     assert plans() > before
+
+
+def test_few_terms_of_large_results(rng):
+    """Results of more bytes than one wave of threads writes: a thread has several columns."""
+    name = str(rng.choice(["float32", "bfloat16", "float16"]))
+    k, n = int(rng.integers(1, 4)), 8 * int(rng.integers(200, 240))
+    m = (18 << 20) // (n * numpy_dtype(name).itemsize) - int(rng.integers(0, 4))
+    a, b = random_array(rng, (m, k), name), random_array(rng, (k, n), name)
+    x, y = (gt.asarray(one, device="cuda") for one in (a, b))
+    base = gt.full((m, n), float("nan"), dtype=x.dtype, device="cuda")
+    forget_kernels(0)
+    gt.matmul(x, y, out=base)
+    assert any(("COLUMNS", 4) in program.defines for program in loaded_programs(0))
+    assert_within(base.numpy(), wide(a) @ wide(b), bound(a, b, name))
 
 
 def test_views(rng):

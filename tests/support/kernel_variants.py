@@ -453,7 +453,7 @@ KERNELS = {
     "conditions": (each(elements.condition), 1),
     "epilogues": (epilogues, 2),
     "tiny": (each(tiny_program, FLOATS, FLOATS, (16, 32)), 2),
-    "few terms": (each(few_terms_program, FLOATS, FLOATS, (1, 2, 3)), 1),
+    "few terms": (each(few_terms_program, FLOATS, FLOATS, (1, 2, 3), (1, 4)), 1),
     "integer": (each(products.integer, INTEGERS, INTEGERS), 1),
     "strided": (each(products.strided), 1),
     "listed": (each(products.listed), 1),

@@ -3,9 +3,12 @@
 // Each thread has 16 bytes of a result without gaps, whatever the lengths of its rows, so a few of
 // them may belong to the next column of D. Terms are added in their order. Elements of the operands
 // are read one by one, so any strides and alignment are allowed, or 16 bytes of A at once where
-// its rows are neighbours and all columns of A and D begin at multiples of 16 bytes.
+// its rows are neighbours and all columns of A and D begin at multiples of 16 bytes. There, a thread
+// of a large product has these 16 bytes of COLUMNS columns: with one, blocks of threads end before
+// memory is busy.
 //
-// Defined before this text: INPUT and OUTPUT, element types; TERMS.
+// Defined before this text: INPUT and OUTPUT, element types; TERMS; COLUMNS, above 1 only if
+// `across` is set.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -27,6 +30,42 @@ __device__ __forceinline__ void column_of(float* b, const Parameters& p, int64 i
         b[term] = wide(p.b[item * p.stride_b + (int64)j * p.line_b + (int64)term * p.term_b]);
 }
 
+#if COLUMNS > 1
+extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
+    start_early();
+    const uint32 lines = (uint32)p.m / EACH, unit = blockIdx.x * 256 + threadIdx.x;
+    const int64 item = blockIdx.y;
+    const int group = unit / lines, i = (unit - group * lines) * EACH;
+    if (group * (int64)COLUMNS >= p.n) return;
+    const int first = group * COLUMNS;
+    const bool is_plain = p.alpha == 1.0f && p.beta == 0.0f && !p.bias && p.activation == 0;
+    const input_t* const a = p.a + item * p.stride_a + i;
+    output_t* const d = p.d + item * p.stride_d + i;
+    Several<input_t> left[TERMS];
+    float b[COLUMNS][TERMS];
+#pragma unroll
+    for (int term = 0; term < TERMS; ++term)
+        left[term] = *reinterpret_cast<const Several<input_t>*>(a + (int64)term * p.term_a);
+#pragma unroll
+    for (int c = 0; c < COLUMNS; ++c)
+        column_of(b[c], p, item, first + c < p.n ? first + c : first);
+#pragma unroll
+    for (int c = 0; c < COLUMNS; ++c) {
+        if (first + c >= p.n) break;
+        Several<output_t> made;
+#pragma unroll
+        for (int v = 0; v < EACH; ++v) {
+            float sum = 0.0f;
+#pragma unroll
+            for (int term = 0; term < TERMS; ++term)
+                sum = fmaf(wide(left[term].item[v]), b[c][term], sum);
+            made.item[v] = is_plain ? narrow<output_t>(sum)
+                                    : result_of(p, item, i + v, first + c, sum);
+        }
+        *reinterpret_cast<Several<output_t>*>(d + (int64)(first + c) * p.m) = made;
+    }
+}
+#else
 extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
     start_early();
     const uint32 first = (blockIdx.x * 256 + threadIdx.x) * EACH, count = (uint32)p.m * p.n;
@@ -85,3 +124,4 @@ extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
             if (first + v < count) to[v] = made.item[v];
     }
 }
+#endif

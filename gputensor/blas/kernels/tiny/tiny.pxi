@@ -39,9 +39,12 @@ cdef enum:
     FEW_TERMS = 2
     MORE_TERMS = 3
     FEW_ROWS = 64
-    FEW_NBYTES = 16             # of results of a thread
+    FEW_NBYTES = 16             # of results of a thread, in a column
+    FEW_COLUMNS = 4             # of a thread of a large product whose A is read by 16 bytes
     FEW_RESULTS = 2147483392
     MOST_GRID_Y = 65535
+    MOST_RESIDENT = 2048        # threads of a multiprocessor
+    COLUMNS_STEP = 8            # of a variant's number: terms * this + columns
 
 cdef extern from "gputensor/blas/kernels/tiny/tiny.h" namespace "gputensor" nogil:
     cdef struct TinyParameters:
@@ -103,6 +106,14 @@ cdef inline bint reads_vectors(const Product* product) noexcept nogil:
             and steps % (FEW_NBYTES // dtype_itemsize(product.type_d)) == 0)
 
 
+cdef int columns_of_few(const Product* product) noexcept nogil:
+    """Return the columns of a thread: several if the threads of one wave have them."""
+    cdef int64_t nbytes = product.m * product.n * product.batch * dtype_itemsize(product.type_d)
+    if reads_vectors(product) and nbytes >= FEW_COLUMNS * FEW_NBYTES * BLOCKS * MOST_RESIDENT:
+        return FEW_COLUMNS
+    return 1
+
+
 cdef bint is_few(const Product* product) noexcept nogil:
     """Return whether terms are few and D is without gaps."""
     cdef int64_t nbytes = product.stride_d * dtype_itemsize(product.type_d)
@@ -148,7 +159,7 @@ cdef int tiny_build(const Product* product, const Choice* choice, Plan* plan) ex
     variant[0], variant[1] = product.type_a, product.type_d
     variant[2] = tile_of_product(product)
     if variant[2] == 0:
-        variant[2] = -<int>product.k
+        variant[2] = -<int>(product.k * COLUMNS_STEP + columns_of_few(product))
     plan.handle = kernel_of(
         &tiny_kernels, <uint64_t>((variant[0] << 5 | variant[1]) << 7 | (variant[2] & 127)),
         program_of_variant, variant)
@@ -158,7 +169,8 @@ cdef int tiny_build(const Product* product, const Choice* choice, Plan* plan) ex
 cdef object program_of_variant(const void* variant):
     cdef const int* given = <const int*>variant
     if given[2] < 0:
-        return few_terms_program(DTYPES[given[0]].name, DTYPES[given[1]].name, -given[2])
+        terms, columns = divmod(-given[2], <int>COLUMNS_STEP)
+        return few_terms_program(DTYPES[given[0]].name, DTYPES[given[1]].name, terms, columns)
     return tiny_program(DTYPES[given[0]].name, DTYPES[given[1]].name, given[2])
 
 
@@ -166,7 +178,7 @@ cdef int tiny_launch(const Work* work) except -1 nogil:
     cdef const Product* product = work.products
     cdef Grid grid
     cdef TinyParameters p
-    cdef int64_t nbytes
+    cdef int64_t nbytes, columns
     cdef int tile = tile_of_product(product)
     memset(&p, 0, sizeof(p))
     p.a, p.b, p.c, p.d = product.a, product.b, product.c, product.d
@@ -183,7 +195,8 @@ cdef int tiny_launch(const Work* work) except -1 nogil:
     p.alpha, p.beta = <float>product.alpha, <float>product.beta
     if tile == 0:
         p.across = reads_vectors(product)
-        nbytes = product.m * product.n * dtype_itemsize(product.type_d)
+        columns = columns_of_few(product)
+        nbytes = product.m * ceil_divide(product.n, columns) * dtype_itemsize(product.type_d)
         grid.x, grid.y = ceil_divide(nbytes, TINY_BLOCK * FEW_NBYTES), product.batch
     else:
         p.across = <int>tiles_of(product.n, tile)
@@ -211,7 +224,7 @@ def tiny_program(input_name, output_name, tile):
     return programs.program_of("tiny/tiny.cuh", types | {"TILE": tile})
 
 
-def few_terms_program(input_name, output_name, terms):
+def few_terms_program(input_name, output_name, terms, columns=1):
     """Return the program of products of few terms.
 
     Parameters
@@ -220,11 +233,13 @@ def few_terms_program(input_name, output_name, terms):
         Element types of the operands and of the result.
     terms : int
         Terms of each sum, up to 3.
+    columns : int
+        Columns of the result of a thread; above 1 only if A is read by 16 bytes.
 
     Examples
     --------
     >>> ("TERMS", 2) in few_terms_program("float16", "float32", 2).defines
     True
     """
-    types = programs.types_of(input_name, output_name)
-    return programs.program_of("tiny/few_terms.cuh", types | {"TERMS": terms})
+    defines = programs.types_of(input_name, output_name) | {"TERMS": terms, "COLUMNS": columns}
+    return programs.program_of("tiny/few_terms.cuh", defines)
