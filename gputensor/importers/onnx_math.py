@@ -73,14 +73,15 @@ def div(x, y):
     xp = namespace(x, y)
     if x.dtype.kind not in "iu":
         return _elementwise("divide")(x, y)
+    # ONNX rounds the quotient of integers towards zero.
     if xp is np:
         with np.errstate(all="ignore"):
-            return np.asarray(np.fix(x / y) if x.dtype.kind == "i" else x // y).astype(x.dtype)
+            floor = np.floor_divide(x, y)
+            return np.asarray(floor + ((floor < 0) & (floor * y != x)), x.dtype)
     x, y = _aligned([x, y])
     quotient = gt.floor_divide(x, y)
     if getattr(x, "dtype", getattr(y, "dtype", None)).kind == "u":
         return quotient
-    # ONNX rounds the quotient of integers towards zero.
     remains = gt.not_equal(gt.multiply(quotient, y), x)
     return quotient + gt.logical_and(gt.less(quotient, 0), remains).astype(quotient.dtype)
 

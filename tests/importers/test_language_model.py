@@ -99,7 +99,7 @@ def test_values_are_those_of_the_definition(model, weights):
 
 
 def test_int4_has_nearly_the_same_loss(model):
-    tokens = kept_text(model)[: 12 * model.LENGTH]
+    tokens = kept_text(model)[: 6 * model.LENGTH]
     with model.compiled() as plain, model.compiled("int4:128") as small:
         ratio = model.loss_of(small, tokens) / model.loss_of(plain, tokens)
         matrices = small.report()["decode"]["matrices"]
@@ -146,7 +146,7 @@ def test_greedy_decoding_follows_the_best_token(model, weights):
 
 
 def test_draws_have_their_probabilities(model, weights):
-    """500 draws of one token: only allowed tokens, each with the expected frequency."""
+    """200 draws of one token: only allowed tokens, each with the expected frequency."""
     prompt, temperature, top_k, top_p = kept_text(model)[100:110], 1.3, 12, 0.8
     logits = logits_of(prompt, weights, model)[-1] / temperature
     shares = np.exp(logits - logits.max())
@@ -158,13 +158,13 @@ def test_draws_have_their_probabilities(model, weights):
         session.state["random"][...] = gt.random.generator(seed=7)
         how, given = gt.asarray([temperature, top_k, top_p], dtype=gt.float32), gt.asarray(prompt)
         found = []
-        for _draw in range(500):
+        for _draw in range(200):
             session.state["length"][...] = 0
             found.append(session.prefill(given, how).item())
     counts = np.bincount(found, minlength=len(shares))
-    assert counts[kept].sum() > 480  # rounding may move a token across the limit of top_p
-    wanted = shares[kept] / shares[kept].sum() * 500
-    assert (np.abs(counts[kept] - wanted) < 5 * np.sqrt(wanted) + 25).all()
+    assert counts[kept].sum() > 190  # rounding may move a token across the limit of top_p
+    wanted = shares[kept] / shares[kept].sum() * 200
+    assert (np.abs(counts[kept] - wanted) < 5 * np.sqrt(wanted) + 10).all()
 
 
 def test_text_longer_than_the_cache_goes_on(model):
