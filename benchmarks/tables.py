@@ -70,6 +70,13 @@ SECTIONS = [
         "Weights are in a mapped file in the page cache; `ratio` is to copies from pinned memory.",
     ),
     (
+        "models/first_result",
+        "The first result of a network in a new process, beside torch's package",
+        "From the import on: CUDA starts, the file is loaded, one input runs, the result comes to "
+        "the host. `ratio` is to torch's ahead-of-time package, loaded without its test of the "
+        "C++ compiler.",
+    ),
+    (
         "models/arenas",
         "Programs: arenas, bytes",
         "Planned, not allocated. `lower bound` is the largest sum of live temporaries during one "

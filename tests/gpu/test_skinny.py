@@ -8,6 +8,7 @@ from gputensor._driver.registry import cuda_device_count
 from gputensor.blas.kernels import brief_programs
 from gputensor.blas.kernels.programs import INT4, INT8, PLAIN
 from tests.support import fused_checks, internals
+from tests.support.products import axpy_checks
 from tests.support.products import skinny_checks as cases
 from tests.support.programs.decode_models import UNIT, DecodeModel
 
@@ -183,3 +184,9 @@ def test_tokens_of_a_model(rng, form, case):
     if form == "plain":
         for each, eager in zip(found["each"], model.eager("cuda", inputs), strict=True):
             np.testing.assert_array_equal(each, eager)
+
+
+def test_weights_whose_rows_lie_along_the_outputs(rng):
+    axpy_checks.many(rng, 30)
+    for name in ("float32", "bfloat16"):
+        axpy_checks.check(rng, name, 3, 12104, 9024, is_turned=True, x_is_turned=True)

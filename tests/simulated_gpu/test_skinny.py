@@ -7,9 +7,10 @@ import pytest
 
 import gputensor as gt
 from gputensor._kernels.launch import nvrtc
+from gputensor.blas import backends
 from gputensor.blas.kernels import programs, quantized_programs
 from gputensor.blas.kernels.programs import INT4, INT8
-from tests.support.products import skinny_checks, skinny_on_cpu
+from tests.support.products import axpy_checks, skinny_checks, skinny_on_cpu
 from tests.support.used_kernels import UsedKernels
 
 pytestmark = pytest.mark.orders("deferred")
@@ -33,6 +34,7 @@ def kernels_on_the_cpu(monkeypatch):
     monkeypatch.setattr(nvrtc, "compile_source", skinny_on_cpu.compile_source)
     used = UsedKernels(monkeypatch, programs, ("skinny", "skinny_mma"))
     used.record(monkeypatch, quantized_programs, ("tile", "wgmma"))
+    used.record(monkeypatch, backends, ("axpy_program",))
     yield used
     assert used(), "no product went to the kernel"
 
@@ -91,3 +93,9 @@ def test_turned(kernels_on_the_cpu, rng):
 @facts(233472)
 def test_refusals(rng):
     skinny_checks.refusals(rng)
+
+
+@facts(233472)
+def test_weights_whose_rows_lie_along_the_outputs(kernels_on_the_cpu, rng):
+    axpy_checks.many(rng, 3)
+    assert {call[0] for call in kernels_on_the_cpu()} == {"axpy_program"}

@@ -14,7 +14,7 @@ from gputensor._kernels.call_rules import DISTRIBUTIONS
 from gputensor._kernels.draw_facts import draw_facts
 from gputensor._kernels.formula import formula as rows_formula
 from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
-from gputensor.blas.backends import few_terms_program, tiny_program
+from gputensor.blas.backends import axpy_program, few_terms_program, tiny_program
 from gputensor.blas.kernels import attention_programs as attentions
 from gputensor.blas.kernels import brief_programs as briefs
 from gputensor.blas.kernels import convolution_programs as convolutions
@@ -454,6 +454,7 @@ KERNELS = {
     "epilogues": (epilogues, 2),
     "tiny": (each(tiny_program, FLOATS, FLOATS, (16, 32)), 2),
     "few terms": (each(few_terms_program, FLOATS, FLOATS, (1, 2, 3), (1, 4)), 1),
+    "axpy": (each(axpy_program, FLOATS, FLOATS, (1, 2, 4, 8), (8, 16, 32), (1, 2, 4, 8)), 6),
     "integer": (each(products.integer, INTEGERS, INTEGERS), 1),
     "strided": (each(products.strided), 1),
     "listed": (each(products.listed), 1),

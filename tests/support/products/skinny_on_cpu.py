@@ -22,6 +22,7 @@ _REPLACEMENTS = (
     ("{\\n.reg .b32 remote;", "cpu_barrier(barrier, rank).arrive(0);"),
     ("cp.async.", ";"),
     ("createpolicy", "policy = 0;"),
+    ("ld.global.nc", "if ((size_t)from % 16) abort(); memcpy(&x, from, 16);"),
     ("ld.shared.v4", "memcpy(&x, cpu_shared + from, 16);"),
     ("ld.shared.b32", "memcpy(&word, cpu_shared + from, 4);"),
     ("cvt.f32.f16", "%0 = cpu_half_to_float(%1);"),
@@ -307,6 +308,6 @@ def compile_source(source, target, options=()):
     del target, options
     if "dequantize" in source:
         source = without_ptx(source, _REPLACEMENTS)
-    is_ours = "Skinny" in source or "QuantizedTile" in source
+    is_ours = any(name in source for name in ("Skinny", "QuantizedTile", "AxpyParameters"))
     text = cpu_source(source) if is_ours else kernel_compiler.cpu_source(source)
     return kernel_compiler.image_of(text, kernel_compiler.FAST)

@@ -1,4 +1,4 @@
-// The end of both programs of skinny products: synchronizing a cluster, and the result's type.
+// The end of programs of skinny products: synchronizing a cluster, and the result's type.
 //
 // Defined before this text: SPLITS, blocks of a cluster; Y_KIND, 0 for float16, 1 for bfloat16, 2
 // for float32. `activated` exists where GATE is defined, the number of an activation.
@@ -17,6 +17,19 @@ __device__ __forceinline__ void meet() {
 #endif
 }
 
+// The sum at this shared address of a block of the cluster.
+__device__ __forceinline__ float load_total(uint32 from, int split) {
+    float x;
+#if SPLITS > 1
+    uint32 there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(from), "r"(split));
+    asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(x) : "r"(there) : "memory");
+#else
+    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(x) : "r"(from) : "memory");
+#endif
+    return x;
+}
+
 __device__ __forceinline__ float wide(uint16 bits, int kind) {
     float y;
     if (kind == 1) return __uint_as_float((uint32)bits << 16);
@@ -25,10 +38,16 @@ __device__ __forceinline__ float wide(uint16 bits, int kind) {
 }
 __device__ __forceinline__ uint16 narrow(float x, int kind) {
     uint16 bits;
-    if (kind == 1)
+    if (kind == 1) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
         asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
-    else
+#else
+        const uint32 whole = __float_as_uint(x);
+        bits = x != x ? 0x7fff : (whole + 0x7fff + (whole >> 16 & 1)) >> 16;
+#endif
+    } else {
         asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+    }
     return bits;
 }
 #ifdef GATE

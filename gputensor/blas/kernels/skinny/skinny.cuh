@@ -111,18 +111,6 @@ __device__ __forceinline__ void store_sums(const Place& at, uint32 total,
         }
 }
 
-__device__ __forceinline__ float load_total(uint32 from, int split) {
-    float x;
-#if SPLITS > 1
-    uint32 there;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(from), "r"(split));
-    asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(x) : "r"(there) : "memory");
-#else
-    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(x) : "r"(from) : "memory");
-#endif
-    return x;
-}
-
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 #if SPLITS > 1
 __cluster_dims__(SPLITS, 1, 1)
