@@ -6,6 +6,7 @@
 """
 
 import math
+import sys
 
 from gputensor._arrays.dtypes import float64
 from gputensor.nn import log_softmax, logsumexp, softmax
@@ -30,6 +31,7 @@ from gputensor.tensor.functions import (
 from gputensor.tensor.interop import astype
 from gputensor.tensor.manipulation.arithmetic import exp2
 from gputensor.tensor.numerics.gammas import computed, mvlgamma, polygamma
+from gputensor.tensor.parameter_names import given_names
 
 __all__ = [
     "cbrt", "digamma", "entr", "erf", "erfc", "erfinv", "exp10", "exp2", "expit", "expm1", "gamma",
@@ -124,6 +126,9 @@ def gamma(x, /):
     size = fn.where(fn.equal(wide, 0), 1 / wide, fn.where(is_odd, 0.0 - size, size))
     is_pole = fn.logical_and(wide < 0, fn.equal(whole, wide))
     return astype(fn.where(is_pole, math.nan, size), dtype, copy=False)
+
+
+given_names(sys.modules[__name__])
 
 
 def __dir__():

@@ -148,6 +148,8 @@ def cond(x, /, p=None):
     2.0
     """
     a = matrices(x, "cond")
+    if p is not None and not isinstance(p, (int, float, str)):
+        raise argument_error(TypeError, "cond: p", p, "a number, a str or None")
     if p in (None, 2, -2):
         s = svdvals(a)
         ends = (s[..., 0], s[..., -1])

@@ -253,11 +253,12 @@ def softmax(x, axis=-1, *, scale=1.0, mask=None, dtype=None):
         kind = "bool" if (<Tensor>tensors[1]).dtype_code == DT_BOOL else "float"
     cdef int code = result_code(a, "softmax", dtype)
     cdef int place = PLAIN_SOFTMAX + dtype_is_half(code)
-    cdef bint is_plain = kind is None and scale == 1
+    cdef double factor = scale if type(scale) is float else _float_argument("softmax: scale", scale)
+    cdef bint is_plain = kind is None and factor == 1
     cdef object formula = plain_formulas[place] if is_plain else None
     if formula is None:
         power = "rough_exp" if dtype_is_half(code) else "exp"
-        formula = kept_formula(("softmax", _float_argument("softmax: scale", scale), kind, power))
+        formula = kept_formula(("softmax", factor, kind, power))
         if is_plain:
             plain_formulas[place] = formula
     return along_rows("softmax", <RowFormula>formula, tensors, 1 if kind is None else 2,

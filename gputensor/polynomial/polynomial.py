@@ -5,6 +5,8 @@ Zeros at the end of a result stay, since to remove them would wait for the devic
 does that.
 """
 
+import sys
+
 from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error, int_argument
 from gputensor.linalg import fits
@@ -16,6 +18,7 @@ from gputensor.tensor.interop.arrays import beside
 from gputensor.tensor.manipulation import eye, flip, ones, reshape, zeros
 from gputensor.tensor.manipulation.joining import concat, stack
 from gputensor.tensor.numerics import polynomials
+from gputensor.tensor.parameter_names import given_names
 from gputensor.tensor.sorting import sort
 
 __all__ = [
@@ -277,6 +280,9 @@ def polytrim(c, /, tol=0):
     if kept.size == 0:
         return fn.multiply(c[:1], 0)
     return fn.positive(c[: int(kept[-1]) + 1])
+
+
+given_names(sys.modules[__name__])
 
 
 def __dir__():

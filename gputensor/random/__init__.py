@@ -10,6 +10,10 @@ of NumPy's generators, and further ones of PyTorch.
 (2, 3)
 """
 
+import sys
+
+from numpy.random import SeedSequence
+
 from gputensor.random.choices import (
     categorical,
     choice,
@@ -73,6 +77,7 @@ from gputensor.random.transformed import (
     triangular,
     wald,
 )
+from gputensor.tensor.parameter_names import given_names
 
 RandomState = default_rng  # NumPy's older generators: seed as the argument, the same methods
 random_sample = random
@@ -80,8 +85,8 @@ sample = random
 ranf = random
 
 __all__ = [
-    "Generator", "RandomState", "bernoulli", "beta", "binomial", "bytes", "categorical",
-    "chisquare",
+    "Generator", "RandomState", "SeedSequence", "bernoulli", "beta", "binomial", "bytes",
+    "categorical", "chisquare",
     "choice", "default_rng", "dirichlet", "exponential", "f", "gamma", "generator", "geometric",
     "get_state",
     "gumbel", "hypergeometric", "integers", "laplace", "logistic", "lognormal", "logseries",
@@ -96,6 +101,8 @@ __all__ = [
     "standard_normal",
     "standard_t", "uniform", "vonmises", "weibull", "zipf",
 ]  # fmt: skip
+
+given_names(sys.modules[__name__])
 
 
 def __dir__():

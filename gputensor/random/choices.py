@@ -219,6 +219,8 @@ def multinomial(p, num_samples, replacement=False, *, size=None, generator=None)
     if size is not None:
         rule = "None, unless an int of trials comes first"
         raise argument_error(ValueError, "multinomial: size", size, rule)
+    if not isinstance(replacement, (int, np.bool_)):
+        raise argument_error(TypeError, "multinomial: replacement", replacement, "True or False")
     if tensor_argument(p, "multinomial").ndim not in (1, 2) or p.dtype.kind not in "fV":
         got = Described(f"{p.dtype.name} of {p.ndim} dimensions")
         rule = "a floating-point dtype and 1 or 2 dimensions"

@@ -13,7 +13,7 @@ from gputensor.random.states import (
     state_of,
 )
 from gputensor.random.states import seed as seed_all
-from gputensor.tensor.core import Tensor
+from gputensor.tensor.core import Tensor, checked_parameters, named
 from gputensor.tensor.interop import asarray, copy
 from gputensor.tensor.manipulation import zeros
 
@@ -21,6 +21,8 @@ __all__ = ["Generator", "default_rng", "generator", "get_state", "manual_seed", 
 
 
 def _method(function):
+    function = named(function, "") if checked_parameters(function) else function
+
     @functools.wraps(function)
     def method(self, *arguments, **options):
         return function(*arguments, generator=self, **options)
@@ -36,8 +38,9 @@ class Generator:
 
     Parameters
     ----------
-    seed : int, optional
-        0 to 2**64 - 1; default: random bytes of the system.
+    seed : int, sequence of int or SeedSequence, optional
+        0 to 2**64 - 1; default: random bytes of the system. Several ints are mixed as NumPy's
+        ``SeedSequence`` does it.
     device : optional
         Default: the current device.
 

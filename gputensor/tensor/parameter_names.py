@@ -8,8 +8,9 @@ that functions of ``numerics.options`` provide.
 """
 
 import importlib
+import sys
 
-from gputensor.tensor.core import named
+from gputensor.tensor.core import checked_parameters, named
 
 __all__ = [
     "LINALG", "LINALG_OPTIONS", "NAMES", "OPTIONS", "TRANSFORMS", "TRANSFORM_OPTIONS", "find",
@@ -172,10 +173,13 @@ for _option, _provider, _functions in OPTION_GROUPS:
 LINALG = {
     name: names
     for names, functions in {
-        "a|A": "cholesky det eig eigh eigvals eigvalsh inv qr slogdet svd tensorinv",
-        "A|a": "matrix_norm matrix_rank svdvals pinv matrix_exp lu lu_factor",
-        "a|A b|B": "lstsq solve tensorsolve",
+        "a|A": (
+            "cholesky cholesky_ex det eig eigh eigvals eigvalsh inv inv_ex qr slogdet svd tensorinv"
+        ),
+        "A|a": "matrix_norm matrix_rank svdvals pinv matrix_exp lu lu_factor lu_factor_ex",
+        "a|A b|B": "lstsq solve solve_ex tensorsolve",
         "x|A": "cond norm",
+        "_ N": "vander",
         "x|input": "vector_norm",
         "a|A n": "matrix_power",
         "arrays|tensors": "multi_dot",
@@ -205,19 +209,28 @@ TRANSFORM_OPTIONS = {
 def find(module, name, names=NAMES, options=OPTIONS):
     """Return a function of a module; it accepts the names of the table afterwards.
 
+    Flags and words of it are checked, too, as `core.spellings` says.
+
     >>> import gputensor as gt
     >>> find("gputensor.tensor.writing", "put")(a=gt.zeros(2, device="host"), ind=[0], v=1)
     """
     home = importlib.import_module(module)
     found = getattr(home, name)
-    if (name in names or name in options) and hasattr(found, "__code__"):
+    is_named = (name in names or name in options) and hasattr(found, "__code__")
+    if is_named or checked_parameters(found):
         found = named(found, names.get(name, ""), options.get(name))
-        setattr(home, name, found)  # so that a copy that pickle makes is the same function
+        # So that a copy that pickle makes is the same function.
+        for place in (home, sys.modules[found.__module__]):
+            if hasattr(place, name):
+                setattr(place, name, found)
     return found
 
 
-def given_names(package, names, options):
+def given_names(package, names=None, options=None):
     """Give the functions of a package, which its modules define, the names of the tables."""
-    for name in names:
+    for name in package.__all__:
         function = getattr(package, name)
-        setattr(package, name, find(function.__module__, name, names, options))
+        home = getattr(function, "__module__", None)
+        if home is not None and hasattr(function, "__code__"):
+            place = name if name in (names or ()) else function.__name__  # it may be an alias
+            setattr(package, name, find(home, place, names or {}, options or {}))

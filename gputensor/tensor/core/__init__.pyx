@@ -13,6 +13,7 @@ from libc.string cimport memcmp, memcpy
 import functools
 import importlib
 import sys
+import types
 
 import numpy as np
 from numpy.exceptions import AxisError

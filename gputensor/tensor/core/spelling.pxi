@@ -4,6 +4,10 @@
 another library's parameters have by their position, such as NumPy's ``a`` for the array, and its
 options, such as ``order=``. A call without such a keyword is passed on to the function unchanged,
 after one comparison for each of its keywords and without an additional frame.
+
+The arguments of such a function whose defaults are True, False or a word are checked first: an
+array there is an error that names the argument, before anything is written. So is an array for a
+parameter of `_NUMBERS`. A value that is True, False, None or a str costs two comparisons.
 """
 
 cdef extern from *:
@@ -43,6 +47,11 @@ cdef class Spelled:
     cdef dict options               # another library's option -> the function that provides it
     cdef tuple names                # their keywords, those names and the options
     cdef bint takes_sizes           # several ints in front are one shape
+    cdef Py_ssize_t order_place     # where NumPy has ``order`` by position, or NO_PLACE
+    cdef tuple checked              # names of parameters that take no arrays
+    cdef tuple rules                # what each of them takes: one of the three below
+    cdef tuple checked_places       # their positions; NO_PLACE for keywords
+    cdef Py_ssize_t first_checked   # the lowest of these positions
     cdef object __weakref__
 
     def __get__(self, instance, owner):
@@ -94,6 +103,97 @@ cdef class Spelled:
         return dict(self.options)
 
 
+cdef enum:
+    NO_PLACE = 1 << 20
+
+# What checked parameters take. Flags take ints and None too, which the functions may refuse.
+_FLAG, _WORD, _NUMBER = "True or False", "a str", "a number"
+# Parameters with a default of True or False that take other values, too.
+_OPEN = frozenset(("where", "cov", "optimize", "replacement"))
+# Parameters with a default of None that are words.
+_WORDS = frozenset(("kind", "activation", "rounding_mode", "data_format", "UPLO"))
+# Parameters with a default of None that are flags.
+_FLAGS = frozenset(("keepdim", "unit_diagonal", "upper"))
+# Parameters that are numbers if their default is an int or None.
+_NUMBERS = frozenset((
+    "alpha", "beta", "count", "edge_order", "group_size", "initial", "lbnd", "max", "min", "ord",
+    "tol", "trans",
+))
+
+
+cdef object rule_of(str name, object default):
+    """Return what a parameter takes, or None if it is not checked."""
+    if isinstance(default, bool):
+        return None if name in _OPEN else _FLAG
+    if default is None and name in _FLAGS:
+        return _FLAG
+    if isinstance(default, str) or default is None and name in _WORDS:
+        return _WORD
+    is_number = name in _NUMBERS and (type(default) is int
+                                      or default is None and name not in ("min", "max"))
+    return _NUMBER if is_number or name == "p" and default in (1, 2) else None
+
+
+def checked_parameters(function):
+    """Return name, position and rule of the parameters of a function that take no arrays.
+
+    >>> def ask(x, kind="quick", *, is_new=False): ...
+    >>> checked_parameters(ask)
+    [('kind', 1, 'a str'), ('is_new', 1048576, 'True or False')]
+    """
+    if isinstance(function, Spelled):
+        return []
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    if not isinstance(function, types.FunctionType):   # compiled functions check their flags
+        return []
+    names = function.__code__.co_varnames[:function.__code__.co_argcount]
+    defaults = function.__defaults__ or ()
+    given = [(name, len(names) - len(defaults) + i, default)
+             for i, (name, default) in enumerate(zip(names[len(names) - len(defaults):], defaults))]
+    given += [(name, NO_PLACE, default)
+              for name, default in (function.__kwdefaults__ or {}).items()]
+    found = [(name, place, rule_of(name, default)) for name, place, default in given]
+    return [one for one in found if one[2] is not None]
+
+
+cdef int value_check(Spelled known, Py_ssize_t i, object name, object value) except -1:
+    cdef object rule
+    cdef bint is_wrong
+    if value is True or value is False or value is None or type(value) is str and (
+            known.rules[i] is _WORD):
+        return 0
+    rule = known.rules[i]
+    if rule is _FLAG:
+        is_wrong = not isinstance(value, (int, np.bool_, np.integer))
+    else:
+        is_wrong = isinstance(value, (Tensor, np.ndarray)) and value.ndim > 0
+    if is_wrong:
+        got = Described("an array") if isinstance(value, np.ndarray) else value
+        raise argument_error(TypeError, f"{known.function.__name__}: {name}", got, rule)
+    return 0
+
+
+cdef int arguments_check(Spelled known, PyObject* const* values, Py_ssize_t count,
+                         PyObject* keywords) except -1:
+    cdef PyObject* keyword
+    cdef Py_ssize_t i, j
+    if count > known.first_checked:
+        for j in range(len(known.checked)):
+            if <Py_ssize_t> known.checked_places[j] < count:
+                value_check(known, j, known.checked[j],
+                            <object> values[<Py_ssize_t> known.checked_places[j]])
+    if keywords is NULL:
+        return 0
+    for i in range(PyTuple_GET_SIZE(keywords)):
+        keyword = PyTuple_GET_ITEM(keywords, i)
+        for j in range(len(known.checked)):
+            if keyword is <PyObject*> known.checked[j] or (
+                    not is_interned(keyword) and <object> keyword == known.checked[j]):
+                value_check(known, j, known.checked[j], <object> values[count + i])
+    return 0
+
+
 cdef object spelled_call(object self, PyObject* const* values, size_t count, PyObject* keywords):
     cdef Spelled known = <Spelled> self
     cdef PyObject* keyword
@@ -101,6 +201,11 @@ cdef object spelled_call(object self, PyObject* const* values, size_t count, PyO
     cdef Py_ssize_t i
     if known.takes_sizes and PyVectorcall_NARGS(count) > 1 and is_exactly_int(values[1]):
         return call_with_shape(known, values, PyVectorcall_NARGS(count), keywords)
+    if PyVectorcall_NARGS(count) == known.order_place + 1:
+        if isinstance(<object> values[known.order_place], str):
+            return call_with_order(known, values, keywords)
+    if known.checked:
+        arguments_check(known, values, PyVectorcall_NARGS(count), keywords)
     if keywords is not NULL:
         for i in range(PyTuple_GET_SIZE(keywords)):
             keyword = PyTuple_GET_ITEM(keywords, i)
@@ -139,6 +244,9 @@ cdef object respelled_call(Spelled spelled, PyObject* const* values, Py_ssize_t 
             got = Described("the argument under two names")
             raise argument_error(TypeError, f"{spelled.function.__name__}: {name}", got,
                                  f"one of {name} and {spelled_as(spelled, own, name)}")
+        if word is not name and name in spelled.checked:
+            value_check(spelled, spelled.checked.index(name), word,
+                        <object> values[count + i])
         given[name] = <object> values[count + i]
     for name in own[count:code.co_posonlyargcount]:
         if name not in given:
@@ -169,6 +277,19 @@ cdef object call_with_shape(Spelled spelled, PyObject* const* values, Py_ssize_t
         for i in range(len(<tuple> keywords)):
             given[(<tuple> keywords)[i]] = <object> values[count + i]
     return spelled.function(tuple([<object> values[i] for i in range(count)]), **given)
+
+
+cdef object call_with_order(Spelled spelled, PyObject* const* values, PyObject* keywords):
+    cdef Py_ssize_t count = spelled.order_place
+    cdef dict given = {"order": <object> values[count]}
+    cdef Py_ssize_t i
+    if keywords is not NULL:
+        for i in range(len(<tuple> keywords)):
+            if (<tuple> keywords)[i] in given:
+                raise argument_error(TypeError, f"{spelled.function.__name__}: order",
+                                     Described("the argument twice"), "it once")
+            given[(<tuple> keywords)[i]] = <object> values[count + 1 + i]
+    return spelled(*[<object> values[i] for i in range(count)], **given)
 
 
 cdef str spelled_as(Spelled spelled, tuple own, str name):
@@ -211,6 +332,12 @@ cdef Spelled spelled(object function, object theirs, dict words):
     result.places = {}
     result.options = {}
     result.names = tuple([sys.intern(word) for word in words])
+    checked = checked_parameters(function)
+    result.checked = tuple([sys.intern(name) for name, _, _ in checked])
+    result.rules = tuple([rule for _, _, rule in checked])
+    result.checked_places = tuple([place for _, place, _ in checked])
+    result.order_place = NO_PLACE
+    result.first_checked = min(result.checked_places, default=NO_PLACE)
     return result
 
 
@@ -237,6 +364,8 @@ def named(function, names, options=None, /):
     for i, several in enumerate(names.split()):
         result.places |= {word: i for word in several.split("|") if word != "_"}
     result.options |= options or {}
+    if result.options.get("order", "").endswith(".in_memory_order"):
+        result.order_place = function.__code__.co_argcount
     words = [*result.words, *result.places, *result.options]
     result.names = tuple([sys.intern(word) for word in words])
     return result

@@ -76,7 +76,7 @@ def gelu(x, /, *, approximate="none", out=None):
     >>> gelu(gt.asarray([0.0], device="host")).numpy()
     array([0.], dtype=float32)
     """
-    if approximate not in ("none", "tanh"):
+    if not isinstance(approximate, str) or approximate not in ("none", "tanh"):
         raise ValueError(f"gelu: approximate: got {approximate!r}; expected 'none' or 'tanh'")
     op = OP_GELU if approximate == "none" else OP_GELU_TANH
     return elementwise_tensor(op, "gelu", (x,), out, RULE_FLOAT)

@@ -123,6 +123,8 @@ def reshape(x, /, shape, order="C", *, copy=None):
     cdef int64_t[16] strides
     cdef int ndim
     cdef int64_t known = 1
+    if type(order) is not str:
+        raise argument_error(TypeError, "reshape: order", order, "'C', 'F' or 'A'")
     if copy is None and a.is_c_contiguous and order == "C":
         ndim = plain_shape(shape, a.size_, dims)
         if ndim >= 0:
