@@ -1,18 +1,53 @@
-"""LU decompositions, which NumPy lacks: a recursive algorithm on the host, CuPy's on CUDA.
+"""Decompositions that NumPy lacks: LU, and Cholesky's with a report for each matrix.
 
-A decomposition is one matrix, U with the strict lower part of L below it, and pivots: row i was
-exchanged with row ``pivots[i]``, in order, as in LAPACK but counted from 0.
+LU is a recursive algorithm on the host, and CuPy's on CUDA. A decomposition is one matrix, U with
+the strict lower part of L below it, and pivots: row i was exchanged with row ``pivots[i]``, in
+order, as in LAPACK but counted from 0.
 """
 
 import importlib
 
 import numpy as np
 
-__all__ = ["lu", "lu_solve", "rows"]
+__all__ = ["cholesky", "lu", "lu_solve", "rows"]
 
 _SIDES = {"plain": 0, "transposed": 1, "adjoint": 2}
 #: Up to this many columns are eliminated one by one.
 _NARROW = 16
+
+
+def cholesky(module, x):
+    """Return Cholesky factors of stacked matrices, and for each the order of its failing minor.
+
+    The order is 0 for a positive definite matrix; the factor is NaN otherwise.
+
+    >>> found, orders = cholesky(np, np.array([[[4.0]], [[-1.0]]]))
+    >>> found.tolist(), orders.tolist()
+    ([[[2.0]], [[nan]]], [0, 1])
+    """
+    try:
+        return module.linalg.cholesky(x), 0
+    except np.linalg.LinAlgError:
+        pass
+    made = module.full(x.shape, np.nan, x.dtype).reshape(-1, *x.shape[-2:])
+    orders = [_failing(module, one) for one in x.reshape(made.shape)]
+    for i, order in enumerate(orders):
+        if order == 0:
+            made[i] = module.linalg.cholesky(x.reshape(made.shape)[i])
+    return made.reshape(x.shape), module.asarray(orders, np.int32).reshape(x.shape[:-2])
+
+
+def _failing(module, x):
+    """Return the least k whose first k rows and columns are not positive definite, or 0."""
+    low, high = 0, x.shape[-1] + 1  # the first `low` are positive definite, the first `high` not
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            is_definite = bool(module.isfinite(module.linalg.cholesky(x[:middle, :middle])).all())
+        except np.linalg.LinAlgError:
+            is_definite = False
+        low, high = (middle, high) if is_definite else (low, middle)
+    return high if high <= x.shape[-1] else 0
 
 
 def lu(module, x):

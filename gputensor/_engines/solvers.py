@@ -28,6 +28,8 @@ def matrix(module, what, out, x):
 def matrix_pair(module, what, first, second, x):
     if what[:2] == "qr":
         parts = module.linalg.qr(x, "complete" if what == "qr_complete" else "reduced")
+    elif what == "cholesky_info":
+        parts = factors.cholesky(module, x)
     elif what[:2] == "lu":
         made, pivots = factors.lu(module, x)
         parts = made, factors.rows(module, pivots, x.shape[-2]) if what == "lu_rows" else pivots

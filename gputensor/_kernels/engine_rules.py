@@ -10,7 +10,9 @@ __all__ = ["ENGINE_RULES", "MATRIX", "MATRIX_PAIR", "NORMS", "SIDES", "TRANSFORM
 
 #: Functions of a matrix with one result, then with two; ``_l``, ``_u``: the triangle to read.
 MATRIX = ("cholesky", "det", "eigvals", "eigvalsh_l", "eigvalsh_u", "inv", "svdvals")
-MATRIX_PAIR = ("eig", "eigh_l", "eigh_u", "lu", "lu_rows", "qr", "qr_complete", "slogdet")
+MATRIX_PAIR = (
+    "cholesky_info", "eig", "eigh_l", "eigh_u", "lu", "lu_rows", "qr", "qr_complete", "slogdet",
+)  # fmt: skip
 #: The form of the factored matrix in the system that is solved.
 SIDES = ("plain", "transposed", "adjoint")
 TRANSFORMS = (
@@ -84,6 +86,9 @@ def _matrix_pair(name, attributes, writes, reads):
         inner = rows if what == "qr_complete" else min(rows, columns)
         _wanted(name, "first", first, x.dtype, (*batch, rows, inner))
         _wanted(name, "second", second, x.dtype, (*batch, inner, columns))
+    elif what == "cholesky_info":
+        _wanted(name, "first", first, x.dtype, x.shape)
+        _wanted(name, "second", second, "int32", batch)
     elif what == "slogdet":
         _wanted(name, "first", first, x.dtype, batch)
         _wanted(name, "second", second, real, batch)

@@ -27,8 +27,16 @@ from gputensor.linalg.decompositions import (
     svdvals,
 )
 from gputensor.linalg.factors import lu, lu_factor, lu_solve
+from gputensor.linalg.infos import cholesky_ex, inv_ex, lu_factor_ex, solve_ex
 from gputensor.linalg.norms import cond, matrix_norm, norm, vector_norm
-from gputensor.linalg.powers import diagonal, matrix_exp, matrix_power, multi_dot, trace
+from gputensor.linalg.powers import (
+    diagonal,
+    matrix_exp,
+    matrix_power,
+    multi_dot,
+    trace,
+    vander,
+)
 from gputensor.linalg.solutions import (
     det,
     inv,
@@ -48,12 +56,13 @@ from gputensor.tensor.products.einsum import tensordot
 from gputensor.tensor.products.outer import cross, outer
 
 __all__ = [
-    "LinAlgError", "cholesky", "cholesky_solve", "cond", "cross", "det", "diagonal", "eig", "eigh",
-    "eigvals", "eigvalsh", "inv", "lstsq", "lu", "lu_factor", "lu_solve", "matmul", "matrix_exp",
-    "matrix_norm", "matrix_power", "matrix_rank",
+    "LinAlgError", "cholesky", "cholesky_ex", "cholesky_solve", "cond", "cross", "det", "diagonal",
+    "eig", "eigh", "eigvals", "eigvalsh", "inv", "inv_ex", "lstsq", "lu", "lu_factor",
+    "lu_factor_ex", "lu_solve", "matmul", "matrix_exp", "matrix_norm", "matrix_power",
+    "matrix_rank",
     "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve",
-    "solve_triangular", "svd",
-    "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
+    "solve_ex", "solve_triangular", "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve",
+    "trace", "vander", "vecdot", "vector_norm",
 ]  # fmt: skip
 
 given_names(sys.modules[__name__], LINALG, LINALG_OPTIONS)

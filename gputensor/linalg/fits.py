@@ -6,7 +6,6 @@ from gputensor.errors import Described, argument_error
 from gputensor.linalg.decompositions import eigvals, qr, svdvals
 from gputensor.linalg.solutions import inv, solve
 from gputensor.tensor import functions as fn
-from gputensor.tensor.core import tensor_argument
 from gputensor.tensor.grids import vander
 from gputensor.tensor.interop import astype
 from gputensor.tensor.interop.arrays import values_argument
@@ -23,12 +22,12 @@ def polyfit(x, y, deg, /, rcond=None, full=False, w=None, cov=False):
 
     Parameters
     ----------
-    x : Tensor
+    x : Tensor or sequence
         One dimension, n points.
-    y : Tensor
+    y : Tensor or sequence
         One dimension of n values, or two, with a column for each polynomial.
     deg : int
-    w : Tensor, optional
+    w : Tensor or sequence, optional
         One dimension of n weights, by which the distances of the points are multiplied.
     full : bool
         Return also the sum of squared distances, rank and singular values, and `rcond`.
@@ -40,17 +39,21 @@ def polyfit(x, y, deg, /, rcond=None, full=False, w=None, cov=False):
     >>> gt.round(polyfit(x, 2 * x + 1, 1), 3).tolist()
     [2.0, 1.0]
     """
-    tensor_argument(y, "polyfit")
-    if tensor_argument(x, "polyfit").ndim != 1 or x.size == 0:
+    x = values_argument(x, "polyfit", y)
+    y = values_argument(y, "polyfit", x)
+    if x.ndim != 1 or x.size == 0:
         got = Described(f"shape {x.shape}")
         raise argument_error(ValueError, "polyfit: x", got, "1 dimension and at least 1 element")
     if not isinstance(deg, int) or deg < 0:
         raise argument_error(ValueError, "polyfit: deg", deg, "an int of 0 or more")
+    if not isinstance(cov, bool) and cov != "unscaled":
+        raise argument_error(ValueError, "polyfit: cov", cov, "True, False or 'unscaled'")
     dtype = result_type(x, y, 1.0)
     x, y = astype(x, dtype, copy=False), astype(y, dtype, copy=False)
     columns = vander(x, deg + 1)
     if w is not None:
-        if tensor_argument(w, "polyfit").shape != x.shape:
+        w = values_argument(w, "polyfit", x)
+        if w.shape != x.shape:
             got = Described(f"shape {w.shape}")
             raise argument_error(ValueError, "polyfit: w", got, f"{x.shape}, that of x")
         w = reshape(astype(w, dtype, copy=False), (-1, 1))

@@ -6,13 +6,13 @@ from gputensor.errors import Described, argument_error, int_argument, list_argum
 from gputensor.linalg.matrices import rounded, square
 from gputensor.linalg.solutions import inv, solve
 from gputensor.tensor import functions as fn
-from gputensor.tensor import manipulation
+from gputensor.tensor import grids, manipulation
 from gputensor.tensor.core import tensor_argument
 from gputensor.tensor.interop import copy
 from gputensor.tensor.manipulation import diagonals
 from gputensor.tensor.products import matmul
 
-__all__ = ["diagonal", "matrix_exp", "matrix_power", "multi_dot", "trace"]
+__all__ = ["diagonal", "matrix_exp", "matrix_power", "multi_dot", "trace", "vander"]
 
 
 def diagonal(x, /, *, offset=0):
@@ -156,3 +156,28 @@ def _chain(arrays, cuts, first, last):
         return arrays[first]
     cut = cuts[first, last]
     return matmul(_chain(arrays, cuts, first, cut), _chain(arrays, cuts, cut + 1, last))
+
+
+def vander(x, /, N=None):
+    """Return the powers 0 to N - 1 of each element along a new last axis.
+
+    :func:`gputensor.vander`, NumPy's function, takes one vector and begins with the highest power.
+
+    Parameters
+    ----------
+    x : Tensor
+        At least one dimension.
+    N : int, optional
+        The number of powers; by default the extent of the last axis.
+
+    >>> import gputensor as gt
+    >>> vander(gt.asarray([[2, 3]], device="host"), 3).tolist()
+    [[[1, 2, 4], [1, 3, 9]]]
+    """
+    if tensor_argument(x, "vander").ndim == 0:
+        raise argument_error(ValueError, "vander: x", Described("0 dimensions"), "1 or more")
+    count = x.shape[-1] if N is None else int_argument("vander: N", N)
+    if count < 0:
+        raise argument_error(ValueError, "vander: N", count, "0 or more")
+    powers = grids.vander(manipulation.reshape(x, -1), count, increasing=True)
+    return manipulation.reshape(powers, (*x.shape, count))
