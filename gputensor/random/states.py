@@ -27,14 +27,30 @@ _seed = None  # the seed of default states made later; None: from the system
 
 
 def seed_argument(value):
-    """Return a seed as an int; for None, one from the system."""
+    """Return a seed as an int; for None, one from the system.
+
+    Several ints are mixed to one as NumPy's ``SeedSequence`` does it, which may be given itself.
+
+    >>> seed_argument([1, 2]) == seed_argument(np.random.SeedSequence([1, 2]))
+    True
+    """
     if value is None:
         return int.from_bytes(os.urandom(8), "little")
+    value = value.tolist() if isinstance(value, np.ndarray) else value
+    if isinstance(value, (list, tuple)):
+        if not value or not all(isinstance(one, (int, np.integer)) for one in value):
+            raise argument_error(TypeError, "seed", Described("a list"), "one of ints of 0 or more")
+        if min(value) < 0:
+            raise argument_error(ValueError, "seed", min(value), "ints of 0 or more")
+        value = np.random.SeedSequence(value)
+    if hasattr(value, "generate_state"):
+        value = value.generate_state(1, np.uint64)[0]
     try:
         number = operator.index(value)
     except TypeError:
         got = Described(type(value).__name__)
-        raise argument_error(TypeError, "seed", got, "an int or None") from None
+        rule = "an int, ints, a SeedSequence or None"
+        raise argument_error(TypeError, "seed", got, rule) from None
     if not 0 <= number < 1 << 64:
         raise argument_error(ValueError, "seed", number, "0 to 2**64 - 1")
     return number

@@ -13,7 +13,7 @@ from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, tensor_argument
 from gputensor.tensor.engine import queue_call
 from gputensor.tensor.interop import astype
-from gputensor.tensor.interop.arrays import beside
+from gputensor.tensor.interop.arrays import beside, values_argument
 from gputensor.tensor.manipulation import flip, linspace, reshape, zeros
 from gputensor.tensor.quantiles import quantile
 from gputensor.tensor.sorting import searchsorted
@@ -42,8 +42,8 @@ def bincount(x, /, weights=None, minlength=0):
     length = int_argument("bincount: minlength", minlength)
     if length < 0:
         raise argument_error(ValueError, "bincount: minlength", length, "0 or more")
-    weights = beside(weights, x) if isinstance(weights, (list, tuple)) else weights
-    if weights is not None and tensor_argument(weights, "bincount").shape != x.shape:
+    weights = None if weights is None else values_argument(weights, "bincount", x)
+    if weights is not None and weights.shape != x.shape:
         got = Described(f"shape {weights.shape}")
         raise argument_error(ValueError, "bincount: weights", got, f"{x.shape}, the shape of x")
     if x.size == 0:
@@ -178,6 +178,15 @@ def _between(x, edges, is_even):
     return counts
 
 
+def _weights(weights, x, name):
+    """Return the weights as a vector, one for each element of the vector `x`."""
+    weights = reshape(values_argument(weights, name, x), -1)
+    if weights.shape != x.shape:
+        got = Described(f"{weights.size} weights")
+        raise argument_error(ValueError, f"{name}: weights", got, f"{x.size}, one for each element")
+    return weights
+
+
 def _weights_between(x, edges, weights):
     """Return the sums of the weights of the elements between the edges."""
     count = edges.shape[0] - 1
@@ -221,7 +230,7 @@ def histogram(x, /, bins=10, range=None, density=False, weights=None):
     if weights is None:
         counts = _between(x, edges, is_even)
     else:
-        counts = _weights_between(x, edges, reshape(tensor_argument(weights, "histogram"), -1))
+        counts = _weights_between(x, edges, _weights(weights, x, "histogram"))
     if density:
         widths = fn.subtract(edges[1:], edges[:-1])
         counts = fn.divide(fn.divide(counts, widths), astype(fn.sum(counts), float64))
@@ -286,7 +295,7 @@ def histogramdd(sample, /, bins=10, range=None, density=False, weights=None):
         along = fn.where(fn.equal(column, edge[-1]), count - 2, along)
         place = fn.add(along, fn.multiply(place, count) if isinstance(place, Tensor) else 0)
     if weights is not None:
-        weights = reshape(tensor_argument(weights, "histogramdd"), -1)
+        weights = _weights(weights, columns[0], "histogramdd")
     found = astype(_counted(place, weights, math.prod(counts)), float64, copy=False)
     found = reshape(found, counts)[(slice(1, -1),) * ndim]
     if density:

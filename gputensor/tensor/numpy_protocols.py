@@ -18,7 +18,13 @@ from gputensor.tensor.interop import astype
 from gputensor.tensor.interop.arrays import beside
 from gputensor.tensor.manipulation.joining import stack
 from gputensor.tensor.numerics.group_reductions import extremes_at, products_at
-from gputensor.tensor.numerics.ufunc_folds import FOLDED, accumulated, folded, reduced_at
+from gputensor.tensor.numerics.ufunc_folds import (
+    FOLDED,
+    accumulated,
+    folded,
+    in_turn,
+    reduced_at,
+)
 
 __all__ = ["array_function", "array_ufunc", "ufunc_method"]
 
@@ -192,7 +198,9 @@ def _reduced(name, method, inputs, options):
         result = getattr(gt, table[name])(array, **kept)
         return result.values if table[name] in ("cummax", "cummin") else result
     if name not in ASSOCIATIVE:
-        raise _no_counterpart(f"{name}.{method}")
+        if method == "reduceat" or "equal" in name or name in ("less", "greater"):
+            raise _no_counterpart(f"{name}.{method}")
+        return in_turn(name, method, getattr(gt, UFUNCS.get(name, name)), array, **kept)
     fold = {"reduce": folded, "accumulate": accumulated, "reduceat": reduced_at}[method]
     return fold(name, getattr(gt, UFUNCS.get(name, name)), array, **kept)
 

@@ -16,6 +16,7 @@ from gputensor.tensor.core import Tensor, axis_argument, spellings, tensor_argum
 from gputensor.tensor.interop import astype, part_view, reinterpreted
 from gputensor.tensor.interop import copy as copy_of
 from gputensor.tensor.manipulation import reshape, zeros_like
+from gputensor.tensor.manipulation.axes import transpose
 from gputensor.tensor.transfer import numpy
 
 __all__ = [
@@ -227,14 +228,18 @@ def memoryview(x, /):
     return builtins.memoryview(np.from_dlpack(x))
 
 
-def tobytes(x, /):
-    """Return the values in row-major order as bytes.
+def tobytes(x, /, order="C"):
+    """Return the values as bytes, in row-major order or, with "F", the first axis fastest.
 
     >>> import gputensor as gt
     >>> gt.ones(2, dtype="int8", device="host").tobytes()
     b'\\x01\\x01'
     """
-    return numpy(x).tobytes()
+    if order not in ("C", "F", "A", None):
+        raise argument_error(ValueError, "tobytes: order", order, "C, F or A")
+    if order == "A":
+        order = "F" if not x.is_contiguous and transpose(x).is_contiguous else "C"
+    return numpy(x).tobytes(order)
 
 
 def view(x, /, *shape_or_dtype):

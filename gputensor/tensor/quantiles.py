@@ -5,6 +5,8 @@ If an element is NaN, so is the result, except in the functions whose names begi
 
 import math
 
+import numpy as np
+
 from gputensor._arrays.dtypes import float32, float64, int64
 from gputensor.errors import Described, argument_error, float_argument
 from gputensor.tensor import functions as fn
@@ -17,7 +19,16 @@ from gputensor.tensor.sorting import sort
 
 __all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
 
-METHODS = ("linear", "lower", "higher", "nearest", "midpoint")  # of quantiles, as in NumPy
+#: Constants a and b of the methods that interpolate at n q + a + q (1 - a - b), counted from 1.
+ESTIMATES = {
+    "interpolated_inverted_cdf": (0, 1), "hazen": (0.5, 0.5), "weibull": (0, 0),
+    "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8),
+}  # fmt: skip
+#: The methods of NumPy; the order statistics among them have no constants.
+METHODS = (
+    "linear", "lower", "higher", "nearest", "midpoint", *ESTIMATES, "inverted_cdf",
+    "averaged_inverted_cdf", "closest_observation",
+)  # fmt: skip
 
 
 def _quantile(x, q, axis, method, keepdims, name):
@@ -72,16 +83,40 @@ def _shares(q, name):
     return float(shares / top)
 
 
+def _place(count, share, method, library):
+    """Return where a quantile lies among `count` sorted elements, counted from 0.
+
+    The definitions are those of Hyndman and Fan (1996). `library` has the functions for counts
+    that are numbers (NumPy) or tensors.
+    """
+    if method in ESTIMATES:
+        a, b = ESTIMATES[method]
+        place = count * share + (a + share * (1 - a - b)) - 1
+    elif method == "inverted_cdf":
+        place = library.ceil(count * share) - 1
+    elif method == "averaged_inverted_cdf":
+        place = count * share - 1
+        place = library.where(library.floor(place) == place, place + 0.5, library.ceil(place))
+    elif method == "closest_observation":
+        place = count * share - 1.5  # halfway between two, the even one counted from 1
+        low = library.floor(place)
+        is_below = library.logical_and(low == place, library.remainder(low, 2) == 1)
+        place = library.where(is_below, low, low + 1)
+    else:
+        return (count - 1) * share
+    return library.clip(place, 0, count - 1)
+
+
 def _between(ordered, shares, method):
     """Return the quantiles of sorted lines; several fractions become the first axis."""
     if isinstance(shares, list):
         return concat([expand_dims(_between(ordered, one, method), 0) for one in shares])
-    place = shares * (ordered.shape[-1] - 1)
+    place = float(_place(ordered.shape[-1], shares, method, np))
     low, high = math.floor(place), math.ceil(place)
     weight = {
-        "linear": place - low, "lower": 0.0, "higher": float(high > low), "midpoint": 0.5,
+        "lower": 0.0, "higher": float(high > low), "midpoint": 0.5,
         "nearest": float(round(place) - low),
-    }[method]  # fmt: skip
+    }.get(method, place - low)  # fmt: skip
     a, b = ordered[..., low], ordered[..., high]
     if weight == 0 or low == high:
         return fn.positive(a)
@@ -111,8 +146,9 @@ def quantile(x, /, q, axis=None, out=None, *, method="linear", keepdims=False):
         0 to 1. Several fractions become the first axis of the result.
     out : Tensor, optional
         Takes the result.
-    method : {"linear", "lower", "higher", "nearest", "midpoint"}
-        How to compute a quantile between two elements.
+    method : str
+        How to compute a quantile between two elements: "linear", "lower", "higher", "nearest",
+        "midpoint", or one of NumPy's further estimates, such as "hazen" and "inverted_cdf".
 
     >>> import gputensor as gt
     >>> quantile(gt.asarray([1.0, 2.0, 4.0], device="host"), 0.75).item()
@@ -190,7 +226,7 @@ def _weight(place, method):
         return fn.subtract(fn.ceil(place), low)
     if method == "midpoint":
         return fn.subtract(fn.ceil(place), low) * 0.5
-    return fn.subtract(place if method == "linear" else fn.round(place), low)
+    return fn.subtract(fn.round(place) if method == "nearest" else place, low)
 
 
 @spellings(dim="axis", keepdim="keepdims", interpolation="method")
@@ -214,7 +250,7 @@ def nanquantile(x, /, q, axis=None, out=None, *, method="linear", keepdims=False
     for share in q if hasattr(q, "__iter__") else [q]:
         if not 0 <= float_argument("nanquantile: q", share) <= 1:
             raise argument_error(ValueError, "nanquantile: q", share, "0 to 1")
-        place = last * float(share)
+        place = _place(last + 1, float(share), method, fn)
         ends = (astype(one(place), int64) for one in (fn.floor, fn.ceil))
         low, high = (take_along_axis(ordered, one, -1) for one in ends)
         weight = astype(_weight(place, method), float64 if x.dtype == float64 else float32)

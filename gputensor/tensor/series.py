@@ -181,11 +181,13 @@ def _without_nan(x, value, name):
 def polyval(p, x, /):
     """Return the polynomial with coefficients `p`, the highest power first, evaluated at `x`.
 
+    Both may be lists or numbers, which become tensors on the device of the other one.
+
     >>> import gputensor as gt
     >>> polyval(gt.asarray([1, 0, 2], device="host"), gt.asarray([3, 4], device="host")).tolist()
     [11, 18]
     """
-    first = p if isinstance(p, Tensor) else tensor_argument(x, "polyval")
+    first = p if isinstance(p, Tensor) else x if isinstance(x, Tensor) else asarray(p)
     p, x = _vector(beside(p, first), "polyval"), beside(x, first)
     result = fn.add(fn.multiply(x, 0), p[0])
     for i in range(1, p.size):

@@ -101,6 +101,7 @@ true_divide trunc unbind unflatten unfold unique unique_consecutive unsqueeze va
 vdot view_as_complex view_as_real vsplit vstack where xlogy zeros zeros_like linalg.cholesky
 linalg.cond linalg.cross linalg.det linalg.eig linalg.eigh linalg.eigvals linalg.eigvalsh linalg.inv
 linalg.lstsq linalg.lu linalg.lu_factor linalg.lu_solve linalg.matmul linalg.matrix_exp
+linalg.cholesky_ex linalg.inv_ex linalg.solve_ex linalg.lu_factor_ex linalg.vander
 linalg.matrix_norm linalg.matrix_power linalg.matrix_rank linalg.multi_dot linalg.norm linalg.pinv
 linalg.qr linalg.slogdet linalg.solve linalg.solve_triangular linalg.svd linalg.svdvals
 linalg.tensorinv linalg.tensorsolve linalg.vecdot linalg.vector_norm fft.fft fft.fft2 fft.fftfreq
@@ -212,6 +213,11 @@ DIFFERENCES = {
             "the same",
             "of the associative ufuncs, also `logaddexp.reduce`; reads the indices on the host",
         ),
+        (
+            "power.reduce, divide.accumulate",
+            "the same",
+            "one kernel for each element along the axis; comparisons have no `reduce`",
+        ),
         ("max, sort, < of complex numbers", "the same", "by the real part, then the imaginary one"),
         ("reciprocal of integers", "reciprocal", "of floats, as division"),
         ("poly1d", "the same", "with tensors as coefficients"),
@@ -269,6 +275,21 @@ DIFFERENCES = {
             "random.default_rng",
             "random",
             "Philox: the same numbers on every device, but not NumPy's numbers",
+        ),
+        (
+            "random.SeedSequence, default_rng([1, 2])",
+            "the same",
+            "NumPy's; it gives the one seed of 64 bits that a generator has",
+        ),
+        (
+            "random.Generator(PCG64(3))",
+            "random.default_rng(3)",
+            "Philox is the only bit generator; no `bit_generator`, `jumped` or `advance`",
+        ),
+        (
+            "pad(x, 1, function)",
+            "the same",
+            "the function is called on the host for each vector, a view of the result",
         ),
     ),
     "CuPy": (
@@ -397,7 +418,11 @@ DIFFERENCES = {
         ("x.data", "the same", "the tensor itself; `x.data = v` writes the values of `v`"),
         ("bernoulli(p)", "the same", "of bool, not of the dtype of p"),
         ("max(x, y), min(x, y)", "the same", "as maximum and minimum"),
-        ("linalg.cholesky_ex, inv_ex", "", "`cholesky`, `inv` raise LinAlgError"),
+        (
+            "linalg.cholesky_ex, inv_ex, solve_ex",
+            "the same",
+            "results are NaN where `info` is not 0; `lu_factor_ex` has pivots from 0",
+        ),
         ("x.to('cuda')", "x.to('cuda')", "takes a dtype, a device or a tensor, in any order"),
         ("x.requires_grad, no_grad", "the same", "False, and without effect"),
         ("backward, autograd", "", "no automatic differentiation"),

@@ -63,11 +63,15 @@ def host_array(name, value, dtype=None):
         raise argument_error(ValueError, name, value, rule) from None
 
 
-def values_argument(values, name):
-    """Return a tensor, or a list of numbers as one on the current device, for the function `name`.
+def values_argument(values, name, like=None):
+    """Return a tensor, or a list of numbers as one, for the function `name`.
+
+    A list becomes a tensor beside the tensor `like`, or on the current device if that is none.
 
     >>> with gt.Device("host"):
     ...     values_argument([1, 2], "diag").tolist()
     [1, 2]
     """
-    return asarray(values) if isinstance(values, (list, tuple)) else tensor_argument(values, name)
+    if not isinstance(values, (list, tuple)):
+        return tensor_argument(values, name)
+    return beside(values, like) if isinstance(like, Tensor) else asarray(values)

@@ -7,7 +7,7 @@ from gputensor.tensor import functions
 from gputensor.tensor.core import tensor_argument
 from gputensor.tensor.interop import asarray, astype, copy
 from gputensor.tensor.interop.arrays import host_array
-from gputensor.tensor.manipulation import broadcast_to, empty, joining
+from gputensor.tensor.manipulation import broadcast_to, empty, joining, moveaxis
 
 __all__ = ["pad"]
 
@@ -40,7 +40,10 @@ def _widths(pad_width, ndim):
     return pairs
 
 
-def pad(x, /, pad_width, mode="constant", *, constant_values=0, end_values=0, stat_length=None):
+def pad(
+    x, /, pad_width, mode="constant", *, constant_values=0, end_values=0, stat_length=None,
+    **options,
+):  # fmt: skip
     """Return `x` with a border.
 
     Parameters
@@ -48,25 +51,38 @@ def pad(x, /, pad_width, mode="constant", *, constant_values=0, end_values=0, st
     pad_width : int, pair of int, sequence of pairs or dict from axis to pair
         The widths before and after along each axis, as in NumPy. (PyTorch's flat list has the last
         axis first.)
-    mode : str
+    mode : str or function
         The values of the border: "constant", "edge", "reflect", "symmetric", "wrap", "linear_ramp",
-        "maximum", "mean" or "minimum"; "empty" leaves them undefined.
+        "maximum", "mean" or "minimum"; "empty" leaves them undefined. A function is called for
+        each vector along each axis of the tensor with a border of zeros, and writes the border:
+        ``function(vector, (before, after), axis, options)``.
     constant_values, end_values : number, pair or sequence of pairs
         The values of mode "constant", and those at which a "linear_ramp" ends, in the order of
         `pad_width`.
     stat_length : int, pair, sequence of pairs or None
         How many elements from each end the modes "maximum", "mean" and "minimum" use; all of them
         if None. In mode "mean", integers are rounded.
+    **options
+        What a function as `mode` gets as its last argument, a dict.
 
     >>> import gputensor as gt
     >>> pad(gt.asarray([1, 2], device="host"), (1, 2)).tolist()
     [0, 1, 2, 0, 0]
     >>> pad(gt.asarray([1, 2, 3], device="host"), 2, "reflect").tolist()
     [3, 2, 1, 2, 3, 2, 1]
+    >>> def sevens(vector, widths, axis, options):
+    ...     vector[: widths[0]] = 7
+    >>> pad(gt.asarray([1, 2], device="host"), (1, 1), sevens).tolist()
+    [7, 1, 2, 0]
     """
     ndim = tensor_argument(x, "pad").ndim
     widths = _widths(pad_width, ndim)
-    if mode not in MODES:
+    if callable(mode):
+        return _by_function(x, widths, mode, options)
+    if options:
+        got = Described(f"{next(iter(options))}=")
+        raise argument_error(TypeError, "pad: keyword", got, "none but with a function as mode")
+    if not isinstance(mode, str) or mode not in MODES:
         raise argument_error(ValueError, "pad: mode", mode, f"one of {', '.join(MODES)}")
     if mode in GATHERED:
         return _gathered(x, widths, mode)
@@ -87,6 +103,16 @@ def pad(x, /, pad_width, mode="constant", *, constant_values=0, end_values=0, st
                     start = 0 if edge == 0 else widths[axis][0] + x.shape[axis]
                     cut = slice(start, start + widths[axis][edge])
                     result[((slice(None),) * axis) + (cut, *inside[axis + 1 :])] = value
+    return result
+
+
+def _by_function(x, widths, function, options):
+    """Return the padded tensor; the function writes to the vectors, which are views."""
+    result = pad(x, widths)
+    for axis, pair in enumerate(widths):
+        lines = moveaxis(result, axis, -1)
+        for place in np.ndindex(*lines.shape[:-1]):
+            function(lines[place], tuple(pair), axis, dict(options))
     return result
 
 

@@ -1,7 +1,9 @@
-"""``reduce``, ``accumulate`` and ``reduceat`` of associative functions of two tensors.
+"""``reduce``, ``accumulate`` and ``reduceat`` of functions of two tensors.
 
-A fold takes a number of calls that grows with the logarithm of the length: each call joins two
-halves, or each element with the one 1, 2, 4, ... places before it.
+A fold of an associative function takes a number of calls that grows with the logarithm of the
+length: each call joins two halves, or each element with the one 1, 2, 4, ... places before it.
+A difference is a sum of the first element and the others with the opposite sign. Other functions,
+such as a power, take one call for each element along the axis.
 """
 
 import math
@@ -9,14 +11,16 @@ import math
 import numpy as np
 
 from gputensor.errors import Described, argument_error
+from gputensor.tensor import functions
 from gputensor.tensor.core import Tensor, axis_argument, out_argument
 from gputensor.tensor.functions import where
 from gputensor.tensor.interop import asarray, astype
 from gputensor.tensor.interop import copy as copy_of
-from gputensor.tensor.manipulation import broadcast_to, moveaxis, reshape
+from gputensor.tensor.manipulation import broadcast_to, moveaxis, reshape, zeros_like
 from gputensor.tensor.manipulation.joining import concat
+from gputensor.tensor.scans import cumsum
 
-__all__ = ["FOLDED", "accumulated", "folded", "reduced_at"]
+__all__ = ["FOLDED", "accumulated", "folded", "in_turn", "reduced_at"]
 
 #: The ufuncs that fold here; NumPy knows the value of an empty one.
 FOLDED = frozenset(
@@ -107,6 +111,58 @@ def accumulated(name, join, x, axis=0, dtype=None, out=None):
         rest = concat([rest[:step], join(rest[:-step], rest[step:])])
         step *= 2
     return _into(out, moveaxis(rest, 0, axis), name)
+
+
+def in_turn(name, method, join, x, axis=0, dtype=None, **options):
+    """Return ``reduce`` or ``accumulate`` of a function that is not associative: from the left.
+
+    >>> import gputensor as gt
+    >>> x = gt.asarray([7.0, 2.0, 1.0], device="host")
+    >>> in_turn("subtract", "accumulate", gt.subtract, x).tolist()
+    [7.0, 5.0, 4.0]
+    >>> in_turn("divide", "reduce", gt.divide, x).item()
+    3.5
+    """
+    x = x if dtype is None else astype(x, dtype, copy=False)
+    if axis is None or isinstance(axis, tuple):
+        if x.ndim != 1 and not (isinstance(axis, tuple) and len(axis) == 1):
+            rule = f"one axis: the order of several matters to {name}"
+            raise argument_error(ValueError, f"{name}.{method}: axis", axis, rule)
+        axis = 0 if axis is None else axis[0]
+    axis = axis_argument(axis, x.ndim, name)
+    out, initial = options.pop("out", None), options.pop("initial", None)
+    keepdims = options.pop("keepdims", False)
+    if options.pop("where", None) is not None:
+        got = Described("where=")
+        raise argument_error(ValueError, f"{name}.{method}: where", got, "none for this function")
+    lines = moveaxis(x, axis, 0)
+    if initial is not None:
+        first = broadcast_to(asarray(initial, x.dtype, device=x.device), (1, *lines.shape[1:]))
+        lines = concat([first, lines])
+    if lines.shape[0] == 0 and method == "reduce":
+        got = Described("no elements")
+        raise argument_error(ValueError, f"{name}.reduce: x", got, "one element or more")
+    found = _steps(name, join, lines, method == "accumulate")
+    if method == "accumulate":
+        return _into(out, moveaxis(found, 0, axis), name)
+    return _into(out, moveaxis(found, 0, axis) if keepdims else found[0], name)
+
+
+def _steps(name, join, lines, has_all):
+    """Return the last result along the first axis, which is kept, or all of them."""
+    count = lines.shape[0]
+    if count < 2:
+        return lines
+    if name == "subtract":
+        terms = concat([lines[:1], join(zeros_like(lines[1:]), lines[1:])])
+        fold = cumsum if has_all else functions.sum
+        return fold(terms, 0, lines.dtype, **({} if has_all else {"keepdims": True}))
+    made, parts = lines[:1], [lines[:1]]
+    for i in range(1, count):
+        made = join(made, lines[i : i + 1])
+        parts.append(made)
+    parts[0] = astype(parts[0], made.dtype, copy=False)
+    return concat(parts) if has_all else made
 
 
 def reduced_at(name, join, x, indices, axis=0, dtype=None, out=None):

@@ -169,3 +169,65 @@ def test_numpys_checks_of_exceptions():
     gt.testing.assert_raises(ValueError, gt.ones(3, device="host").reshape, 2)
     with gt.testing.assert_raises_regex(ValueError, "shape"):
         gt.ones(3, device="host").reshape(2)
+
+
+def test_order_by_position_as_in_numpy(where, rng):
+    a = rng.normal(size=(2, 3))
+    x = gt.asarray(a, device=where)
+    for got, want in (
+        (x.copy("F"), a.copy("F")),
+        (gt.copy(x, "F"), np.copy(a, "F")),
+        (x.astype("float32", "F"), a.astype("float32", "F")),
+        (gt.asarray(x, "float32", "F"), np.asarray(a, "float32", "F")),
+        (gt.full_like(x, 2, None, "F"), np.full_like(a, 2, None, "F")),
+    ):
+        assert got.strides == want.strides and got.dtype == want.dtype
+        np.testing.assert_array_equal(got.numpy(), want)
+    with gt.Device(where):
+        assert gt.zeros((2, 3), "int16", "F").strides == (2, 4)
+        assert gt.full((2, 3), 1.5, "float64", "C").strides == (24, 8)
+    assert x.tobytes("F") == a.tobytes("F") and x.T.tobytes("A") == a.T.tobytes("A")
+    with pytest.raises(ValueError, match="copy: order: got 'up'; expected C, F, A or K"):
+        x.copy("up")
+    with pytest.raises(TypeError, match="copy: order: got the argument twice"):
+        x.copy("F", order="C")
+    with pytest.raises(TypeError):
+        x.copy(3)
+
+
+def test_pad_by_a_function(where, rng):
+    def border(vector, widths, axis, options):
+        vector[: widths[0]] = options.get("value", 10) + axis
+        if widths[1]:
+            vector[-widths[1] :] = vector[widths[0] : widths[0] + 1] * 2
+
+    a = rng.normal(size=(3, 2))
+    x = gt.asarray(a, device=where)
+    for widths, options in ((2, {}), (((1, 0), (2, 1)), {"value": 5}), ((0, 1), {})):
+        got = gt.pad(x, widths, border, **options)
+        np.testing.assert_array_equal(got.numpy(), np.pad(a, widths, border, **options))
+        got = np.pad(x, widths, border, **options)
+        np.testing.assert_array_equal(got.numpy(), np.pad(a, widths, border, **options))
+    with pytest.raises(TypeError, match="pad: keyword: got value=; expected none but with a fun"):
+        gt.pad(x, 1, "edge", value=3)
+
+
+def test_polynomials_of_lists(where, rng):
+    c, p = rng.normal(size=3).tolist(), rng.normal(size=5).tolist()
+    with gt.Device(where):
+        np.testing.assert_allclose(gt.polyval(c, p).numpy(), np.polyval(c, p), rtol=1e-5)
+        np.testing.assert_allclose(gt.polyval(c, 2.0).item(), np.polyval(c, 2.0), rtol=1e-5)
+        got = gt.polyfit(p, [1, 2, 3, 4, 5], 2, w=[1, 2, 1, 2, 1])
+        want = np.polyfit(p, [1, 2, 3, 4, 5], 2, w=[1, 2, 1, 2, 1])
+        np.testing.assert_allclose(got.numpy(), want, rtol=0.05, atol=0.05)
+    x = gt.asarray(np.array(p), device=where)
+    got = gt.polynomial.polynomial.polyfit(x, [1, 2, 3, 4, 5], 2)
+    want = np.polynomial.polynomial.polyfit(p, [1, 2, 3, 4, 5], 2)
+    assert got.dtype == np.float64 and got.device == x.device
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-6)
+    with pytest.raises(ValueError, match="polyfit: cov: got 'scaled'"):
+        gt.polyfit(x, x, 1, cov="scaled")
+    with pytest.raises(ValueError, match="histogram: weights: got 2 weights; expected 5"):
+        gt.histogram(x, weights=[1, 2])
+    got, _ = gt.histogram(x, 3, (-9, 9), weights=[1, 2, 3, 4, 5])
+    np.testing.assert_allclose(got.numpy(), np.histogram(p, 3, (-9, 9), weights=[1, 2, 3, 4, 5])[0])

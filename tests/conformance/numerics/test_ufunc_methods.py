@@ -96,7 +96,7 @@ def test_products_at_places_count_each_repetition(where, rng):
     [
         (lambda x: gt.add.reduceat(x, [0, 4]), "add.reduceat: indices: got 4; expected 0 to 2"),
         (lambda x: gt.add.reduceat(x, [0.5]), "add.reduceat: indices: got float64 of 1 dimensions"),
-        (lambda x: gt.subtract.reduce(x), "np.subtract.reduce: got a Tensor; expected arrays: "),
+        (lambda x: gt.equal.reduce(x), "np.equal.reduce: got a Tensor; expected arrays: gputensor"),
         (lambda x: gt.multiply.outer([1], [2]), "multiply.outer: argument: got NoneType; expected"),
         (lambda x: gt.maximum.reduce([[1], [2]]), "stack: argument: got list; expected a Tensor"),
         (lambda x: gt.lcm.reduce(x.astype(int)[:0]), "lcm.reduce: x: got an axis without elements"),
@@ -106,3 +106,49 @@ def test_products_at_places_count_each_repetition(where, rng):
 def test_wrong_arguments_of_methods_are_named(where, call, message):
     with pytest.raises((TypeError, ValueError, IndexError), match=message):
         call(gt.ones(3, device=where))
+
+
+IN_TURN = {
+    "subtract": "int16 uint8 int64 float32 float64",
+    "divide": "float32 float64",
+    "remainder": "int32 float64",
+    "power": "float64",
+    "arctan2": "float64",
+    "floor_divide": "int32",
+    "left_shift": "int64",
+}
+
+
+@pytest.mark.parametrize("name", IN_TURN)
+@pytest.mark.filterwarnings("ignore:divide by zero|invalid value")
+def test_functions_that_are_not_associative_fold_from_the_left(where, rng, name):
+    for dtype in IN_TURN[name].split():
+        for shape in ((5,), (3, 4), (2, 1, 3)):
+            a = rng.integers(1, 5, shape).astype(dtype)
+            if np.dtype(dtype).kind == "f":
+                a = (a + rng.random(shape)).astype(dtype)
+            axis = int(rng.integers(-len(shape), len(shape)))
+            x = gt.asarray(a, device=where)
+            ufunc, function = getattr(np, name), getattr(gt, name)
+            for got, want in (
+                (function.reduce(x, axis=axis), ufunc.reduce(a, axis=axis)),
+                (function.accumulate(x, axis=axis), ufunc.accumulate(a, axis=axis)),
+                (
+                    function.reduce(x, axis, keepdims=True, initial=40),
+                    ufunc.reduce(a, axis, keepdims=True, initial=40),
+                ),
+                (ufunc.reduce(x, axis=axis), ufunc.reduce(a, axis=axis)),
+            ):
+                assert got.shape == want.shape and got.dtype == want.dtype, (name, dtype)
+                np.testing.assert_allclose(got.numpy(), want, rtol=1e-5)
+
+
+def test_folds_from_the_left_say_what_they_cannot_do(where):
+    x = gt.ones((2, 3), device=where)
+    with pytest.raises(ValueError, match=r"subtract\.reduce: axis: got None; expected one axis"):
+        gt.subtract.reduce(x, axis=None)
+    with pytest.raises(ValueError, match=r"divide\.reduce: x: got no elements"):
+        gt.divide.reduce(x[:0])
+    with pytest.raises(TypeError, match=r"gputensor has no less\.reduce"):
+        gt.less.reduce(x)
+    assert gt.divide.accumulate(x[:0]).shape == (0, 3)

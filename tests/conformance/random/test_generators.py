@@ -265,3 +265,20 @@ def test_state_of_a_program_draws_the_numbers_of_a_generator(place):
                 want = x + rng.normal(size=3), rng.categorical(x, shape=(2,))
                 pairs = zip(got, want, strict=True)
                 assert all(np.array_equal(a.numpy(), b.numpy()) for a, b in pairs)
+
+
+def test_seeds_may_be_those_of_numpy(where):
+    sequence = gt.random.SeedSequence(5)
+    first, second = (gt.random.default_rng(one, where) for one in sequence.spawn(2))
+    want = np.random.SeedSequence(5).spawn(2)[1].generate_state(1, np.uint64)[0]
+    assert second.initial_seed() == want != first.initial_seed()
+    draws = gt.random.default_rng([3, 2**70], where).random(4)
+    again = gt.random.default_rng(np.random.SeedSequence([3, 2**70]), where).random(4)
+    np.testing.assert_array_equal(draws.numpy(), again.numpy())
+    one = gt.random.Generator(np.array([1, 2]), where).initial_seed()
+    assert one == gt.random.Generator((1, 2), where).initial_seed()
+    with pytest.raises(TypeError, match="seed: got PCG64; expected an int, ints, a SeedSequence"):
+        gt.random.default_rng(np.random.PCG64(3), where)
+    for wrong, kind in (([], TypeError), (["1"], TypeError), ([-1], ValueError)):
+        with pytest.raises(kind, match="seed: got .*; expected (one of )?ints of 0 or more"):
+            gt.random.seed(wrong)

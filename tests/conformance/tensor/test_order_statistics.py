@@ -109,3 +109,26 @@ def test_quantiles_write_to_out(where, rng, name):
     for median in (gt.median, gt.nanmedian):
         check_same(median(truth, 2), np.median(a > 0, 2).astype("float32"))
     check_same(gt.nanmedian(x, (0, 2)), np.nanmedian(a, (0, 2)), 1e-6)
+
+
+METHODS = (
+    "inverted_cdf averaged_inverted_cdf closest_observation interpolated_inverted_cdf hazen "
+    "weibull linear median_unbiased normal_unbiased lower higher midpoint nearest"
+).split()
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.filterwarnings("ignore:All-NaN slice")
+def test_quantiles_by_every_method_of_numpy(where, rng, method):
+    for _ in range(6):
+        a = rng.integers(0, 20, (3, rng.integers(1, 12))).astype("float64")
+        shares = [0.0, 0.25, 0.5, 0.75, 1.0, float(rng.random())]
+        x = gt.asarray(a, device=where)
+        got = gt.quantile(x, shares, axis=1, method=method)
+        np.testing.assert_allclose(got.numpy(), np.quantile(a, shares, axis=1, method=method))
+        got = gt.percentile(x, 37.5, method=method, keepdims=True)
+        want = np.percentile(a, 37.5, method=method, keepdims=True)
+        np.testing.assert_allclose(got.numpy(), want)
+        a[rng.random(a.shape) < 0.2] = np.nan
+        got = gt.nanquantile(gt.asarray(a, device=where), shares, axis=1, method=method)
+        np.testing.assert_allclose(got.numpy(), np.nanquantile(a, shares, axis=1, method=method))
