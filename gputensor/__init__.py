@@ -120,7 +120,9 @@ _LATE = {
     "gputensor.programs": "Dim compile cond fori_loop fuse jit load_program scan spec while_loop",
     "gputensor.random.dropout": ("dropout dropout1d dropout2d dropout3d gumbel_softmax rrelu"),
     "gputensor.tensor.array_file": "load save savez savez_compressed",
-    "gputensor.tensor.printing": "get_printoptions printoptions set_printoptions",
+    "gputensor.tensor.printing": (
+        "array_repr array_str get_printoptions printoptions set_printoptions"
+    ),
     "gputensor.tensor.grids": (
         "diag_indices geomspace indices ix_ logspace ravel_multi_index tril_indices triu_indices "
         "unravel_index vander"
@@ -142,7 +144,7 @@ _LATE = {
         "broadcast clear_memo einsum_path memoize ndenumerate require vectorize"
     ),
     "gputensor.tensor.numerics.facts": (
-        "array2string array_repr array_str asnumpy common_type get_array_module is_complex "
+        "array2string asnumpy common_type get_array_module is_complex "
         "is_floating_point is_nonzero "
         "is_tensor iscomplexobj isrealobj isscalar item may_share_memory min_scalar_type ndim "
         "shape size"

@@ -480,8 +480,6 @@ from gputensor.tensor.numerics.element_calls import ndenumerate as ndenumerate
 from gputensor.tensor.numerics.element_calls import require as require
 from gputensor.tensor.numerics.element_calls import vectorize as vectorize
 from gputensor.tensor.numerics.facts import array2string as array2string
-from gputensor.tensor.numerics.facts import array_repr as array_repr
-from gputensor.tensor.numerics.facts import array_str as array_str
 from gputensor.tensor.numerics.facts import asnumpy as asnumpy
 from gputensor.tensor.numerics.facts import common_type as common_type
 from gputensor.tensor.numerics.facts import get_array_module as get_array_module
@@ -565,6 +563,8 @@ from gputensor.tensor.numerics.writing import triu_indices_from as triu_indices_
 from gputensor.tensor.order_statistics import bucketize as bucketize
 from gputensor.tensor.order_statistics import histc as histc
 from gputensor.tensor.order_statistics import msort as msort
+from gputensor.tensor.printing import array_repr as array_repr
+from gputensor.tensor.printing import array_str as array_str
 from gputensor.tensor.printing import get_printoptions as get_printoptions
 from gputensor.tensor.printing import printoptions as printoptions
 from gputensor.tensor.printing import set_printoptions as set_printoptions
@@ -652,10 +652,10 @@ def argsort(
     x: Any,
     /,
     axis: Any = ...,
+    kind: Any = ...,
     *,
     descending: Any = ...,
     stable: Any = ...,
-    kind: Any = ...,
     dim: Any = ...,
 ) -> Tensor: ...
 def array_split(
@@ -813,6 +813,7 @@ def nanquantile(
     *,
     method: Any = ...,
     keepdims: Any = ...,
+    weights: Any = ...,
     dim: Any = ...,
     keepdim: Any = ...,
     interpolation: Any = ...,
@@ -868,6 +869,7 @@ def quantile(
     *,
     method: Any = ...,
     keepdims: Any = ...,
+    weights: Any = ...,
     dim: Any = ...,
     keepdim: Any = ...,
     interpolation: Any = ...,

@@ -18,7 +18,7 @@ from gputensor.tensor.interop.arrays import beside
 from gputensor.tensor.manipulation import eye, flip, ones, reshape, zeros
 from gputensor.tensor.manipulation.joining import concat, stack
 from gputensor.tensor.numerics import polynomials
-from gputensor.tensor.parameter_names import given_names
+from gputensor.tensor.parameter_names import SERIES, given_names
 from gputensor.tensor.sorting import sort
 
 __all__ = [
@@ -282,7 +282,7 @@ def polytrim(c, /, tol=0):
     return fn.positive(c[: int(kept[-1]) + 1])
 
 
-given_names(sys.modules[__name__])
+given_names(sys.modules[__name__], SERIES)
 
 
 def __dir__():

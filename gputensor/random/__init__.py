@@ -77,7 +77,7 @@ from gputensor.random.transformed import (
     triangular,
     wald,
 )
-from gputensor.tensor.parameter_names import given_names
+from gputensor.tensor.parameter_names import DRAW_OPTIONS, DRAWS, given_names
 
 RandomState = default_rng  # NumPy's older generators: seed as the argument, the same methods
 random_sample = random
@@ -102,7 +102,7 @@ __all__ = [
     "standard_t", "uniform", "vonmises", "weibull", "zipf",
 ]  # fmt: skip
 
-given_names(sys.modules[__name__])
+given_names(sys.modules[__name__], DRAWS, DRAW_OPTIONS)
 
 
 def __dir__():

@@ -13,15 +13,16 @@ from gputensor.random.states import (
     state_of,
 )
 from gputensor.random.states import seed as seed_all
-from gputensor.tensor.core import Tensor, checked_parameters, named
+from gputensor.tensor.core import Tensor
 from gputensor.tensor.interop import asarray, copy
 from gputensor.tensor.manipulation import zeros
+from gputensor.tensor.parameter_names import drawing
 
 __all__ = ["Generator", "default_rng", "generator", "get_state", "manual_seed", "set_state"]
 
 
 def _method(function):
-    function = named(function, "") if checked_parameters(function) else function
+    function = drawing(function)
 
     @functools.wraps(function)
     def method(self, *arguments, **options):

@@ -106,18 +106,18 @@ def _new_default(device):
     return state
 
 
-def seed(value=None, /):
+def seed(seed=None):
     """Seed the default generators of all devices; None draws a seed from the system.
 
     >>> import gputensor as gt
-    >>> seed(3)
+    >>> gt.random.seed(3)
     >>> first = gt.random.integers(100, size=4, device="host").tolist()
-    >>> seed(3)
+    >>> gt.random.seed(3)
     >>> gt.random.integers(100, size=4, device="host").tolist() == first
     True
     """
     global _seed
-    number = seed_argument(value)
+    number = seed_argument(seed)
     _seed = number
     if current_stream().is_capturing():
         default_state()  # so that seeding is work of the graph, whether or not a draw came before

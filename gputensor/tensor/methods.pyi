@@ -79,10 +79,10 @@ class Methods:
         x,
         /,
         axis: Any = ...,
+        kind: Any = ...,
         *,
         descending: Any = ...,
         stable: Any = ...,
-        kind: Any = ...,
         dim: Any = ...,
     ) -> Tensor: ...
     argwhere = _picking.argwhere
@@ -406,6 +406,7 @@ class Methods:
         *,
         method: Any = ...,
         keepdims: Any = ...,
+        weights: Any = ...,
         dim: Any = ...,
         keepdim: Any = ...,
         interpolation: Any = ...,
@@ -465,6 +466,7 @@ class Methods:
         *,
         method: Any = ...,
         keepdims: Any = ...,
+        weights: Any = ...,
         dim: Any = ...,
         keepdim: Any = ...,
         interpolation: Any = ...,

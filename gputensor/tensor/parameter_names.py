@@ -13,8 +13,8 @@ import sys
 from gputensor.tensor.core import checked_parameters, named
 
 __all__ = [
-    "LINALG", "LINALG_OPTIONS", "NAMES", "OPTIONS", "TRANSFORMS", "TRANSFORM_OPTIONS", "find",
-    "given_names",
+    "DRAWS", "DRAW_OPTIONS", "LINALG", "LINALG_OPTIONS", "NAMES", "OPTIONS", "SERIES", "TRANSFORMS",
+    "TRANSFORM_OPTIONS", "drawing", "find", "given_names",
 ]  # fmt: skip
 
 #: Names of parameters -> functions of the package.
@@ -127,6 +127,30 @@ GROUPS = {
 }
 NAMES = {name: names for names, functions in GROUPS.items() for name in functions.split()}
 NAMES["clip"] = "a|input a_min a_max"
+#: How many of the first parameters of a function may be lists of numbers: ``gt.mean([1, 2])``.
+LISTED = {
+    name: count
+    for count, names in (
+        (1, "all amax amin any argmax argmin argsort argwhere average bincount corrcoef "
+            "count_nonzero cov cumprod cumsum diff digitize ediff1d expand_dims flatnonzero flip "
+            "fliplr flipud gradient histogram histogram_bin_edges max mean median min moveaxis "
+            "nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin "
+            "nanpercentile nanprod nanquantile nanstd nansum nanvar nonzero percentile prod ptp "
+            "quantile ravel repeat reshape roll rot90 sort squeeze std sum swapaxes take tile "
+            "trace transpose trapezoid tril trim_zeros triu unique unwrap var full_like ones_like "
+            "zeros_like pad broadcast_to array_split split array_str cumulative_trapezoid"),
+        (2, "cross dot histogram2d inner intersect1d isin kron outer searchsorted setdiff1d "
+            "setxor1d tensordot union1d vdot"),
+    )
+    for name in names.split()
+}  # fmt: skip
+#: The same for the functions of `linalg`.
+LISTED_MATRICES = {
+    **dict.fromkeys(
+        "cholesky cond det eig eigh eigvals eigvalsh inv matrix_norm matrix_power matrix_rank norm "
+        "pinv qr slogdet svd svdvals vector_norm".split(), 1),
+    **dict.fromkeys(("lstsq", "solve"), 2),
+}  # fmt: skip
 CREATION = "array asarray empty eye full ones zeros"
 LIKE = "empty_like full_like ones_like zeros_like"
 #: Option, the function of `numerics.options` that provides it, functions of the package.
@@ -190,6 +214,29 @@ LINALG_OPTIONS = {
     "multi_dot": {"out": f"{PROVIDERS}.copied_to"},
     **dict.fromkeys(("matrix_rank", "pinv", "svd"), {"hermitian": f"{PROVIDERS}.unused"}),
 }
+#: The functions of `random`, whose generators have them as methods.
+DRAWS = {"multinomial": "n|input pvals", "permuted": "x"}
+DRAW_OPTIONS = {
+    **dict.fromkeys(
+        ("random", "standard_gamma", "standard_normal"), {"out": f"{PROVIDERS}.drawn_to"}
+    ),
+    "standard_exponential": {"out": f"{PROVIDERS}.drawn_to", "method": f"{PROVIDERS}.unused"},
+    "permuted": {"out": f"{PROVIDERS}.copied_to"},
+    "choice": {"shuffle": f"{PROVIDERS}.unused"},
+    "multivariate_hypergeometric": {"method": f"{PROVIDERS}.unused"},
+    "multivariate_normal": {
+        name: f"{PROVIDERS}.unused" for name in ("check_valid", "method", "tol")
+    },
+}
+#: The functions of `polynomial.polynomial`.
+SERIES = {
+    **dict.fromkeys(("polyadd", "polydiv", "polymul", "polysub"), "c1 c2"),
+    **dict.fromkeys(
+        ("polycompanion", "polyder", "polyint", "polymulx", "polyroots", "polytrim"), "c"
+    ),
+    "polyfit": "x y deg", "polyfromroots": "roots", "polyline": "off scl", "polypow": "c pow",
+    "polyval": "x c", "polyvalfromroots": "x r", "polyvander": "x deg",
+}  # fmt: skip
 #: The functions of `fft`.
 TRANSFORMS = {
     **dict.fromkeys(
@@ -218,12 +265,22 @@ def find(module, name, names=NAMES, options=OPTIONS):
     found = getattr(home, name)
     is_named = (name in names or name in options) and hasattr(found, "__code__")
     if is_named or checked_parameters(found):
-        found = named(found, names.get(name, ""), options.get(name))
+        table = LISTED if names is NAMES else LISTED_MATRICES if names is LINALG else {}
+        table = dict.fromkeys(TRANSFORMS, 1) if names is TRANSFORMS else table
+        found = named(found, names.get(name, ""), options.get(name), listed=table.get(name, 0))
         # So that a copy that pickle makes is the same function.
         for place in (home, sys.modules[found.__module__]):
             if hasattr(place, name):
                 setattr(place, name, found)
     return found
+
+
+def drawing(function):
+    """Return a function of `random` with the names and options of the tables."""
+    name = function.__name__
+    if name in DRAWS or name in DRAW_OPTIONS or checked_parameters(function):
+        return named(function, DRAWS.get(name, ""), DRAW_OPTIONS.get(name))
+    return function
 
 
 def given_names(package, names=None, options=None):

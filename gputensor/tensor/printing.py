@@ -14,7 +14,8 @@ from gputensor.tensor.core import device_number_of
 from gputensor.tensor.transfer import numpy
 
 __all__ = [
-    "format_number", "get_printoptions", "printoptions", "represent", "set_printoptions", "text",
+    "array_repr", "array_str", "format_number", "get_printoptions", "printoptions", "represent",
+    "set_printoptions", "text",
 ]  # fmt: skip
 
 # The options that were set; NumPy's options apply to the others. `edgeitems` (the number of values
@@ -178,3 +179,30 @@ def format_number(tensor, spec, /):
     except ValueError:
         kind = Described(f"{spec!r} for {tensor.dtype.name}")
         raise argument_error(ValueError, "format: spec", kind, "one of its kind") from None
+
+
+def array_repr(x, /, max_line_width=None, precision=None, suppress_small=None):
+    """Return ``repr(x)``; options that are not None replace those of ``get_printoptions``.
+
+    >>> import gputensor as gt
+    >>> array_repr(gt.ones(1, device="host"))
+    "tensor([1.], device='host', dtype=float32)"
+    """
+    with _shown(max_line_width, precision, suppress_small):
+        return repr(x)
+
+
+def _shown(width, precision, suppress):
+    given = {"linewidth": width, "precision": precision, "suppress": suppress}
+    return printoptions(**{name: value for name, value in given.items() if value is not None})
+
+
+def array_str(x, /, max_line_width=None, precision=None, suppress_small=None):
+    """Return ``str(x)``; options that are not None replace those of ``get_printoptions``.
+
+    >>> import gputensor as gt
+    >>> array_str(gt.ones(1, device="host")) == str(gt.ones(1, device="host"))
+    True
+    """
+    with _shown(max_line_width, precision, suppress_small):
+        return str(x)

@@ -12,10 +12,12 @@ from gputensor.errors import Described, argument_error, float_argument
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, axis_argument, out_argument, spellings, tensor_argument
 from gputensor.tensor.interop import astype
-from gputensor.tensor.manipulation import expand_dims, moveaxis, reshape
+from gputensor.tensor.interop.arrays import values_argument
+from gputensor.tensor.manipulation import broadcast_to, expand_dims, moveaxis, reshape
 from gputensor.tensor.manipulation.joining import concat, stack
 from gputensor.tensor.manipulation.picking import take_along_axis
-from gputensor.tensor.sorting import sort
+from gputensor.tensor.scans import cumsum
+from gputensor.tensor.sorting import argsort, sort
 
 __all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
 
@@ -36,9 +38,7 @@ def _quantile(x, q, axis, method, keepdims, name):
     tensor_argument(x, name)
     q = _shares(q, name)
     _check_method(method, name)
-    if x.dtype.kind in "cb":
-        rule = "a real dtype other than bool"
-        raise argument_error(TypeError, f"{name}: x", Described(x.dtype.name), rule)
+    _check_real(x, name)
     lines, kept_shape = _lines(x, axis, name)
     dtype = float64 if x.dtype.kind in "iu" else x.dtype
     ordered = astype(sort(lines), dtype, copy=False)
@@ -48,6 +48,57 @@ def _quantile(x, q, axis, method, keepdims, name):
     result = fn.where(fn.isnan(last), last, result)
     result = _with_axes(result, lines, kept_shape) if keepdims else result
     return astype(result, float32 if x.dtype.kind in "iu" else dtype, copy=False)
+
+
+def _weighted(x, q, axis, weights, keepdims, name):
+    """Return quantiles of weighted elements: where the sum of weights first reaches the share."""
+    q = _shares(q, name)
+    lines, kept_shape = _lines(tensor_argument(x, name), axis, name)
+    order = argsort(lines)
+    ordered = take_along_axis(lines, order, -1)
+    sums = cumsum(take_along_axis(_aligned(x, axis, weights, lines, name), order, -1), -1)
+    sums = fn.divide(sums, sums[..., -1:])
+    dtype = float32 if x.dtype.kind in "iub" else x.dtype
+    found = []
+    for share in q if isinstance(q, list) else [q]:
+        is_below = fn.logical_or(fn.less(sums, float(share)), fn.equal(sums, 0))
+        place = fn.minimum(fn.sum(is_below, -1, keepdims=True), lines.shape[-1] - 1)
+        found.append(astype(take_along_axis(ordered, place, -1)[..., 0], dtype, copy=False))
+    result = stack(found) if isinstance(q, list) else found[0]
+    if not name.startswith("nan") and x.dtype.kind == "f":
+        last = ordered[..., -1]
+        result = fn.where(fn.isnan(last), last, result)
+    return _with_axes(result, lines, kept_shape) if keepdims else result
+
+
+def _aligned(x, axis, weights, lines, name):
+    """Return the weights in the order of `lines`, as float64; 0 for elements that are NaN."""
+    weights = astype(values_argument(weights, name, x), float64)
+    if weights.shape != x.shape:
+        is_axis = isinstance(axis, int) and weights.shape == (x.shape[axis],)
+        if not is_axis:
+            got = Described(f"shape {weights.shape}")
+            rule = f"{x.shape}, or the extent of one axis"
+            raise argument_error(ValueError, f"{name}: weights", got, rule)
+        shape = [1] * x.ndim
+        shape[axis] = -1
+        weights = broadcast_to(reshape(weights, shape), x.shape)
+    weights, _ = _lines(weights, axis, name)
+    return weights if x.dtype.kind in "iub" else fn.where(fn.isnan(lines), 0.0, weights)
+
+
+def _with_weights(x, q, axis, weights, method, keepdims, name):
+    """Return what `_weighted` does for the one method that knows weights."""
+    if method != "inverted_cdf":
+        raise argument_error(ValueError, f"{name}: method", method, "inverted_cdf with weights")
+    _check_real(x, name)
+    return _weighted(x, q, axis, weights, keepdims, name)
+
+
+def _check_real(x, name):
+    if tensor_argument(x, name).dtype.kind in "cb":
+        rule = "a real dtype other than bool"
+        raise argument_error(TypeError, f"{name}: x", Described(x.dtype.name), rule)
 
 
 def _check_method(method, name):
@@ -137,7 +188,7 @@ def _into(out, result, name):
 
 
 @spellings(dim="axis", keepdim="keepdims", interpolation="method")
-def quantile(x, /, q, axis=None, out=None, *, method="linear", keepdims=False):
+def quantile(x, /, q, axis=None, out=None, *, method="linear", keepdims=False, weights=None):
     """Return quantiles over `axis`: the elements at the fractions `q` of the sorted order.
 
     Parameters
@@ -149,21 +200,29 @@ def quantile(x, /, q, axis=None, out=None, *, method="linear", keepdims=False):
     method : str
         How to compute a quantile between two elements: "linear", "lower", "higher", "nearest",
         "midpoint", or one of NumPy's further estimates, such as "hazen" and "inverted_cdf".
+    weights : Tensor or sequence, optional
+        0 or more for each element, or for each along one axis; with method "inverted_cdf".
 
     >>> import gputensor as gt
     >>> quantile(gt.asarray([1.0, 2.0, 4.0], device="host"), 0.75).item()
     3.0
     """
+    if weights is not None:
+        found = _with_weights(x, q, axis, weights, method, keepdims, "quantile")
+        return _into(out, found, "quantile")
     return _into(out, _quantile(x, q, axis, method, keepdims, "quantile"), "quantile")
 
 
-def percentile(x, q, /, axis=None, out=None, *, method="linear", keepdims=False):
+def percentile(x, q, /, axis=None, out=None, *, method="linear", keepdims=False, weights=None):
     """Return :func:`quantile`, with `q` in percent.
 
     >>> import gputensor as gt
     >>> percentile(gt.asarray([1.0, 2.0, 4.0], device="host"), 50).item()
     2.0
     """
+    if weights is not None:
+        found = _with_weights(x, q, axis, weights, method, keepdims, "percentile")
+        return _into(out, found, "percentile")
     return _into(out, _quantile(x, q, axis, method, keepdims, "percentile"), "percentile")
 
 
@@ -230,13 +289,16 @@ def _weight(place, method):
 
 
 @spellings(dim="axis", keepdim="keepdims", interpolation="method")
-def nanquantile(x, /, q, axis=None, out=None, *, method="linear", keepdims=False):
+def nanquantile(x, /, q, axis=None, out=None, *, method="linear", keepdims=False, weights=None):
     """Return :func:`quantile` over `axis` of the elements that are not NaN, or NaN if all are.
 
     >>> import gputensor as gt
     >>> nanquantile(gt.asarray([1.0, float("nan"), 3.0], device="host"), 0.5).item()
     2.0
     """
+    if weights is not None:
+        found = _with_weights(x, q, axis, weights, method, keepdims, "nanquantile")
+        return _into(out, found, "nanquantile")
     if tensor_argument(x, "nanquantile").dtype.kind in "iucb":
         return quantile(x, q, axis, out, method=method, keepdims=keepdims)
     _check_method(method, "nanquantile")
@@ -262,7 +324,7 @@ def nanquantile(x, /, q, axis=None, out=None, *, method="linear", keepdims=False
     return _into(out, astype(result, x.dtype, copy=False), "nanquantile")
 
 
-def nanpercentile(x, q, /, axis=None, out=None, *, method="linear", keepdims=False):
+def nanpercentile(x, q, /, axis=None, out=None, *, method="linear", keepdims=False, weights=None):
     """Return :func:`nanquantile`, with `q` in percent.
 
     >>> import gputensor as gt
@@ -270,4 +332,5 @@ def nanpercentile(x, q, /, axis=None, out=None, *, method="linear", keepdims=Fal
     2.0
     """
     shares = _shares(q, "nanpercentile")
-    return nanquantile(x, shares, axis, out, method=method, keepdims=keepdims)
+    options = {"method": method, "keepdims": keepdims, "weights": weights}
+    return nanquantile(x, shares, axis, out, **options)

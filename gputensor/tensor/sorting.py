@@ -113,15 +113,18 @@ def sort_in_place(x, /, axis=-1, kind=None):
 
 
 @spellings(dim="axis")
-def argsort(x, /, axis=-1, *, descending=False, stable=True, kind=None):
+def argsort(x, /, axis=-1, kind=None, *, descending=False, stable=True):
     """Return the int64 positions that sort `x` along `axis`; None sorts the flattened tensor.
 
-    Equal elements keep their order, so `stable` and NumPy's `kind` have no effect.
+    Equal elements keep their order, so `stable` and NumPy's `kind` have no effect. A bool in the
+    place of `kind` is PyTorch's `descending`.
 
     >>> import gputensor as gt
     >>> argsort(gt.asarray([3, 1, 2], device="host")).tolist()
     [1, 2, 0]
     """
+    if isinstance(kind, bool):
+        kind, descending = None, kind
     _check_kind(kind, "argsort")
     x, axis = _line(x, axis, "argsort")
     if x.size == 0:

@@ -272,6 +272,11 @@ DIFFERENCES = {
         ),
         ("a + [1, 2]", "", "raises `TypeError`: lists beside tensors only join, index and weigh"),
         (
+            "mean([1, 2]), linalg.inv([[2.0]])",
+            "the same",
+            "lists become tensors on the current device; not in element-wise functions",
+        ),
+        (
             "random.default_rng",
             "random",
             "Philox: the same numbers on every device, but not NumPy's numbers",

@@ -145,7 +145,11 @@ def view_of(
 def sized(function: Callable[..., Any]) -> Callable[..., Any]: ...
 def checked_parameters(function: Any) -> list[tuple[str, int, str]]: ...
 def named(
-    function: Callable[..., Any], names: str, options: dict[str, str] | None = None, /
+    function: Callable[..., Any],
+    names: str,
+    options: dict[str, str] | None = None,
+    /,
+    listed: int = 0,
 ) -> Callable[..., Any]: ...
 def spellings(
     theirs: Callable[..., Any] | str | None = None, /, **words: str

@@ -47,6 +47,7 @@ cdef class Spelled:
     cdef dict options               # another library's option -> the function that provides it
     cdef tuple names                # their keywords, those names and the options
     cdef bint takes_sizes           # several ints in front are one shape
+    cdef Py_ssize_t listed          # how many parameters in front may be lists of numbers
     cdef Py_ssize_t order_place     # where NumPy has ``order`` by position, or NO_PLACE
     cdef tuple checked              # names of parameters that take no arrays
     cdef tuple rules                # what each of them takes: one of the three below
@@ -201,6 +202,9 @@ cdef object spelled_call(object self, PyObject* const* values, size_t count, PyO
     cdef Py_ssize_t i
     if known.takes_sizes and PyVectorcall_NARGS(count) > 1 and is_exactly_int(values[1]):
         return call_with_shape(known, values, PyVectorcall_NARGS(count), keywords)
+    for i in range(min(known.listed, PyVectorcall_NARGS(count))):
+        if type(<object> values[i]) is list or type(<object> values[i]) is tuple:
+            return call_with_lists(known, values, PyVectorcall_NARGS(count), keywords)
     if PyVectorcall_NARGS(count) == known.order_place + 1:
         if isinstance(<object> values[known.order_place], str):
             return call_with_order(known, values, keywords)
@@ -279,6 +283,19 @@ cdef object call_with_shape(Spelled spelled, PyObject* const* values, Py_ssize_t
     return spelled.function(tuple([<object> values[i] for i in range(count)]), **given)
 
 
+cdef object call_with_lists(Spelled spelled, PyObject* const* values, Py_ssize_t count,
+                            PyObject* keywords):
+    cdef Py_ssize_t first = min(spelled.listed, count)
+    cdef dict given = {}
+    cdef object tensors = of_dotted_name("gputensor.tensor.interop.arrays.tensors")
+    cdef Py_ssize_t i
+    if keywords is not NULL:
+        for i in range(len(<tuple> keywords)):
+            given[(<tuple> keywords)[i]] = <object> values[count + i]
+    found = tensors([<object> values[i] for i in range(first)])
+    return spelled(*found, *[<object> values[i] for i in range(first, count)], **given)
+
+
 cdef object call_with_order(Spelled spelled, PyObject* const* values, PyObject* keywords):
     cdef Py_ssize_t count = spelled.order_place
     cdef dict given = {"order": <object> values[count]}
@@ -341,7 +358,7 @@ cdef Spelled spelled(object function, object theirs, dict words):
     return result
 
 
-def named(function, names, options=None, /):
+def named(function, names, options=None, /, listed=0):
     """Return the function, which then also accepts keywords for parameters at given positions.
 
     Parameters
@@ -353,6 +370,8 @@ def named(function, names, options=None, /):
     options : dict of str, optional
         Further keywords, and the dotted names of the functions that provide them: these are called
         with the value, the function, and the other arguments.
+    listed : int
+        How many of the first parameters may be lists of numbers, which become tensors.
 
     >>> def ask(x, k, /, axis=None):
     ...     return x, k, axis
@@ -364,6 +383,7 @@ def named(function, names, options=None, /):
     for i, several in enumerate(names.split()):
         result.places |= {word: i for word in several.split("|") if word != "_"}
     result.options |= options or {}
+    result.listed = listed
     if result.options.get("order", "").endswith(".in_memory_order"):
         result.order_place = function.__code__.co_argcount
     words = [*result.words, *result.places, *result.options]

@@ -26,6 +26,20 @@ def beside(values, x):
     return made if wide == made.dtype else asarray(values, wide, device=x.device)
 
 
+def tensors(values):
+    """Return a list of values in which lists of numbers are tensors, beside those that are tensors.
+
+    >>> [one.dtype.name for one in tensors([[1, 2], asarray(0.5, "float64", device="host")])]
+    ['int64', 'float64']
+    """
+    like = next((one for one in values if isinstance(one, Tensor)), None)
+    return [
+        one if not isinstance(one, (list, tuple)) else asarray(one) if like is None
+        else beside(one, like)
+        for one in values
+    ]  # fmt: skip
+
+
 def array(obj, /, dtype=None, *, device=None, copy=True, ndmin=0):
     """Return a new tensor with the values of `obj`: :func:`asarray` with ``copy=True``.
 

@@ -19,7 +19,7 @@ from gputensor.tensor.core import (
     tensor_argument,
 )
 from gputensor.tensor.interop import asarray, copy
-from gputensor.tensor.interop.arrays import host_array
+from gputensor.tensor.interop.arrays import host_array, tensors
 from gputensor.tensor.manipulation import broadcast_to, empty, expand_dims, permute_dims, reshape
 from gputensor.tensor.manipulation.axes import atleast_1d, atleast_2d, atleast_3d
 
@@ -332,7 +332,7 @@ def meshgrid(*arrays, indexing="xy", sparse=False):
 
     Parameters
     ----------
-    *arrays : Tensor
+    *arrays : Tensor or sequence
         Vectors; others are flattened, as in NumPy.
     indexing : {"xy", "ij"}
         ``"xy"`` puts the first coordinate along the second axis, as plots do.
@@ -346,7 +346,7 @@ def meshgrid(*arrays, indexing="xy", sparse=False):
     """
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing: got {indexing!r}; expected 'xy' or 'ij'")
-    arrays = [reshape(tensor_argument(one, "meshgrid"), -1) for one in arrays]
+    arrays = [reshape(tensor_argument(one, "meshgrid"), -1) for one in tensors(arrays)]
     shape = tuple(one.size for one in arrays)
     grids = []
     for i, one in enumerate(arrays):

@@ -12,7 +12,7 @@ from gputensor.tensor.core import Tensor, axis_argument, may_share, tensor_argum
 from gputensor.tensor.interop.arrays import host_array
 
 __all__ = [
-    "array2string", "array_repr", "array_str", "asnumpy", "common_type", "get_array_module",
+    "array2string", "asnumpy", "common_type", "get_array_module",
     "is_complex", "is_floating_point", "is_nonzero", "is_tensor", "iscomplexobj", "isrealobj",
     "isscalar", "item", "may_share_memory", "min_scalar_type", "ndim", "shape", "size",
 ]  # fmt: skip
@@ -188,26 +188,6 @@ def may_share_memory(x1, x2, /):
     """
     x1, x2 = (tensor_argument(one, "may_share_memory") for one in (x1, x2))
     return x1.device == x2.device and bool(may_share(x1, x2))
-
-
-def array_repr(x, /):
-    """Return ``repr(x)``.
-
-    >>> import gputensor as gt
-    >>> array_repr(gt.ones(1, device="host"))
-    "tensor([1.], device='host', dtype=float32)"
-    """
-    return repr(x)
-
-
-def array_str(x, /):
-    """Return ``str(x)``.
-
-    >>> import gputensor as gt
-    >>> array_str(gt.ones(1, device="host")) == str(gt.ones(1, device="host"))
-    True
-    """
-    return str(x)
 
 
 def array2string(x, /, **options):

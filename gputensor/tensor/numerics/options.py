@@ -15,16 +15,20 @@ from gputensor.tensor.manipulation import arange, moveaxis, permute_dims, reshap
 
 __all__ = [
     "along_axis_of_first", "along_axis_of_result", "along_axis_of_second", "along_new_axis",
-    "as_open_grid", "by_same_kind", "castable", "copied_to", "in_dtype",
+    "as_open_grid", "by_same_kind", "castable", "copied_to", "drawn_to", "in_dtype",
     "in_given_order", "in_index_order", "in_memory_order", "on_device_of",
     "unused", "with_indices", "within_extent", "without_fields",
 ]  # fmt: skip
 
 
-def _name(function):
+def _inner(function):
     while hasattr(function, "func"):  # a provider of another option, its value and the function
         function = function.args[1]
-    return function.__name__
+    return function
+
+
+def _name(function):
+    return _inner(function).__name__
 
 
 def unused(value, function, /, *arguments, **keywords):
@@ -144,6 +148,31 @@ def copied_to(out, function, /, *arguments, **keywords):
         rule = f"a dtype to which {result.dtype.name} converts"
         raise argument_error(TypeError, name, out.dtype.name, rule)
     out[...] = result
+    return out
+
+
+def drawn_to(out, function, /, *arguments, **keywords):
+    """``out=`` of random numbers: by default they have its shape, dtype and device.
+
+    >>> import gputensor as gt
+    >>> x = gt.zeros(3, device="host")
+    >>> gt.random.random(out=x) is x, bool((x > 0).all())
+    (True, True)
+    """
+    if out is None:
+        return function(*arguments, **keywords)
+    name = f"{_name(function)}: out"
+    tensor_argument(out, name)
+    place = _inner(function).__code__.co_varnames.index("size")
+    size = keywords.get("size") if len(arguments) <= place else arguments[place]
+    if size is None:
+        keywords["size"], arguments = out.shape, arguments[:place]
+    elif out.shape != (tuple(size) if hasattr(size, "__iter__") else (size,)):
+        raise argument_error(ValueError, name, out.shape, f"shape {size}, the size")
+    keywords.setdefault("dtype", out.dtype)
+    if keywords.get("generator") is None:
+        keywords.setdefault("device", out.device)
+    out[...] = function(*arguments, **keywords)
     return out
 
 

@@ -80,7 +80,10 @@ def _axis_pairs(x1, x2, axes):
             raise ValueError(f"tensordot: axes: got {axes}; expected 0 to {min(x1.ndim, x2.ndim)}")
         return list(range(x1.ndim - axes, x1.ndim)), list(range(axes))
     try:
-        left, right = ([operator.index(axis) for axis in one] for one in axes)
+        first, second = axes
+        if isinstance(first, int) and isinstance(second, int):
+            first, second = (first,), (second,)
+        left, right = ([operator.index(axis) for axis in one] for one in (first, second))
     except (TypeError, ValueError):
         raise TypeError(
             f"tensordot: axes: got {axes!r}; expected an int or a pair of sequences of ints"

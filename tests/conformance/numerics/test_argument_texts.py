@@ -140,7 +140,7 @@ def test_texts_of_functions_with_their_own_checks(where):
         for call, text in (
             (lambda: f"{x:d}", "format: spec: got 'd' for float32; expected"),
             (lambda: x.stride("a"), "stride: axis"),
-            (lambda: gt.fft.fft(x, norm=np.zeros(2)), "fft: norm: got array"),
+            (lambda: gt.fft.fft(x, norm=np.zeros(2)), "fft: norm: got an array"),
             (lambda: gt.fft.fft(x, "a"), "fft: n: got str; expected an int"),
             (lambda: gt.frombuffer(3), "frombuffer: buffer: got int; expected bytes"),
             (lambda: gt.frombuffer(b"abc"), "frombuffer: buffer: got count -1 and offset 0"),

@@ -371,6 +371,51 @@ def arrays_without_elements(xp, c, d):
     )  # fmt: skip
 
 
+@program
+def flow_on_a_lattice(xp, c, d):
+    cx, cy = [0, 1, 0, -1, 0, 1, -1, -1, 1], [0, 0, 1, 0, -1, 1, 1, -1, -1]
+    weights = c(np.array([4 / 9] + [1 / 9] * 4 + [1 / 36] * 4))
+    f = 1 + xp.stack([c(np.roll(d["image"], i)) for i in range(9)])
+    for _ in range(3):
+        for i in range(9):
+            f[i] = xp.roll(f[i], (cx[i], cy[i]), axis=(0, 1))
+        density = f.sum(0)
+        ux = xp.tensordot(xp.asarray(cx), f, axes=(0, 0)) / density
+        uy = sum(cy[i] * f[i] for i in range(9)) / density
+        cu = xp.stack([cx[i] * ux + cy[i] * uy for i in range(9)])
+        rest = 1 + 3 * cu + 4.5 * cu**2 - 1.5 * (ux**2 + uy**2)
+        f += (weights[:, None, None] * density * rest - f) / 0.8
+    return density, ux, uy
+
+
+@program
+def summary_of_lists(xp, c, d):
+    scores = [float(one) for one in d["v"][:12]]
+    return (
+        xp.mean(scores), xp.std(scores, ddof=1), xp.max(scores), xp.percentile(scores, [5, 95]),
+        xp.median(scores), xp.cumsum(scores), xp.argsort(scores), xp.diff(scores, 2),
+        xp.histogram(scores, 4)[0], xp.unique([3, 1, 3]), xp.average(scores, weights=list(range(12))),
+        xp.outer([1, 2], [3, 4]), xp.dot(c(d["v"][:12]), scores), xp.linalg.norm([3.0, 4.0]),
+        xp.linalg.solve([[2.0, 1.0], [1.0, 3.0]], [1.0, 2.0]), xp.fft.fft([1.0, 0.0, 2.0]),
+        xp.sum([c(d["a"][0]), c(d["a"][1])]), xp.meshgrid([1, 2], [3.0, 4.0])[1],
+        xp.searchsorted([1, 3, 5], [2, 5], "right"), xp.isin([1, 2, 3], [2]),
+    )  # fmt: skip
+
+
+@program
+def weighted_income(xp, c, d):
+    x, w = c(d["a"]), c(np.abs(d["a"]).round(1) + 0.1)
+    options = {"method": "inverted_cdf", "weights": w}
+    order = x.ravel().argsort(0, "stable")
+    share = xp.cumsum(w.ravel()[order]) / w.sum()
+    return (
+        xp.quantile(x, [0, 0.3, 0.5, 1], **options), xp.percentile(x, 25, axis=1, **options),
+        xp.nanquantile(x, 0.7, axis=0, keepdims=True, **options), share,
+        xp.quantile(x, 0.4, axis=1, method="inverted_cdf", weights=w[0]),
+        xp.percentile(x, [10, 90], method="hazen", axis=0), xp.divide.accumulate(x, axis=1),
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program_of_a_field_gives_numpys_values(where, data, name):
     with gt.Device(where):

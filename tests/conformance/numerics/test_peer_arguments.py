@@ -231,3 +231,27 @@ def test_polynomials_of_lists(where, rng):
         gt.histogram(x, weights=[1, 2])
     got, _ = gt.histogram(x, 3, (-9, 9), weights=[1, 2, 3, 4, 5])
     np.testing.assert_allclose(got.numpy(), np.histogram(p, 3, (-9, 9), weights=[1, 2, 3, 4, 5])[0])
+
+
+def test_texts_of_arrays_with_options(where):
+    x = gt.asarray([1 / 3, 1e-9], device=where)
+    assert gt.array_str(x, precision=2, suppress_small=True) == "[0.33 0.  ]"
+    assert "[0.33, 0.  ]" in gt.array_repr(x, precision=2, suppress_small=True)
+    assert np.array_str(x[:1], precision=1) == "[0.3]"
+    assert gt.array_str(gt.arange(30, device=where), 40).count("\n") > 1
+    assert gt.array_str(x) == str(x) and gt.array_repr(x) == repr(x)
+
+
+def test_names_of_parameters_of_power_series(where):
+    series = gt.polynomial.polynomial
+    x = gt.asarray([1.0, 2.0], device=where)
+    assert series.polyval(x=x, c=[1, 2]).tolist() == [3.0, 5.0]
+    assert series.polyadd(c1=x, c2=[1]).tolist() == [2.0, 2.0]
+    assert series.polyder(c=x).tolist() == [2.0]
+    assert series.polyfromroots(roots=x).tolist() == [2.0, -3.0, 1.0]
+
+
+def test_descending_and_kind_of_argsort_by_position(where):
+    x = gt.asarray([[2, 1, 2]], device=where)
+    assert x.argsort(1, "stable").tolist() == [[1, 0, 2]]
+    assert gt.argsort(x, -1, True).tolist() == [[0, 2, 1]]

@@ -127,6 +127,7 @@ def test_functions_that_are_not_associative_fold_from_the_left(where, rng, name)
             a = rng.integers(1, 5, shape).astype(dtype)
             if np.dtype(dtype).kind == "f":
                 a = (a + rng.random(shape)).astype(dtype)
+            a = np.sqrt(a) if name == "power" else a  # so that no power overflows
             axis = int(rng.integers(-len(shape), len(shape)))
             x = gt.asarray(a, device=where)
             ufunc, function = getattr(np, name), getattr(gt, name)
@@ -134,8 +135,8 @@ def test_functions_that_are_not_associative_fold_from_the_left(where, rng, name)
                 (function.reduce(x, axis=axis), ufunc.reduce(a, axis=axis)),
                 (function.accumulate(x, axis=axis), ufunc.accumulate(a, axis=axis)),
                 (
-                    function.reduce(x, axis, keepdims=True, initial=40),
-                    ufunc.reduce(a, axis, keepdims=True, initial=40),
+                    function.reduce(x, axis, keepdims=True, initial=3),
+                    ufunc.reduce(a, axis, keepdims=True, initial=3),
                 ),
                 (ufunc.reduce(x, axis=axis), ufunc.reduce(a, axis=axis)),
             ):

@@ -185,7 +185,7 @@ def test_tensordot(where, rng):  # noqa: F811
     x = rng.integers(-4, 5, (2, 3, 4)).astype(np.float64)
     y = rng.integers(-4, 5, (4, 3, 5)).astype(np.float64)
     a, b = gt.asarray(x, device=where), gt.asarray(y, device=where)
-    for axes in (0, 1, ((1, 2), (1, 0)), ((-1,), (0,)), ((), ())):
+    for axes in (0, 1, ((1, 2), (1, 0)), ((-1,), (0,)), ((), ()), (-1, 0), [1, 1]):
         got = tensordot(a, b, axes=axes).numpy()
         np.testing.assert_array_equal(got, np.tensordot(x, y, axes))
     with pytest.raises(
@@ -196,7 +196,16 @@ def test_tensordot(where, rng):  # noqa: F811
         tensordot(a, b, axes=((0, 0), (1, 1)))
     got = tensordot(a, b, axes=np.int64(1)).numpy()
     np.testing.assert_array_equal(got, np.tensordot(x, y, 1))
-    for axes in (1.5, np.array(1.5), "ab", None, (1, 1), ((0,), (0,), (0,)), ((0.5,), (0,))):
+    for axes in (
+        1.5,
+        np.array(1.5),
+        "ab",
+        None,
+        (1, 1.5),
+        (1, 1, 1),
+        ((0,), (0,), (0,)),
+        ((0.5,), (0,)),
+    ):
         with pytest.raises(TypeError, match="pair of sequences of ints"):
             tensordot(a, b, axes=axes)
 

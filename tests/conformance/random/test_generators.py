@@ -282,3 +282,29 @@ def test_seeds_may_be_those_of_numpy(where):
     for wrong, kind in (([], TypeError), (["1"], TypeError), ([-1], ValueError)):
         with pytest.raises(kind, match="seed: got .*; expected (one of )?ints of 0 or more"):
             gt.random.seed(wrong)
+
+
+def test_draws_into_a_tensor_and_numpys_names(where):
+    rng = gt.random.default_rng(4, where)
+    same = gt.random.default_rng(4, where)
+    x = gt.zeros((2, 3), "float64", device=where)
+    for name, given in (
+        ("random", ()), ("standard_normal", ()), ("standard_exponential", ()),
+        ("standard_gamma", (2.0,)),
+    ):  # fmt: skip
+        assert getattr(rng, name)(*given, out=x) is x
+        want = getattr(same, name)(*given, size=(2, 3), dtype="float64")
+        np.testing.assert_array_equal(x.numpy(), want.numpy())
+    kept = x.numpy()
+    with pytest.raises(ValueError, match=r"random: out: got \(2, 3\); expected shape \(4,\)"):
+        rng.random((4,), out=x)
+    with pytest.raises(TypeError, match="standard_normal: out: argument: got list"):
+        rng.standard_normal(out=[1.0])
+    np.testing.assert_array_equal(x.numpy(), kept)
+    np.testing.assert_array_equal(rng.random(3).numpy(), same.random(3).numpy())
+    y = gt.arange(5, device=where)
+    assert sorted(rng.permuted(x=y, out=y).tolist()) == [0, 1, 2, 3, 4]
+    assert int(rng.multinomial(n=5, pvals=[0.5, 0.5]).sum()) == 5
+    assert rng.choice(5, 2, replace=False, shuffle=False).shape == (2,)
+    assert rng.multivariate_normal([0, 0], [[1, 0], [0, 1]], method="cholesky").shape == (2,)
+    gt.random.seed(seed=3)

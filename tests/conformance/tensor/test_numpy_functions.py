@@ -295,7 +295,10 @@ def test_impossible_arguments_are_named(where):
         with pytest.raises((ValueError, TypeError), match=message):
             call()
     for call, message in (
-        (lambda: gt.manual_seed("a"), "seed: got str; expected an int or None"),
+        (
+            lambda: gt.manual_seed("a"),
+            "seed: got str; expected an int, ints, a SeedSequence or None",
+        ),
         (lambda: gt.random.permutation("a", device=where), "permutation: n: got str; expected an"),
         (
             lambda: gt.linalg.matrix_power(gt.diag(x), 2.5),
