@@ -7,8 +7,10 @@ does that.
 
 import sys
 
+import numpy as np
+
 from gputensor._arrays.promotion import result_type
-from gputensor.errors import Described, argument_error, int_argument
+from gputensor.errors import Described, argument_error, float_argument, int_argument
 from gputensor.linalg import fits
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor
@@ -167,6 +169,12 @@ def polyvander(x, deg, /):
     return reshape(vander(flat, deg + 1, increasing=True), (*x.shape, deg + 1))
 
 
+def _factor(scl, name):
+    if not isinstance(scl, (int, float, complex, np.number)):
+        raise argument_error(TypeError, f"{name}: scl", scl, "a number")
+    return scl
+
+
 def polyder(c, /, m=1, scl=1):
     """Return the coefficients of the derivative of order `m`; each is multiplied by `scl`.
 
@@ -175,7 +183,7 @@ def polyder(c, /, m=1, scl=1):
     """
     c = polynomials.polyder(flip(_vector(c, "polyder")), m)
     c = flip(c) if c.size else zeros(1, c.dtype, device=c.device)
-    return fn.multiply(c, scl**m)
+    return fn.multiply(c, _factor(scl, "polyder") ** m)
 
 
 def polyint(c, /, m=1, k=0, lbnd=0, scl=1):
@@ -202,7 +210,7 @@ def polyint(c, /, m=1, k=0, lbnd=0, scl=1):
         got = Described(f"{len(constants)} constants")
         raise argument_error(ValueError, "polyint: k", got, f"at most {count}")
     for i in range(count):
-        c = fn.multiply(polynomials.polyint(c), scl)
+        c = fn.multiply(polynomials.polyint(c), _factor(scl, "polyint"))
         constant = constants[i] if i < len(constants) else 0
         c[-1] = constant if lbnd == 0 else fn.subtract(constant, polyval(lbnd, flip(c)))
     return flip(c)
@@ -274,6 +282,7 @@ def polytrim(c, /, tol=0):
     [1.0, 2.0]
     """
     c = _vector(c, "polytrim")
+    tol = float_argument("polytrim: tol", tol)
     if not tol >= 0:
         raise argument_error(ValueError, "polytrim: tol", tol, "0 or more")
     kept = fn.greater(fn.abs(c), tol).nonzero()[0]

@@ -3,7 +3,13 @@
 import math
 
 from gputensor._arrays.promotion import result_type
-from gputensor.errors import Described, argument_error, float_argument, int_argument
+from gputensor.errors import (
+    Described,
+    argument_error,
+    float_argument,
+    int_argument,
+    list_argument,
+)
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.manipulation import reshape
@@ -181,7 +187,8 @@ def unflatten(x, /, axis, sizes):
     (2, 3, 2)
     """
     axis = axis_argument(axis, tensor_argument(x, "unflatten").ndim, "unflatten")
-    extent, sizes = x.shape[axis], list(sizes)
+    sizes = [int_argument("unflatten: sizes", n) for n in list_argument("unflatten: sizes", sizes)]
+    extent = x.shape[axis]
     if sizes.count(-1) == 1:
         known = -math.prod(sizes)
         sizes[sizes.index(-1)] = extent // known if known else 0

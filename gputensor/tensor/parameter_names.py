@@ -188,6 +188,11 @@ OPTION_GROUPS = (
     ("axisb", "along_axis_of_second", "cross"),
     ("axisc", "along_axis_of_result", "cross"),
 )  # fmt: skip
+#: Modules whose functions have their flags checked if no table names them; flags of programs and
+#: devices may be numbers, too.
+CHECKED = tuple(
+    f"gputensor.{name}" for name in "tensor linalg fft nn random special polynomial".split()
+)
 PROVIDERS = "gputensor.tensor.numerics.options"
 OPTIONS: dict[str, dict[str, str]] = {}
 for _option, _provider, _functions in OPTION_GROUPS:
@@ -264,7 +269,7 @@ def find(module, name, names=NAMES, options=OPTIONS):
     home = importlib.import_module(module)
     found = getattr(home, name)
     is_named = (name in names or name in options) and hasattr(found, "__code__")
-    if is_named or checked_parameters(found):
+    if is_named or module.startswith(CHECKED) and checked_parameters(found):
         table = LISTED if names is NAMES else LISTED_MATRICES if names is LINALG else {}
         table = dict.fromkeys(TRANSFORMS, 1) if names is TRANSFORMS else table
         found = named(found, names.get(name, ""), options.get(name), listed=table.get(name, 0))

@@ -8,7 +8,7 @@ import contextlib
 
 import numpy as np
 
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, int_argument
 from gputensor.streams.order import tracer
 from gputensor.tensor.core import device_number_of
 from gputensor.tensor.transfer import numpy
@@ -193,6 +193,9 @@ def array_repr(x, /, max_line_width=None, precision=None, suppress_small=None):
 
 
 def _shown(width, precision, suppress):
+    for name, value in (("max_line_width", width), ("precision", precision)):
+        if value is not None and not 0 <= int_argument(f"array_str: {name}", value) < 1 << 31:
+            raise argument_error(ValueError, f"array_str: {name}", value, "0 or more")
     given = {"linewidth": width, "precision": precision, "suppress": suppress}
     return printoptions(**{name: value for name, value in given.items() if value is not None})
 

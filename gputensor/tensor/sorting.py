@@ -272,7 +272,7 @@ def unique_values(x, /):
     >>> unique_values(gt.asarray([3, 1, 3], device="host")).tolist()
     [1, 3]
     """
-    return _different(x, False)
+    return _different(tensor_argument(x, "unique_values"), False)
 
 
 def _different(x, equal_nan):

@@ -383,7 +383,7 @@ def named(function, names, options=None, /, listed=0):
     for i, several in enumerate(names.split()):
         result.places |= {word: i for word in several.split("|") if word != "_"}
     result.options |= options or {}
-    result.listed = listed
+    result.listed = max(result.listed, listed)    # a function may be in several tables
     if result.options.get("order", "").endswith(".in_memory_order"):
         result.order_place = function.__code__.co_argcount
     words = [*result.words, *result.places, *result.options]

@@ -30,7 +30,7 @@ from gputensor.tensor.transfer cimport download, moved, upload
 
 from gputensor._arrays.element_types import DTYPES
 from gputensor._driver.environment import switch
-from gputensor.errors import argument_error
+from gputensor.errors import argument_error, float_argument
 from gputensor.tensor.core import sized, spellings
 from gputensor.tensor.functions import max as greatest, min as least, where
 from gputensor.tensor.interop import asarray

@@ -277,7 +277,8 @@ def linspace(start, stop, /, num=50, endpoint=True, retstep=False, dtype=None, *
     if is_complex:
         raise TypeError(f"linspace: dtype: got {dtype}; expected a complex dtype")
     num = count_argument(num, "linspace", "num")
-    start, stop = float(start), float(stop)
+    start = float_argument("linspace: start", start)
+    stop = float_argument("linspace: stop", stop)
     endpoint = flag_argument(endpoint, "linspace", "endpoint")
     retstep = flag_argument(retstep, "linspace", "retstep")
     steps = num - 1 if endpoint else num

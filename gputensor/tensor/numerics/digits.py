@@ -3,7 +3,7 @@
 import math
 
 from gputensor._arrays.dtypes import finfo, float32, int32, uint8
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, float_argument, int_argument
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import axis_argument, tensor_argument
 from gputensor.tensor.interop import astype
@@ -75,6 +75,7 @@ def unpackbits(x, /, axis=None, count=None, bitorder="big"):
     bits = fn.bitwise_and(fn.bitwise_right_shift(reshape(lines, (*lines.shape, 1)), weights), 1)
     bits = reshape(bits, (*lines.shape[:-1], lines.shape[-1] * 8))
     if count is not None:
+        count = int_argument("unpackbits: count", count)
         kept = count if count >= 0 else bits.shape[-1] + count
         if kept < 0:
             rule = f"{-bits.shape[-1]} or more"
@@ -146,6 +147,7 @@ def real_if_close(x, /, tol=100):
     """
     if tensor_argument(x, "real_if_close").dtype.kind != "c":
         return x
+    tol = float_argument("real_if_close: tol", tol)
     limit = tol * finfo(x.dtype).eps if tol > 1 else tol
     is_real = bool(fn.all(fn.less(fn.abs(fn.imag(x)), limit)))
     return fn.real(x) if is_real else x

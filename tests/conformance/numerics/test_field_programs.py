@@ -394,7 +394,7 @@ def summary_of_lists(xp, c, d):
     return (
         xp.mean(scores), xp.std(scores, ddof=1), xp.max(scores), xp.percentile(scores, [5, 95]),
         xp.median(scores), xp.cumsum(scores), xp.argsort(scores), xp.diff(scores, 2),
-        xp.histogram(scores, 4)[0], xp.unique([3, 1, 3]), xp.average(scores, weights=list(range(12))),
+        xp.histogram(scores, 4)[0], xp.unique([3, 1, 3]), xp.average(scores, weights=[1, 2] * 6),
         xp.outer([1, 2], [3, 4]), xp.dot(c(d["v"][:12]), scores), xp.linalg.norm([3.0, 4.0]),
         xp.linalg.solve([[2.0, 1.0], [1.0, 3.0]], [1.0, 2.0]), xp.fft.fft([1.0, 0.0, 2.0]),
         xp.sum([c(d["a"][0]), c(d["a"][1])]), xp.meshgrid([1, 2], [3.0, 4.0])[1],

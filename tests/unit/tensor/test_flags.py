@@ -106,3 +106,9 @@ def test_flags_may_be_ints_and_scalars_of_numpy():
     assert gt.linalg.svd(x, full_matrices=0).Vh.shape == (1, 2)
     assert gt.copyto(x, 0.0, where=gt.asarray([[True, False]], device="host")) is None
     assert x.tolist() == [[0.0, 1.0]]
+
+
+def test_lists_stay_allowed_for_a_function_of_several_tables():
+    assert gt.norm(gt.ones(1, device="host")).item() == 1  # the same function, found twice
+    with gt.Device("host"):
+        assert gt.linalg.norm([3.0, 4.0]).item() == 5.0
