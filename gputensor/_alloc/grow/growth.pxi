@@ -12,11 +12,11 @@ DESIGN.md, *Growing*, describes the sizes of pages. Plain segments grow in plain
 
 cdef enum:
     FIRST_PAGE = 8 << 20
-    STEADY = 3                  # uses of the reserved bytes, and the share of them that a page
-    SHARE = 96                  # may then have in excess
+    STEADY = 2                  # uses of the reserved bytes
+    SHARE = 96                  # of the reserved bytes: a page may have it in excess from then on
     PAGES_ABOUT = 64            # in a device or a limit: pages larger than this share are rare
     PARTS = 3                   # of a large need: a page is one of them ...
-    MOST = 8                    # ... up to MOST times `page_size`, and to a MOST-th of the share
+    MOST = 5                    # ... up to MOST times `page_size`, and to an eighth of the share
 
 cdef enum:                      # how a need is divided into new pages
     BY_PAGES = 0                # whole pages: the excess of the last one is free memory
@@ -111,7 +111,7 @@ cdef size_t _page_nbytes(DeviceAllocator* a, BlockPool* pool, size_t need,
     cdef size_t one = <size_t>((ONE_PAGE if usual > STEP else ONE_PAGE_STEP) * usual)
     cdef size_t step = _reserved(a) + a.granularity
     cdef uint64_t used = gt_load(&a.counters[POOL_LARGE].came[FLOW_BYTES]) - gt_load(&a.used_before)
-    usual = max(usual, min(need // PARTS, min(MOST * usual, share // MOST)))
+    usual = max(usual, min(need // PARTS, min(MOST * usual, share // 8)))
     usual = _round_up(min(usual, share), a.granularity)
     share = _round_up(usual + usual // 5 - a.granularity // 2, a.granularity)      # to the nearest
     if one > share and room // PAGES_ABOUT < one:

@@ -58,9 +58,9 @@ def pages_of(nbytes, capacity):
 @pytest.mark.parametrize("capacity", [2**30, 2**35, 2**37, 2**40])
 @pytest.mark.parametrize("mib", [100, 130, 400, 962, 1000])
 def test_pages_for_a_large_need_are_thirds_of_it(mib, capacity):
-    # At most eight usual pages, and 1/512 of the device: DESIGN.md, Growing.
+    # At most five usual pages, and 1/512 of the device: DESIGN.md, Growing.
     usual = min(40 * MIB, capacity // 64)
-    most = max(usual, min(8 * 40 * MIB, capacity // 512))
+    most = max(usual, min(5 * 40 * MIB, capacity // 512))
     left = mib * MIB
     for page in pages_of(left, capacity):
         assert min(left, max(usual, min(left // 3, most))) <= page
@@ -89,6 +89,18 @@ def test_growth_leaves_little_free_once_memory_is_used_again(seed):
             free = probe.reserved() - probe.stats()["allocated_bytes.all.current"]
             assert probe.reserved() == before or free < before // 96 + 4 * MIB
         assert probe.reserved() > 200 * MIB
+
+
+@pytest.mark.parametrize("times, nbytes", [(2, 40 * MIB), (3, 10 * MIB)])
+def test_pages_are_small_after_two_uses_of_the_reserved_bytes(times, nbytes):
+    with opened("page_size_mb:40,page_reuse:False", capacity=2**40, phantom=True) as probe:
+        last = probe.malloc(200 * MIB)
+        for use in range(1, times):
+            probe.free(last)
+            last = probe.malloc((200 - use) * MIB)
+        before = probe.reserved()
+        probe.malloc((9 + times) * MIB)  # 10 more than are free
+        assert probe.reserved() - before == nbytes
 
 
 def driver_calls_of_program(probe, seed):
