@@ -4,6 +4,7 @@ import importlib
 import logging
 import os
 import re
+import sys
 import warnings
 import zipfile
 from functools import partial
@@ -26,7 +27,10 @@ PRECISION = (
 )  # fmt: skip
 FLOATS = ("f16", "bf16", "f32", "f64")
 #: The names in programs/phases.py, which is imported only when the command runs.
-PHASES = ("trace", "clean", "fused", "split", "planned", "bound")
+PHASES = (
+    "trace", "clean", "attention", "epilogues", "layouts", "quantized", "split", "formulas",
+    "fused", "planned", "bound",
+)  # fmt: skip
 
 
 def register(subparsers):
@@ -122,7 +126,8 @@ def run(options):
         except (TraceError, ModelError, ProgramFileError, TypeError, ValueError) as error:
             raise InputError(error) from None
     if options.compile_to is not None:
-        rule = "a phase that is reached: bound needs --target, fused needs --rounding=once"
+        rule = "a phase that is reached: quantized needs --quantize, bound needs --target, passes "
+        rule += "that change rounding need --rounding=once"
         if maker is from_program:
             rule = "planned or bound, with --target: a program file has the other phases behind it"
         raise argument_error(InputError, "--compile_to", options.compile_to, rule)
@@ -150,7 +155,7 @@ def watch(options, phase, data):
     text = f"{phase_text(phase, data)}\n".encode()
     if options.dump_phases_to is not None:
         os.makedirs(options.dump_phases_to, exist_ok=True)
-        name = f"{PHASES.index(phase)}-{phase}.txt"
+        name = f"{PHASES.index(phase):02}-{phase}.txt"
         write_whole(os.path.join(options.dump_phases_to, name), lambda file: file.write(text))
     if options.compile_to == phase:
         write_whole(options.output, lambda file: file.write(text))
@@ -271,7 +276,8 @@ def targets_of(options):
     except (TypeError, ValueError) as error:
         raise InputError(f"--{error}") from None
     if device_number() < 0 and "native" in options.target.lower():
-        print(f"native: there is no GPU here; compiling for {', '.join(map(str, found))}")
+        shown = ", ".join(map(str, found))
+        print(f"native: there is no GPU here; compiling for {shown}", file=sys.stderr)
     return found
 
 

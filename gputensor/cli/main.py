@@ -83,6 +83,9 @@ def main(arguments=None):
         return fail(error, 2)
     except GpuTensorError as error:
         return fail(error, 1)
+    except KeyboardInterrupt:
+        drop_output()
+        return fail("interrupted", 130)  # as shells report a process that SIGINT ended
     except BrokenPipeError:
         # The process that reads the output has ended, so an error message would be noise.
         drop_output()

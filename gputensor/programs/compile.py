@@ -162,17 +162,18 @@ def compile(
     )
     if quantize is not None:
         data = quantized(data, quantize, calibrate, number)
+        reached("quantized", data)
     elif calibrate is not None:
         rule = "None without quantize"
         raise argument_error(ValueError, "calibrate", Described("arguments"), rule)
     split_weights(data, functools.partial(_compute_weights, number, bool(names), rounding))
     reached("split", data)
     if rounding == "once":
-        for name, function in data.functions.items():
-            function = join_formulas(function, data.weights)
-            verify(function)
-            function = join_few_rows(function, data.weights)
-            data.functions[name] = join_products(function, data.weights)
+        _run(join_formulas, data, data.weights)
+        reached("formulas", data)
+        _run(join_few_rows, data, data.weights)
+        _run(join_products, data, data.weights)
+        reached("fused", data)
     verify_program(data)
     reached("planned", data)
     if not names:
@@ -215,7 +216,12 @@ def gpu_names(target):
     if isinstance(target, str):
         is_device = re.fullmatch(r"(cuda|host)(:[0-9]+)?", target.strip().lower())
         return None if is_device else [target]
-    return list(target) if isinstance(target, (list, tuple)) else None
+    if not isinstance(target, (list, tuple)):
+        return None
+    if not target:
+        rule = "a device, or at least one name of a GPU"
+        raise argument_error(ValueError, "target", Described("an empty list"), rule)
+    return list(target)
 
 
 @contextmanager
@@ -367,9 +373,11 @@ def passes(data, compute, rounding="each"):
         prepared = PreparedWeights(data.weights)
         _run(recognize_attention, data, data.weights)
         _run(place_results, data, data.weights)
+        reached("attention", data)
         _run(join_epilogues, data, prepared)
+        reached("epilogues", data)
         _run(channels_last, data, prepared)
-        reached("fused", data)
+        reached("layouts", data)
     _drop_unread(data)
     verify_program(data)
     return data

@@ -15,8 +15,12 @@ from gputensor.programs.passes.plan import plan
 
 __all__ = ["PHASES", "phase_text", "reached", "watching"]
 
-#: In order. "fused" is skipped with rounding="each", and "bound" in a program without targets.
-PHASES = ("trace", "clean", "fused", "split", "planned", "bound")
+#: In order: the trace, the result of each pass, the plans, the launches. rounding="each" skips the
+#: passes that change bits; "quantized" and "bound" need what they are named for.
+PHASES = (
+    "trace", "clean", "attention", "epilogues", "layouts", "quantized", "split", "formulas",
+    "fused", "planned", "bound",
+)  # fmt: skip
 #: Called after each phase, with its name and the resulting ProgramData.
 reached = Watcher("phases")
 watching = reached.watching

@@ -13,7 +13,8 @@ import numpy as np
 
 from gputensor._arrays.element_types import DTYPES
 from gputensor.programs import dims as forms
-from gputensor.programs.attention.scores import Mask, constant, scores_of, softmax_of
+from gputensor.programs.attention.masks import LEAST_FILL, before_not, known_window
+from gputensor.programs.attention.scores import Mask, scores_of, softmax_of
 from gputensor.programs.attention.views import Graph, four_axes, swapped
 from gputensor.programs.function import Call, Number, Operand, Value, with_regions
 from gputensor.programs.passes.clean import clean
@@ -21,8 +22,6 @@ from gputensor.programs.passes.clean import clean
 __all__ = ["recognize_attention"]
 
 _ITEMSIZE = {row.name: row.itemsize for row in DTYPES}
-#: Scores of at most this have no weight next to others.
-LEAST_FILL = -1e4
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
@@ -193,7 +192,7 @@ class _Match:
         if operand is None or operand.shape[-2:] != last:
             return False, False, 0
         if mask.fill is not None:
-            before = self.before_not(operand)
+            before = before_not(self.graph, operand)
             if before is not None:
                 operand, mask = before, Mask(before, mask.fill, not mask.is_seen)
         known = known_window(self.graph, mask, operand, last)
@@ -211,23 +210,6 @@ class _Match:
         zero, fill = Number(0.0, "float32"), Number(-1e30, "float32")
         choice = (zero, fill) if mask.is_seen else (fill, zero)
         return self.small("where", "float32", (operand, *choice)), False, 0
-
-    def before_not(self, operand):
-        """Return the mask whose negation an operand is, or None."""
-        call = self.graph.maker(operand, "elementwise")
-        if call is None or call.attributes["op"] not in ("not", "logical_not"):
-            return None
-        (read,), (written,) = call.reads, call.writes
-        if not isinstance(read, Operand) or read.dtype != "bool" or operand.offset != 0:
-            return None
-        if len(written.shape) != len(operand.shape):
-            return None
-        strides = []
-        for step, own, source in zip(operand.strides, written.strides, read.strides, strict=True):
-            if step not in (0, own):
-                return None
-            strides.append(0 if step == 0 else source)
-        return read._replace(shape=operand.shape, strides=tuple(strides))
 
     def small(self, op, dtype, reads):
         """Add an element-wise call on a mask without its broadcast axes; return its result."""
@@ -248,29 +230,3 @@ class _Match:
             0 if stride == 0 else new for (_n, stride), new in zip(steps, made.strides, strict=True)
         )
         return made._replace(shape=operand.shape, strides=strides)
-
-
-def known_window(graph, mask, operand, last):
-    """Return the window (0: none) of a constant causal mask; None for any other mask."""
-    array = constant(graph, operand)
-    if array is None or 0 in array.shape or not (array == array[:1, :1]).all():
-        return None
-    rows, columns = array.shape[-2:]
-    if last != (rows, columns) or rows > columns:
-        return None
-    array = array[0, 0]
-    if mask.fill is None:
-        array = array.astype(np.float64)
-        if not ((array == 0) | (array <= LEAST_FILL)).all():
-            return None
-        seen = array == 0
-    elif mask.fill > LEAST_FILL or array.dtype != np.bool_:
-        return None
-    else:
-        seen = array if mask.is_seen else ~array
-    ahead = np.arange(columns) - np.arange(rows)[:, None] - (columns - rows)
-    if (seen == (ahead <= 0)).all():
-        return 0
-    window = int(seen[-1].sum())
-    is_band = window > 0 and (seen == ((ahead <= 0) & (ahead > -window))).all()
-    return window if is_band else None

@@ -17,7 +17,7 @@ from gputensor._kernels.calls import CALLS
 from gputensor.programs import dims as forms
 from gputensor.programs.function import Argument, Function, Number, Operand, Value, Weight
 
-__all__ = ["Clean", "clean", "drop_unread_constants"]
+__all__ = ["Clean", "clean"]
 
 #: Results larger than this and larger than their operands are computed at each run.
 MAX_FOLDED_BYTES = 1 << 16
@@ -44,19 +44,6 @@ def clean(function, weights, compute=None):
     """
     function = Clean(function, weights, None).without_unread(function.calls)
     return Clean(function, weights, compute).run()
-
-
-def drop_unread_constants(program):
-    """Remove the constants of a ProgramData that no function reads any more."""
-    read = set()
-    todo = list(program.functions.values())
-    while todo:
-        function = todo.pop()
-        read |= {value.name for value in function.values if value.kind == "constant"}
-        todo += [region for call in function.calls for region in call.regions]
-    for name in [name for name in program.weights if name.startswith("constant.")]:
-        if name not in read:
-            del program.weights[name]
 
 
 class Clean:

@@ -1,5 +1,6 @@
 """``gputensor compile``: each kind of model, and errors of options, in one line."""
 
+import importlib
 import json
 import logging
 import re
@@ -15,6 +16,7 @@ from onnx import helper, numpy_helper
 import gputensor as gt
 from gputensor._kernels.launch import images
 from gputensor.cli.main import main
+from gputensor.programs.phases import PHASES
 from tests.importers.exported_programs import Builder, Symbol
 from tests.support.nvrtc_library import needs_nvrtc
 
@@ -43,6 +45,15 @@ class Model:
 
 
 doubled = Model().doubled
+"""
+
+LAYERS = """
+weights = {"w": list(np.float16(np.arange(8192).reshape(2, 64, 64) % 7 - 3))}
+
+
+def layers(x, *, weights):
+    y = gt.maximum(gt.linear(x, weights["w"][1]), 0)
+    return gt.exp(gt.tanh(gt.linear(y, weights["w"][0]) * 2) + 1)
 """
 
 
@@ -280,9 +291,10 @@ def test_kernels_for_gpus_that_are_not_there(folder, capsys, monkeypatch):
     run = ["run", "--module=s.gtp", "--input=4x3xf32=1", "--rebuild", "--check"]
     assert main(run) == 0
     assert capsys.readouterr().out.endswith("result[0]: 4xf32=6 6 6 6\n")
-    text = made(capsys, "s.gtp", "-o", "t.gtp", "--target=native")
-    assert "native: there is no GPU here; compiling for sm_80+ptx" in text
-    assert "t.gtp: " in text and "kernels for sm_80+ptx" in text
+    assert main(["compile", "s.gtp", "-o", "t.gtp", "--target=native", "--json"]) == 0
+    output = capsys.readouterr()
+    assert json.loads(output.out)["targets"] == ["sm_80+ptx"]
+    assert output.err == "native: there is no GPU here; compiling for sm_80+ptx\n"
     with gt.load_program("t.gtp", device="host") as program:
         kernels = program.data.ahead.kernels.all
         assert kernels and all(set(one.images) == {"sm_80", "compute_80"} for one in kernels)
@@ -337,14 +349,14 @@ def test_phases_are_written_as_text(folder, capsys):
     words = ["m.onnx", "--dim=n=1:8", "--dump_phases_to=phases"]
     made(capsys, *words, "-o", "m.gtp")
     found = {path.name: path.read_text() for path in (folder / "phases").iterdir()}
-    phases = ("trace", "clean", "fused", "split", "planned")
-    assert sorted(found) == [f"{number}-{phase}.txt" for number, phase in enumerate(phases)]
-    assert all(found[name].startswith("func @") for name in sorted(found)[:4])
-    assert "(n=8): arena 0, lower bound 0" in found["4-planned.txt"]
-    for number, phase in enumerate(phases):
+    phases = [phase for phase in PHASES if phase not in ("quantized", "bound")]
+    assert sorted(found) == [f"{PHASES.index(phase):02}-{phase}.txt" for phase in phases]
+    assert all(found[name].startswith("func @") for name in sorted(found)[:-1])
+    assert "(n=8): arena 0, lower bound 0" in found["09-planned.txt"]
+    for name, phase in zip(sorted(found), phases, strict=True):
         reported = made(capsys, "m.onnx", "--dim=n=1:8", f"--compile_to={phase}", "-o", "phase.txt")
         assert reported == f"phase.txt: {phase}\n"
-        assert (folder / "phase.txt").read_text() == found[f"{number}-{phase}.txt"]
+        assert (folder / "phase.txt").read_text() == found[name]
     text = refused(capsys, "m.onnx", "--compile_to=bound")
     assert "--compile_to: got 'bound'; expected a phase that is reached" in text
     text = refused(capsys, "m.onnx", "--compile_to=fused", "--rounding=each")
@@ -353,11 +365,37 @@ def test_phases_are_written_as_text(folder, capsys):
     assert "--dump_kernels_to: got a program whose kernels are made" in text
 
 
+def test_each_phase_shows_its_pass(folder, capsys):
+    """The activation and the sum of the first product are joined with it, in this order."""
+    (folder / "models_of_a_test.py").write_text(PYTHON + LAYERS)
+    words = ["models_of_a_test:layers", "--input_shape=x=4x64xf16", "--dump_phases_to=phases"]
+    made(capsys, *words, "-o", "m.gtp", "--quantize=w.0=int8", "--target=host")
+    found = {p.stem[3:]: p.read_text() for p in (folder / "phases").iterdir()}
+    assert set(found) == {*PHASES} - {"bound"}
+    calls = {phase: re.findall(r"= (\w+)", text) for phase, text in found.items()}
+    assert calls["clean"].count("elementwise") == calls["attention"].count("elementwise")
+    assert "activation=relu" in found["epilogues"] and "activation=relu" not in found["attention"]
+    assert "quantized_product" in calls["quantized"] and "quantized_product" not in calls["layouts"]
+    assert "formula" in calls["formulas"] and "formula" not in calls["split"]
+
+
+def test_an_interrupt_is_one_line_and_leaves_the_file(folder, capsys, monkeypatch):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    (folder / "m.gtp").write_bytes(b"before")
+    compiling = importlib.import_module("gputensor.programs.compile")
+    monkeypatch.setattr(compiling, "verify_program", interrupted)
+    assert main(["compile", "m.onnx", "-o", "m.gtp", "--dim=n=2"]) == 130
+    assert capsys.readouterr() == ("", "gputensor: interrupted\n")
+    assert (folder / "m.gtp").read_bytes() == b"before"
+
+
 @needs_nvrtc
 def test_launches_and_kernels_are_written(folder, capsys):
     words = ["models_of_a_test:scaled", "--input_shape=rows=4x3", "--target=h200+ptx"]
     made(capsys, *words, "--dump_phases_to=phases", "--dump_kernels_to=kernels", "-o", "p.gtp")
-    bound = (folder / "phases/5-bound.txt").read_text()
+    bound = (folder / "phases/10-bound.txt").read_text()
     assert bound.startswith("@scaled for sm_90+ptx\n") and "models_of_a_test.py:9" in bound
     names = sorted(path.name for path in (folder / "kernels").iterdir())
     assert len(names) % 3 == 0 and names[0].startswith("0.")

@@ -13,11 +13,10 @@ from gputensor.programs.function import (
     Call,
     Function,
     Number,
-    ProgramData,
     Value,
     Weight,
 )
-from gputensor.programs.passes.clean import clean, drop_unread_constants
+from gputensor.programs.passes.clean import clean
 from gputensor.programs.verify import verify
 from tests.support.programs.example_function import dense
 from tests.support.programs.interpreter import NUMPY, PLAIN, run
@@ -95,9 +94,6 @@ def test_constants_equal_calls_and_unread_ones():
     (name,) = names
     assert name != "constant.0"
     np.testing.assert_array_equal(weights[name].source, [0, 2, 4, 6])
-    program = ProgramData({"f": found}, weights)
-    drop_unread_constants(program)
-    assert list(program.weights) == [name]
 
 
 def test_constants_are_not_folded_without_an_executor():

@@ -1,6 +1,7 @@
 """compile, trace and jit: arguments, trees, signatures and error messages."""
 
 import importlib
+import inspect
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -12,7 +13,9 @@ from gputensor import blas
 from gputensor.errors import ProgramError
 from gputensor.programs import trace
 from gputensor.programs.compile import data_of, sources_of
+from gputensor.programs.passes.plan import plan
 from gputensor.programs.program import Program
+from gputensor.programs.quantization.matrices import quantize
 
 F32 = gt.float32
 compiling = importlib.import_module("gputensor.programs.compile")
@@ -35,6 +38,7 @@ def ones(*shape):
         (["h200"], -1, r"tune: got -1; expected True, False or a number of seconds"),
         (["h200"], "long", r"tune: got 'long'; expected True"),
         (["h200"], None, r"tune: got None; expected True"),
+        ([], False, r"target: got an empty list; expected a device, or at least one name"),
     ],
 )
 def test_products_are_tuned_on_the_gpu_that_a_target_names(target, tune, message):
@@ -244,7 +248,10 @@ def test_a_program_opens_only_where_the_facts_hold():
         Program(data, -1)
 
 
-PASSES = ["clean", "recognize_attention", "join_epilogues", "channels_last", "join_formulas"]
+PASSES = [
+    "clean", "recognize_attention", "place_results", "join_epilogues", "channels_last", "split",
+    "join_formulas", "join_few_rows", "join_products",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("place", range(len(PASSES)))
@@ -264,6 +271,11 @@ def test_a_fault_of_a_pass_is_found_before_the_next_one(place, monkeypatch):
         monkeypatch.setattr(compiling, later, never)
     with pytest.raises(ProgramError, match="got value 2, which has a writer"):
         gt.compile(lambda x: gt.exp(x) @ x, gt.spec((3, 3)), target="host")
+
+
+@pytest.mark.parametrize("one", [getattr(compiling, name) for name in PASSES] + [quantize, plan])
+def test_a_pass_is_a_module_below_250_lines(one):
+    assert len(inspect.getsource(inspect.getmodule(one)).splitlines()) < 250
 
 
 def test_trace_is_of_a_function_or_of_a_matrix():
