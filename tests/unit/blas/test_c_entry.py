@@ -1,6 +1,7 @@
 """gputensor_mm_out, called on host memory as a compiled program calls it."""
 
 import ctypes
+import os
 import re
 import subprocess
 import sys
@@ -228,3 +229,29 @@ print(library.gputensor_mm_out(None, None, None, None))
     first, second = done.stdout.splitlines()
     assert first.startswith("3 ") and "has not been imported" in first
     assert second == "1"
+
+
+CALLER = """
+#include <stdint.h>
+extern "C" int gputensor_mm_out(void* out, const void* self, const void* mat2, void* stream);
+extern "C" int model(void* out, const void* x, const void* w) {
+    return gputensor_mm_out(out, x, w, nullptr);
+}
+"""
+
+
+@pytest.mark.parametrize("is_linked", [True, False])
+def test_a_compiled_library_calls_the_product(is_linked, tmp_path, rng):
+    """Linked to the extension, or with a symbol that the process provides."""
+    (tmp_path / "model.cpp").write_text(CALLER)
+    path = c_entry.library_path()
+    link = [path, f"-Wl,-rpath,{os.path.dirname(path)}"] if is_linked else []
+    command = ["c++", "-shared", "-fPIC", "model.cpp", "-o", "model.so", *link]
+    subprocess.run(command, check=True, cwd=tmp_path)
+    if not is_linked:
+        ctypes.CDLL(path, ctypes.RTLD_GLOBAL)
+    model = ctypes.CDLL(str(tmp_path / "model.so")).model
+    x, w = rng.standard_normal((3, 5), np.float32), rng.standard_normal((5, 2), np.float32)
+    out = np.full((3, 2), np.nan, np.float32)
+    assert model(*(ctypes.byref(dl(one)) for one in (out, x, w))) == OK, error()
+    np.testing.assert_allclose(out, x @ w, rtol=1e-4, atol=1e-5)
