@@ -1,10 +1,12 @@
 """Products of random shapes, dtypes and layouts beside torch's better library, by graph replay.
 
     python benchmarks/product_sweep.py [--count 300] [--seed 1] [--rounds 5] [--seconds S]
+                                       [--few-rows]
 
 Extents are log-uniform from 1 to 16,384, half of them multiples of 8 or 64; a product has at most
 2^38 multiplications and 1 GiB. Random shapes ensure that special cases for listed shapes do not
 help. The reported rows are the slowest relative to torch; `geometric_mean` is over all products.
+With `--few-rows`, all have 1 to 8 rows, or columns, by weights that lie along the others.
 """
 
 import argparse
@@ -52,12 +54,27 @@ def drawn(rng):
             return m, n, k, dtype, rng.choice(LAYOUTS)
 
 
+def drawn_of_few_rows(rng):
+    """Draw one product of 1 to 8 rows by (k, n) weights, or the transpose of one."""
+    while True:
+        wide = 8 * max(8, round(2 ** rng.uniform(6, 14) / 8))
+        k = round(2 ** rng.uniform(6, 14))
+        few = rng.choice((1, 1, 2, 3, 4, 5, 6, 7, 8))
+        dtype = rng.choice(("fp32", "fp16", "bf16", "tf32"))
+        if wide * k > 1 << 27:
+            continue
+        if rng.random() < 0.6:
+            return few, wide, k, dtype, "NN"
+        return wide, few, k, dtype, "TN" if rng.random() < 0.5 else "TT"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no product after")
+    parser.add_argument("--few-rows", action="store_true", help="products of 1 to 8 rows")
     arguments = parser.parse_args()
     require_gpu()
     import torch
@@ -68,7 +85,7 @@ def main():
     for _ in range(arguments.count):
         if time.monotonic() - start > arguments.seconds:
             break
-        case = drawn(rng)
+        case = drawn_of_few_rows(rng) if arguments.few_rows else drawn(rng)
         operands = Turned(case, torch)
         contenders = [GpuTensor(operands)]
         contenders += [Torch(operands, torch, library) for library in ("cublas", "cublaslt")]
@@ -82,7 +99,10 @@ def main():
         })  # fmt: skip
         del operands, contenders
     rows.sort(key=lambda row: row["ratio"])
-    report = Report("product_sweep", f"Products of random shapes, seed {arguments.seed}")
+    kind = ("product_sweep_few_rows", "Products of few rows") if arguments.few_rows else (
+        "product_sweep", "Products of random shapes"
+    )  # fmt: skip
+    report = Report(kind[0], f"{kind[1]}, seed {arguments.seed}")
     ratios = [row["ratio"] for row in rows]
     report.facts = {
         "count": len(rows),

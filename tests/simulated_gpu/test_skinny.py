@@ -98,4 +98,5 @@ def test_refusals(rng):
 @facts(233472)
 def test_weights_whose_rows_lie_along_the_outputs(kernels_on_the_cpu, rng):
     axpy_checks.many(rng, 3)
+    axpy_checks.check(rng, "float32", int(rng.integers(5, 9)), 2048, 7340, has_ends=True)
     assert {call[0] for call in kernels_on_the_cpu()} == {"axpy_program"}

@@ -454,7 +454,7 @@ KERNELS = {
     "epilogues": (epilogues, 2),
     "tiny": (each(tiny_program, FLOATS, FLOATS, (16, 32)), 2),
     "few terms": (each(few_terms_program, FLOATS, FLOATS, (1, 2, 3), (1, 4)), 1),
-    "axpy": (each(axpy_program, FLOATS, FLOATS, (1, 2, 4, 8), (8, 16, 32), (1, 2, 4, 8)), 6),
+    "axpy": (each(axpy_program, FLOATS, FLOATS, (1, 4, 8), (8, 16, 32), (1, 2, 4, 8)), 6),
     "integer": (each(products.integer, INTEGERS, INTEGERS), 1),
     "strided": (each(products.strided), 1),
     "listed": (each(products.listed), 1),

@@ -5,8 +5,8 @@ import numpy as np
 import gputensor as gt
 from tests.support.products.skinny_checks import DTYPES, UNIT, on_device, wide
 
-#: Rows of x that the rule of `axpy.pxi` takes.
-MOST_ROWS = {"float32": 8, "float16": 3, "bfloat16": 3}
+#: Rows of x that the rule of `axpy.pxi` takes; more in float32 by weights of 60 MB.
+MOST_ROWS = {"float32": 4, "float16": 1, "bfloat16": 1}
 
 
 def check(rng, name, m, n, k, *, out=None, is_turned=False, x_is_turned=False, has_ends=False):
@@ -50,5 +50,6 @@ def many(rng, count):
         least = -(-(1 << 20) // (n * DTYPES[name].itemsize))
         k = int(rng.integers(least, least + 700))
         out = "float32" if rng.random() < 0.2 else name
-        check(rng, name, int(rng.integers(1, MOST_ROWS[name] + 1)), n, k, out=out, is_turned=rng.random() < 0.4,
+        rows = int(rng.integers(1, MOST_ROWS[name] + 1))
+        check(rng, name, rows, n, k, out=out, is_turned=rng.random() < 0.4,
               x_is_turned=rng.random() < 0.3, has_ends=rng.random() < 0.3)  # fmt: skip

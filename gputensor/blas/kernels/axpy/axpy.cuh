@@ -26,7 +26,6 @@ typedef AxpyParameters Parameters;
 #define ROWS 8
 #define BATCH (GROUPS * ROWS)
 #define SPAN (8192 / TOKENS)        // a multiple of BATCH
-#define FETCHES (TOKENS > 4 ? 2 : 8 / TOKENS)
 #define TOTALS (WARPS * COLUMNS * 4)
 
 __device__ __forceinline__ Words weights_16(const char* from) {
@@ -51,37 +50,23 @@ __device__ __forceinline__ float element(const Words& w, int e) {
 #endif
 }
 
-// Brings the `count` terms of x from `k` on, and zeros up to a whole batch. Loads of several terms
-// are in flight before the first is stored.
+// Brings the `count` terms of x from `k` on, and zeros up to a whole batch.
 __device__ __forceinline__ void load_x(const Parameters& p, uint32 shared, int64 k, int count) {
     const int padded = (count + BATCH - 1) / BATCH * BATCH;
-    for (int first = threadIdx.x; first < padded; first += THREADS * FETCHES) {
-        float x[FETCHES][TOKENS];
 #pragma unroll
-        for (int f = 0; f < FETCHES; ++f)
-#pragma unroll
-            for (int token = 0; token < TOKENS; ++token) {
-                const int i = first + f * THREADS;
-                x[f][token] = i < count && token < p.m
-                    ? x_at(p.x, token * p.x_row + (k + i) * p.x_term) : 0.0f;
-            }
-#pragma unroll
-        for (int f = 0; f < FETCHES; ++f)
-#pragma unroll
-            for (int token = 0; token < TOKENS; ++token) {
-                const int i = first + f * THREADS;
-                if (i < padded) store_4(shared + (i * TOKENS + token) * 4, x[f][token]);
-            }
-    }
+    for (int token = 0; token < TOKENS; ++token)
+        for (int i = threadIdx.x; i < padded; i += THREADS) {
+            float x = 0;
+            if (i < count && token < p.m) x = x_at(p.x, token * p.x_row + (k + i) * p.x_term);
+            store_4(shared + (i * TOKENS + token) * 4, x);
+        }
 }
 
 // Adds a row of weights, times the term of x at `from`.
 __device__ __forceinline__ void add_row(float (&sums)[TOKENS][EACH], const Words& w, uint32 from) {
     float x[TOKENS];
-#if TOKENS < 4
-#pragma unroll
-    for (int token = 0; token < TOKENS; ++token)
-        x[token] = __uint_as_float(shared_4(from + token * 4));
+#if TOKENS == 1
+    x[0] = __uint_as_float(shared_4(from));
 #else
 #pragma unroll
     for (int token = 0; token < TOKENS; token += 4) {
@@ -125,7 +110,7 @@ __device__ __forceinline__ void add_groups(uint32 shared, float (&sums)[TOKENS][
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, TOKENS * EACH < 32 ? 3 : 2)
+extern "C" __global__ void __launch_bounds__(THREADS, TOKENS * EACH > 32 ? 2 : 3)
 #if SPLITS > 1
 __cluster_dims__(SPLITS, 1, 1)
 #endif

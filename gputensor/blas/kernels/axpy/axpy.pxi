@@ -1,7 +1,7 @@
 """Products of few rows by weights whose rows lie along the outputs, such as `x @ w` for w [k, n].
 
 The libraries read such weights at half of the memory's rate and less. A block has outputs and a
-part of K; a model of the time of its waves chooses how many of each.
+part of K: as few outputs as leave two blocks for each multiprocessor, then more parts.
 """
 
 cdef enum:
@@ -10,14 +10,11 @@ cdef enum:
     AXPY_NBYTES = 16            # of a row of weights, for each thread
     AXPY_SHARED_NBYTES = 32768
     AXPY_LEAST_TERMS = 128      # of a part of K
-    AXPY_LEAST_NBYTES = 262144  # of weights
-
-# The model of time, in nanoseconds and bytes per nanosecond, of an H200.
-cdef double AXPY_RATE = 4200            # of the device
-cdef double AXPY_BLOCK_RATE = 40        # of a block that has the memory to itself
-cdef double AXPY_WAVE = 1000            # to begin and end a block
-cdef double AXPY_PART = 100             # for each part of K
-cdef double AXPY_TERM = 0.15            # for each term of a row of x
+    AXPY_MOST_PARTS = 8         # blocks of a cluster
+    # Bytes of weights: at least; at most for one row, and at least for more than four, in float32.
+    AXPY_LEAST_NBYTES = 262144
+    AXPY_MOST_OF_ONE = 10000000
+    AXPY_LEAST_OF_MANY = 60000000
 
 cdef extern from "gputensor/blas/kernels/axpy/axpy.h" namespace "gputensor" nogil:
     cdef struct AxpyParameters:
@@ -83,44 +80,25 @@ cdef void axpy_fill(const Product* product, AxpyParameters* p) noexcept nogil:
         p.bias_column = 1
 
 
-cdef double axpy_cost(const AxpyForm* form, int64_t blocks, int64_t k, int each,
-                      int multiprocessors) noexcept nogil:
-    """Return the nanoseconds that a shape of blocks takes: those of its waves, one by one."""
-    cdef int64_t room = (3 if form.tokens * each < 32 else 2) * multiprocessors
-    cdef double terms = <double>ceil_divide(k, form.splits)
-    cdef double nbytes = terms * form.lanes * AXPY_NBYTES, alone = nbytes / AXPY_BLOCK_RATE
-    cdef double fixed = AXPY_WAVE + AXPY_TERM * terms * form.tokens, cost
-    if form.splits > 2:
-        room = max(1, room * 10 // 11)      # clusters leave some multiprocessors idle
-    cost = blocks // room * (max(alone, nbytes * room / AXPY_RATE) + fixed)
-    if blocks % room:
-        cost += max(alone, nbytes * (blocks % room) / AXPY_RATE) + fixed
-    return cost + AXPY_PART * form.splits
-
-
 cdef int64_t axpy_choose(const Product* product, const AxpyParameters* p,
                          AxpyForm* form) noexcept nogil:
     """Choose the shape of blocks, and return the number of blocks."""
     cdef const DeviceFacts* device = known_facts(product.device)
-    cdef int multiprocessors = max(1, device.multiprocessors)
-    cdef int each = AXPY_NBYTES // dtype_itemsize(product.type_a)
-    cdef int lanes, splits, halving, doubling
-    cdef int64_t blocks, best_blocks = 0
-    cdef double cost, best = 0
-    cdef AxpyForm tried
-    tried.type_x, tried.type_y = product.type_a, product.type_d
-    tried.tokens = p.m if p.m <= 2 else 4 if p.m <= 4 else 8
-    for halving in range(3):
-        for doubling in range(4):
-            lanes, splits = 32 >> halving, 1 << doubling
-            if splits > 1 and (not device.can_cluster or p.k < splits * AXPY_LEAST_TERMS):
-                break
-            tried.lanes, tried.splits = lanes, splits
-            blocks = ceil_divide(p.n, lanes * each) * splits
-            cost = axpy_cost(&tried, blocks, p.k, each, multiprocessors)
-            if best_blocks == 0 or cost < best:
-                best, best_blocks, form[0] = cost, blocks, tried
-    return best_blocks
+    cdef int64_t wanted = 2 * max(1, device.multiprocessors), blocks
+    cdef int each = AXPY_NBYTES // dtype_itemsize(product.type_a), most
+    form.type_x, form.type_y = product.type_a, product.type_d
+    form.tokens = 1 if p.m == 1 else 4 if p.m <= 4 else 8
+    form.lanes = 32
+    while True:
+        blocks = ceil_divide(p.n, form.lanes * each)
+        most = AXPY_MOST_PARTS if form.lanes == 8 else AXPY_MOST_PARTS // 2
+        form.splits = 1
+        while (device.can_cluster and form.splits < most and blocks * form.splits < wanted
+                and p.k >= 2 * AXPY_LEAST_TERMS * form.splits):
+            form.splits *= 2
+        if blocks * form.splits >= wanted or form.lanes == 8:
+            return blocks * form.splits
+        form.lanes //= 2
 
 
 cdef object axpy_program_of(const void* variant):
@@ -158,17 +136,21 @@ cdef bint axpy_can(const Product* product) except -1 nogil:
 
 
 cdef bint axpy_wins(const Product* product) except -1 nogil:
-    # Measured on an H200 at 300 random sizes, m from 1 to 8. With more rows the libraries' tensor
-    # cores win in TF32 and in 16-bit floats.
+    # Measured on an H200 at 300 random sizes (`benchmarks/product_sweep.py --few-rows --seed 7`), on
+    # which the limits were chosen: 90 are taken, 1.57 times as fast as by the better library in the
+    # geometric mean, .94 for 4 x 800 x 7092 in TF32, no other one below 1. Without limits .45 to
+    # 4.4, 1.29 in the mean: with more rows, TF32 and 16-bit floats have tensor cores there.
     cdef AxpyParameters p
-    cdef int64_t rows = 8, columns = 64
-    if product.type_a != DT_FLOAT32:
-        rows, columns = 3, 256
-    elif product.compute != COMPUTE_32F:
-        rows = 4
+    cdef int64_t nbytes
     axpy_fill(product, &p)
-    return (p.m <= rows and p.n >= columns
-            and p.n * p.k * dtype_itemsize(product.type_a) >= AXPY_LEAST_NBYTES)
+    nbytes = p.n * p.k * dtype_itemsize(product.type_a)
+    if p.n < 64 or nbytes < AXPY_LEAST_NBYTES:
+        return False
+    if product.type_a != DT_FLOAT32:
+        return p.m == 1 and p.n >= 128
+    if p.m == 1:
+        return nbytes <= AXPY_MOST_OF_ONE
+    return p.m <= 4 or product.compute == COMPUTE_32F and nbytes >= AXPY_LEAST_OF_MANY
 
 
 cdef int axpy_build(const Product* product, const Choice* choice, Plan* plan) except -1 nogil:
@@ -201,7 +183,7 @@ def axpy_program(x_name, y_name, tokens, lanes, splits):
     ----------
     x_name, y_name : {"float16", "bfloat16", "float32"}
         Element types of the operands and of the result.
-    tokens : {1, 2, 4, 8}
+    tokens : {1, 4, 8}
         Rows of x at most.
     lanes : {8, 16, 32}
         Threads of a block with different outputs; each has 16 bytes of a row of weights.
