@@ -136,10 +136,11 @@ cdef bint axpy_can(const Product* product) except -1 nogil:
 
 
 cdef bint axpy_wins(const Product* product) except -1 nogil:
-    # Measured on an H200 at 300 random sizes (`benchmarks/product_sweep.py --few-rows --seed 7`), on
-    # which the limits were chosen: 90 are taken, 1.57 times as fast as by the better library in the
-    # geometric mean, .94 for 4 x 800 x 7092 in TF32, no other one below 1. Without limits .45 to
-    # 4.4, 1.29 in the mean: with more rows, TF32 and 16-bit floats have tensor cores there.
+    # Measured on an H200 at 300 random sizes, which also gave the limits
+    # (`benchmarks/product_sweep.py --few-rows --seed 7`): 90 are taken, 1.57 times as fast as by
+    # the better library in the geometric mean, .94 for 4 x 800 x 7092 in TF32, no other one below
+    # 1. Without limits .45 to 4.4, 1.29 in the mean: with more rows, TF32 and 16-bit floats have
+    # tensor cores there.
     cdef AxpyParameters p
     cdef int64_t nbytes
     axpy_fill(product, &p)
