@@ -5,13 +5,11 @@ from __future__ import annotations
 import functools
 import re
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 
-from gputensor._arrays.element_types import dtype_name
 from gputensor._driver.registry import close_phantom_gpu, device_name, open_phantom_gpu
-from gputensor._kernels.calls import make
-from gputensor._kernels.launch import CallOperand
 from gputensor._kernels.programs import condition
 from gputensor.errors import Described, ProgramError, argument_error
 from gputensor.programs import facts
@@ -20,18 +18,11 @@ from gputensor.programs.ahead.bindings import Ahead, Maker, fill_lists
 from gputensor.programs.ahead.sizes import kernel_sizes, launch_sizes
 from gputensor.programs.ahead.tune import SECONDS as TUNE_SECONDS
 from gputensor.programs.ahead.tune import tune as tune_products
-from gputensor.programs.attention.recognize import recognize_attention
-from gputensor.programs.attention.results import place_results
 from gputensor.programs.bind import bind
-from gputensor.programs.epilogues.join import join_epilogues
-from gputensor.programs.epilogues.known import PreparedWeights
-from gputensor.programs.epilogues.layout import channels_last
-from gputensor.programs.epilogues.products import join_products
-from gputensor.programs.few_rows.join import join_few_rows
-from gputensor.programs.formulas.join import join_formulas
-from gputensor.programs.function import Number, ProgramData, Weight
-from gputensor.programs.passes.clean import clean
-from gputensor.programs.passes.split import split
+from gputensor.programs.function import ProgramData, Weight
+from gputensor.programs.passes.compute import compute_of, compute_weights
+from gputensor.programs.passes.order import finish, passes
+from gputensor.programs.passes.prepare import traced_of
 from gputensor.programs.phases import reached
 from gputensor.programs.program import Program, is_taken
 from gputensor.programs.quantization.results import quantized
@@ -43,16 +34,10 @@ from gputensor.programs.tracing import (
     leaves_of,
     trace_function,
 )
-from gputensor.programs.verify import verify, verify_program
-from gputensor.streams.queue import device_number, stream_handle
+from gputensor.streams.queue import device_number
 from gputensor.tensor.core import device_number_of, storage_place
-from gputensor.tensor.interop import asarray
-from gputensor.tensor.manipulation import empty
 
-#: Element-wise operations with the same bits on every device.
-EXACT = ("copy", "add", "sub", "mul", "neg", "negative", "abs", "maximum", "minimum", "where")
-
-__all__ = ["bind_ahead", "compile", "data_of", "passes", "sources_of", "target_of", "trace"]
+__all__ = ["bind_ahead", "compile", "data_of", "sources_of", "target_of", "trace"]
 
 
 def trace(fn, *specs, weights=None, state=None, target=None, **named):
@@ -160,21 +145,17 @@ def compile(
         if names
         else data_of(sources, number, rounding=rounding)
     )
+    if quantize is None and calibrate is not None:
+        rule = "None without quantize"
+        raise argument_error(ValueError, "calibrate", Described("arguments"), rule)
+    has_traced = data.traced is not None and calibrate is None and (names or number < 0)
+    data.traced = replace(
+        data.traced, rounding=rounding, quantize=quantize, is_ahead=bool(names)
+    ) if has_traced else None  # fmt: skip
     if quantize is not None:
         data = quantized(data, quantize, calibrate, number)
         reached("quantized", data)
-    elif calibrate is not None:
-        rule = "None without quantize"
-        raise argument_error(ValueError, "calibrate", Described("arguments"), rule)
-    split_weights(data, functools.partial(_compute_weights, number, bool(names), rounding))
-    reached("split", data)
-    if rounding == "once":
-        _run(join_formulas, data, data.weights)
-        reached("formulas", data)
-        _run(join_few_rows, data, data.weights)
-        _run(join_products, data, data.weights)
-        reached("fused", data)
-    verify_program(data)
+    finish(data, functools.partial(compute_weights, number, bool(names), rounding), rounding)
     reached("planned", data)
     if not names:
         return Program(data, number)
@@ -358,103 +339,9 @@ def data_of(sources, target, is_reference=False, rounding="each"):
         for name in constants.values():
             if not isinstance(data.weights[name].source, np.ndarray):
                 data.weights[name].source = data.weights[name].source.numpy()
-    compute = None if is_reference else functools.partial(_compute, target)
-    if compute is not None and device_name(target) == "phantom":
-        compute = _compute_exactly
-    return passes(data, compute, rounding)
-
-
-def passes(data, compute, rounding="each"):
-    """Run the passes over all functions, and drop the weights that no function reads."""
-    reached("trace", data)
-    _run(clean, data, data.weights, compute)
-    reached("clean", data)
-    if rounding == "once":
-        prepared = PreparedWeights(data.weights)
-        _run(recognize_attention, data, data.weights)
-        _run(place_results, data, data.weights)
-        reached("attention", data)
-        _run(join_epilogues, data, prepared)
-        reached("epilogues", data)
-        _run(channels_last, data, prepared)
-        reached("layouts", data)
-    _drop_unread(data)
-    verify_program(data)
-    return data
-
-
-def split_weights(data, compute):
-    """Compute calls that read only weights now, with `compute`."""
-    made = {}
-    for name, function in data.functions.items():
-        data.functions[name] = split(function, data.weights, compute, made)
-    _drop_unread(data)
-
-
-def _drop_unread(data):
-    """Drop the weights that no function reads."""
-    used = {f"state.{name}" for name in data.states}
-    for function in data.functions.values():
-        _names(function, used)
-    data.weights = {name: weight for name, weight in data.weights.items() if name in used}
-
-
-def _run(one, data, *arguments):
-    """Verify all functions and run one pass over them."""
-    for name, function in data.functions.items():
-        verify(function)
-        data.functions[name] = one(function, *arguments)
-
-
-def _compute(target, call, arrays, names=("arange", "elementwise", "gather")):
-    """Compute a call of constants on the target; None if its bits could depend on strides."""
-    if call.name not in names:
-        return None
-    tensors, operands = [], []
-    for array in arrays:
-        if array is None:
-            operands.append(None)
-            continue
-        if isinstance(array, Number):
-            operands.append(CallOperand.number(array.dtype, array.value))
-            continue
-        tensors.append(asarray(np.ascontiguousarray(array).reshape(array.shape), device=target))
-        operands.append(_call_operand(tensors[-1]))
-    made = [empty(operand.shape, dtype=operand.dtype, device=target) for operand in call.writes]
-    arguments = (*call.attributes.values(), *map(_call_operand, made), *operands)
-    make(call.name, target, stream_handle(target), arguments)
-    return [tensor.numpy() for tensor in made]
-
-
-def _compute_exactly(call, arrays):
-    """The same on the host device, for calls with the same bits on every device; else None."""
-    return _compute(-1, call, arrays) if call.name in ("arange", "gather") else None
-
-
-def _compute_weights(target, is_ahead, rounding, call, arrays):
-    """Compute a call of weights on the target, or on the host device for GPUs not present.
-
-    Returns None if the bits could differ from those of eager execution, and `rounding` is "each".
-    """
-    device = -1 if is_ahead else target
-    if rounding == "once":
-        return _compute(
-            device, call, arrays, ("elementwise", "gather", "reduce", "formula", "product")
-        )
-    if is_ahead and call.attributes.get("op", "copy") not in EXACT:
-        return None
-    return _compute(device, call, arrays)
-
-
-def _call_operand(tensor):
-    return CallOperand(tensor.data_ptr(), dtype_name(tensor.dtype), tensor.shape)
-
-
-def _names(function, found):
-    found.update(v.name for v in function.values if v.kind in ("weight", "constant"))
-    for call in function.calls:
-        for region in call.regions:
-            _names(region, found)
+    data.traced = None if is_reference else traced_of(data)
+    is_phantom = device_name(target) == "phantom"
+    return passes(data, None if is_reference else compute_of(target, is_phantom), rounding)
 
 
 def _share(function, weights, shared, constants):

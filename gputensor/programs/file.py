@@ -25,6 +25,7 @@ from gputensor.errors import Described, ProgramError, ProgramFileError, argument
 from gputensor.programs import function_json
 from gputensor.programs.ahead import ahead_file
 from gputensor.programs.ahead.packed import packed, unpacked
+from gputensor.programs.passes import prepare
 from gputensor.programs.verify import verify_program
 from gputensor.programs.weights import host_bytes, with_hashes
 from gputensor.strict_json import loads, shown
@@ -42,7 +43,7 @@ BESIDE = f"a relative path inside the folder of the program, at most {MOST_PATH}
 _NUMPY = {row.name: row.numpy for row in DTYPES}
 
 
-def write(data, path, weights=None, compress=True):
+def write(data, path, weights=None, compress=True, prepared=True):
     """Write a ProgramData to a `.gtp` file, completely or not at all.
 
     Parameters
@@ -54,17 +55,20 @@ def write(data, path, weights=None, compress=True):
         that are mapped from this file are referenced, and the file is not rewritten.
     compress : bool, optional
         Whether kernels and launches, and the JSON that names them, are zlib streams.
+    prepared : bool, optional
+        False to write the weights that the functions were traced with (passes/prepare.py).
     """
     path = os.fspath(path)
     with_hashes(data.weights)
-    parts = {name: weight_part(entry_name(name), w) for name, w in data.weights.items()}
+    kept = data.weights if prepared else with_hashes(traced_weights(data, path, weights))
+    parts = {name: weight_part(entry_name(name), w) for name, w in kept.items()}
     tables = {}
     if weights is not None:
         weights = os.fspath(weights)
         beside = inside_folder(os.path.dirname(path), weights)
         if beside is None or os.path.realpath(path) == beside:
             raise argument_error(ValueError, "weights", weights, BESIDE)
-        names = mapped_entries(data.weights, beside)
+        names = mapped_entries(kept, beside)
         if not names:
             if is_read(data.weights, beside):
                 rule = "another file than one of another format that weights are read from"
@@ -76,7 +80,7 @@ def write(data, path, weights=None, compress=True):
         parts = {name: part for name, part in parts.items() if name not in names}
         tables = {weights: names}
     ahead, code = ahead_file.parts_of(data, compress)
-    text = program_text(data, tables, ahead)
+    text = program_text(data, tables, ahead, None if prepared else data.traced)
     metadata = {"format": FORMAT, "version": VERSION}
     # A program without code stays one that other tools read.
     stream = packed(text) if compress and code else None
@@ -88,10 +92,24 @@ def write(data, path, weights=None, compress=True):
     write_file(path, [program, *code, *parts.values()], metadata, ALIGNMENT)
 
 
-def program_text(data, tables, ahead=None):
+def traced_weights(data, path, weights):
+    """Return the weights of a Traced; ValueError if none is mapped from the file `weights`."""
+    rule = f"the file that weights of the program are mapped from, {BESIDE}"
+    if data.traced is None:
+        got = Described("a program without such weights, calibrated, or for a device by number")
+        raise argument_error(ValueError, "prepared=False", got, "mapped weights (map_safetensors)")
+    beside = weights and inside_folder(os.path.dirname(path), os.fspath(weights))
+    if not beside or not mapped_entries(data.traced.weights, beside):
+        raise argument_error(ValueError, "weights", weights, rule)
+    return data.traced.weights
+
+
+def program_text(data, tables, ahead=None, traced=None):
     """Return the bytes of the entry `program`; ValueError if they could not be read again."""
     found = function_json.to_json(data)
     found["apart"] = tables
+    if traced is not None:
+        found["prepare"] = prepare.to_json(traced)
     if ahead is not None:
         found["ahead"] = ahead
     text = json.dumps(found, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
@@ -189,12 +207,15 @@ def read(path, weights=None):
     with one_error(path):
         opened = open_file(path)
         data, tables = read_program(opened)
-        places = {name: (opened, entry_name(name)) for name in data.weights}
+        kept = data.weights if data.traced is None else data.traced.weights
+        places = {name: (opened, entry_name(name)) for name in kept}
         for beside, names in tables.items():
             apart = open_file(path_beside(path, beside) if weights is None else weights)
             places |= {name: (apart, entry) for name, entry in names.items()}
-        for weight in data.weights.values():
+        for weight in kept.values():
             weight.source = mapped(weight, *places[weight.name])
+        if data.traced is not None:
+            prepare.prepare(data)
     if weights is not None and not tables:
         rule = "None, because the program contains its weights"
         raise argument_error(ValueError, "weights", os.fspath(weights), rule)
@@ -266,7 +287,10 @@ def read_program(file):
     data = function_json.from_json(plain)
     verify_program(data)
     data.ahead = ahead_file.read_ahead(plain.get("ahead"), file)
-    return data, checked_tables(plain.get("apart", {}), data.weights)
+    if plain.get("prepare") is not None:
+        data.traced = prepare.from_json(plain["prepare"], plain.get("states"))
+    kept = data.weights if data.traced is None else data.traced.weights
+    return data, checked_tables(plain.get("apart", {}), kept)
 
 
 def checked_tables(tables, weights):

@@ -131,3 +131,4 @@ class ProgramData:
     state_tree: Any = None
     metadata: dict = field(default_factory=dict)
     ahead: Any = None  # kernels and launch lists for GPUs: an Ahead (ahead/bindings.py), or None
+    traced: Any = None  # what weights are prepared from: a Traced (passes/prepare.py), or None

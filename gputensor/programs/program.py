@@ -203,7 +203,7 @@ class Program(Caller):
         leaves = [states[name] for name in self.data.states]
         return tree.kept(tree.unflatten(self.data.state_tree, leaves))
 
-    def save(self, path, weights=None, compress=True):
+    def save(self, path, weights=None, compress=True, prepared=True):
         """Write the program to a `.gtp` file.
 
         Parameters
@@ -215,13 +215,19 @@ class Program(Caller):
         compress : bool, optional
             Whether to compress kernels, launches and their JSON with zlib, which makes them four
             times smaller. Without Python, ``libz.so.1`` of the machine decompresses them.
+        prepared : bool, optional
+            False to keep only your own file of weights, from which the program was compiled
+            (`map_safetensors`): weights that were relaid, folded or quantized are then made again
+            from it whenever the program is loaded. That needs Python. It is for programs for the
+            host device and for GPUs by name (``target=["h200"]``), without `calibrate`.
 
         Raises
         ------
         ValueError
-            For a `weights` outside the folder of `path`.
+            For a `weights` outside the folder of `path`, and for ``prepared=False`` if it is not a
+            file that the program's weights are mapped from.
         """
-        file.write(self.data, path, weights=weights, compress=compress)
+        file.write(self.data, path, weights=weights, compress=compress, prepared=prepared)
 
     def close(self):
         """Release the weights and all free sessions. Open sessions keep the memory they need."""

@@ -19,6 +19,7 @@ from gputensor.programs.ahead.code import source_of
 from tests.support.products import skinny_on_cpu
 from tests.support.programs import ahead_models, nested_control
 from tests.support.programs.c_caller import CProgram, poisoned
+from tests.unit.passes import test_prepare
 
 SHARED = 228 << 10  # bytes of shared memory of an H200 in the table of targets
 #: Calls that release an object: there is no recovery when the driver refuses one.
@@ -68,6 +69,17 @@ def test_a_program_from_a_file_needs_no_compiler(name, rng, tmp_path, no_compile
                 np.testing.assert_array_equal(one.numpy(), other)
         lists = program.report()[model.name]["launches"]
         assert lists["found"] > 0
+
+
+def test_a_file_prepares_its_weights_without_a_compiler(rng, tmp_path, no_compiler):
+    gt.save_safetensors(test_prepare.arrays(rng), tmp_path / "mine.safetensors")
+    program = test_prepare.compiled(tmp_path, ["sm_80", "h200"], quantize={"m": "int8"})
+    program.save(tmp_path / "p.gtp", weights="mine.safetensors", prepared=False)
+    x = given(rng.standard_normal((2, 8, 6, 6)).astype(np.float32))
+    wanted = program(x).numpy()
+    no_compiler()
+    with gt.load_program(tmp_path / "p.gtp", device="cuda") as found:
+        np.testing.assert_array_equal(found(x).numpy(), wanted)
 
 
 def test_conditions_are_set_by_a_kernel_of_the_file(rng, tmp_path, no_compiler):

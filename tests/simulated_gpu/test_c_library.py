@@ -12,6 +12,7 @@ import gputensor as gt
 from tests.support import simulated_gpu
 from tests.support.programs import ahead_models
 from tests.support.programs.c_program import CProgramProcess
+from tests.unit.passes import test_prepare
 
 COMPILER = shutil.which("gcc") or shutil.which("cc")
 SHARED = str(228 << 10)
@@ -93,11 +94,15 @@ def test_mistakes_have_one_line(example, rng, tmp_path):
     gt.compile(lambda x: x + 1, gt.spec((4,)), target="cuda").save(tmp_path / "plain.gtp")
     gt.compile(lambda x: x + 1, gt.spec((4,)), target="b200").save(tmp_path / "newer.gtp")
     path.with_name("cut.gtp").write_bytes(path.read_bytes()[:-100])
+    gt.save_safetensors(test_prepare.arrays(rng), tmp_path / "mine.safetensors")
+    late = test_prepare.compiled(tmp_path, "h200")
+    late.save(tmp_path / "late.gtp", weights="mine.safetensors", prepared=False)
     name = "main"
     for text, arguments in {
         "gone.gtp: cannot be opened: No such file": ("gone.gtp", name, [x], [x]),
         "has another size than it declares": ("cut.gtp", name, [x], [x]),
         "plain.gtp: has no launches for GPUs; compile it with": ("plain.gtp", name, [x], [x]),
+        "late.gtp: prepares its weights when it is loaded; save": ("late.gtp", name, [x], [x]),
         "newer.gtp: was compiled for sm_100 with 148": ("newer.gtp", name, [x], [x]),
         "function: got 'no'; expected main": ("one.gtp", "no", [x], [x]),
         "inputs of main: got 2; expected 1": ("one.gtp", name, [x, x], [x]),

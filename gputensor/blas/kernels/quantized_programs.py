@@ -129,5 +129,4 @@ def order(form):
 def join(x_name, y_name, is_scaled, end=NO_FORMULA):
     """Return the program that adds the sums of blocks of `tile` among which K is cut."""
     defines = {"X_KIND": KINDS[x_name], "Y_KIND": KINDS[y_name], "IS_SCALED": int(is_scaled), **end}
-    needs = {"minimum": 80} if "bfloat16" in (x_name, y_name) else {}
-    return program_of("quantized/join.cuh", defines, **needs)
+    return program_of("quantized/join.cuh", defines)

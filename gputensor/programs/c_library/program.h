@@ -312,6 +312,8 @@ private:
     }
 
     void read_arrays(Json::Value root, const std::string& path, const char* weights) {
+        if (root["prepare"])
+            throw FileFault("prepares its weights when it is loaded; save it with prepared=True");
         for (auto& [name, one] : root["weights"].table()) {
             Array made;
             made.spec = spec_of(one["dtype"], one["shape"]);

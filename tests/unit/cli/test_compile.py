@@ -384,7 +384,7 @@ def test_an_interrupt_is_one_line_and_leaves_the_file(folder, capsys, monkeypatc
         raise KeyboardInterrupt
 
     (folder / "m.gtp").write_bytes(b"before")
-    compiling = importlib.import_module("gputensor.programs.compile")
+    compiling = importlib.import_module("gputensor.programs.passes.order")
     monkeypatch.setattr(compiling, "verify_program", interrupted)
     assert main(["compile", "m.onnx", "-o", "m.gtp", "--dim=n=2"]) == 130
     assert capsys.readouterr() == ("", "gputensor: interrupted\n")

@@ -1,6 +1,5 @@
 """Steps after a convolution or product are fused into it; images become channels-last."""
 
-import importlib
 import itertools
 
 import numpy as np
@@ -8,8 +7,8 @@ import pytest
 
 import gputensor as gt
 from gputensor.programs.few_rows import products as few_rows
+from gputensor.programs.passes import order
 
-compiling = importlib.import_module("gputensor.programs.compile")  # not its function `compile`
 BATCH = gt.Dim("n", 1, 4)
 
 
@@ -294,7 +293,7 @@ def test_products_of_many_rows_with_a_formula(rng, monkeypatch):
             program = gt.compile(function, *specs, weights=placed, quantize=scheme)
             assert names(program)[-1] == "formula_product", program
             with monkeypatch.context() as patch:
-                patch.setattr(compiling, "join_products", lambda one, weights: one)
+                patch.setattr(order, "join_products", lambda one, weights: one)
                 apart = gt.compile(function, *specs, weights=placed, quantize=scheme)
             assert names(apart)[-1] == "formula"
             got, want = (one(*given).numpy().astype(np.float64) for one in (program, apart))

@@ -1,6 +1,5 @@
 """compile, trace and jit: arguments, trees, signatures and error messages."""
 
-import importlib
 import inspect
 from dataclasses import replace
 from typing import NamedTuple
@@ -13,12 +12,12 @@ from gputensor import blas
 from gputensor.errors import ProgramError
 from gputensor.programs import trace
 from gputensor.programs.compile import data_of, sources_of
+from gputensor.programs.passes import order
 from gputensor.programs.passes.plan import plan
 from gputensor.programs.program import Program
 from gputensor.programs.quantization.matrices import quantize
 
 F32 = gt.float32
-compiling = importlib.import_module("gputensor.programs.compile")
 
 
 class Pair(NamedTuple):
@@ -265,15 +264,15 @@ def test_a_fault_of_a_pass_is_found_before_the_next_one(place, monkeypatch):
     def never(*arguments):
         raise AssertionError("a pass ran on what is no function")
 
-    run = getattr(compiling, PASSES[place])
-    monkeypatch.setattr(compiling, PASSES[place], faulty)
+    run = getattr(order, PASSES[place])
+    monkeypatch.setattr(order, PASSES[place], faulty)
     for later in PASSES[place + 1 :]:
-        monkeypatch.setattr(compiling, later, never)
+        monkeypatch.setattr(order, later, never)
     with pytest.raises(ProgramError, match="got value 2, which has a writer"):
         gt.compile(lambda x: gt.exp(x) @ x, gt.spec((3, 3)), target="host")
 
 
-@pytest.mark.parametrize("one", [getattr(compiling, name) for name in PASSES] + [quantize, plan])
+@pytest.mark.parametrize("one", [getattr(order, name) for name in PASSES] + [quantize, plan])
 def test_a_pass_is_a_module_below_250_lines(one):
     assert len(inspect.getsource(inspect.getmodule(one)).splitlines()) < 250
 
