@@ -94,12 +94,13 @@ def write(data, path, weights=None, compress=True, prepared=True):
 
 def traced_weights(data, path, weights):
     """Return the weights of a Traced; ValueError if none is mapped from the file `weights`."""
-    rule = f"the file that weights of the program are mapped from, {BESIDE}"
     if data.traced is None:
-        got = Described("a program without such weights, calibrated, or for a device by number")
-        raise argument_error(ValueError, "prepared=False", got, "mapped weights (map_safetensors)")
+        got = Described("a program without weights of a file")
+        rule = "one of mapped weights, for the host device or GPUs by name, without calibrate"
+        raise argument_error(ValueError, "prepared=False", got, rule)
     beside = weights and inside_folder(os.path.dirname(path), os.fspath(weights))
     if not beside or not mapped_entries(data.traced.weights, beside):
+        rule = f"the file that weights of the program are mapped from, {BESIDE}"
         raise argument_error(ValueError, "weights", weights, rule)
     return data.traced.weights
 

@@ -95,7 +95,9 @@ def test_what_cannot_be_prepared_later_is_refused(mine, rng):
         lambda x, *, weights: x + weights, gt.spec(3), weights=np.ones(3), target="host"
     )
     for other in (calibrated, own):
-        with pytest.raises(ValueError, match="prepared=False: got a program without such weights"):
+        with pytest.raises(
+            ValueError, match="prepared=False: got a program without weights of a file"
+        ):
             other.save(mine / "p.gtp", weights="mine.safetensors", prepared=False)
     assert not (mine / "p.gtp").exists()
 
