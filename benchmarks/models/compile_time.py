@@ -4,7 +4,7 @@
 
 It needs NVRTC and no GPU. The kernels of a Llama's shape, 32 layers with a prompt of any length and
 single tokens, in bfloat16, are compiled from an empty cache, and so are those of MobileNet v2 of a
-free batch in float16 where torchvision is installed. `file bytes` are without weights, which lie in
+free batch in float16 where onnx is installed. `file bytes` are without weights, which lie in
 a file beside it.
 """
 
@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "examples")]
+sys.path[:0] = [str(ROOT), str(ROOT / "examples"), str(ROOT / "examples" / "models")]
 
 HEADS, KEPT, SIZE, HIDDEN, VOCABULARY, LENGTH, LAYERS = 8, 2, 128, 4096, 32000, 2048, 32
 TARGET = "sm_90"
@@ -53,16 +53,16 @@ def llama_program():
 
 
 def mobilenet_program():
-    import torch
-    import torchvision
+    import make_mobilenet
+    import onnx
 
     import gputensor as gt
 
-    module = torchvision.models.mobilenet_v2().half().eval()
-    dims = {"x": {0: torch.export.Dim("batch", min=1, max=64)}}
-    x = torch.ones(2, 3, 224, 224).half()
-    exported = torch.export.export(module, (x,), dynamic_shapes=dims)
-    return lambda: gt.from_exported(exported).compile(target=TARGET)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "mobilenet.onnx"
+        onnx.save(make_mobilenet.mobilenet(), path)
+        model = gt.load_onnx(path, dims={"batch": gt.Dim("batch", 1, 64)}, dtype="float16")
+    return lambda: model.compile(target=TARGET)
 
 
 def measure(report, name, prepare):

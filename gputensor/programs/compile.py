@@ -148,10 +148,10 @@ def compile(
     if quantize is None and calibrate is not None:
         rule = "None without quantize"
         raise argument_error(ValueError, "calibrate", Described("arguments"), rule)
-    has_traced = data.traced is not None and calibrate is None and (names or number < 0)
-    data.traced = replace(
-        data.traced, rounding=rounding, quantize=quantize, is_ahead=bool(names)
-    ) if has_traced else None  # fmt: skip
+    if data.traced is not None:
+        can_prepare = calibrate is None and (names or number < 0)
+        options = {"rounding": rounding, "quantize": quantize, "is_ahead": bool(names)}
+        data.traced = replace(data.traced, **options) if can_prepare else None
     if quantize is not None:
         data = quantized(data, quantize, calibrate, number)
         reached("quantized", data)

@@ -25,6 +25,8 @@ typedef AxpyParameters Parameters;
 #define GROUPS (THREADS / LANES)
 #define ROWS 8
 #define BATCH (GROUPS * ROWS)
+// Shared memory, 32 KiB, has SPAN terms of x; after the last, the sums of warps and, from TOTALS on,
+// those of the block.
 #define SPAN (8192 / TOKENS)        // a multiple of BATCH
 #define TOTALS (WARPS * COLUMNS * 4)
 
@@ -34,13 +36,6 @@ __device__ __forceinline__ Words weights_16(const char* from) {
                  : "=r"(x.item[0]), "=r"(x.item[1]), "=r"(x.item[2]), "=r"(x.item[3])
                  : "l"(from));
     return x;
-}
-__device__ __forceinline__ float x_at(const char* x, int64 index) {
-#if X_KIND == 2
-    return reinterpret_cast<const float*>(x)[index];
-#else
-    return wide(reinterpret_cast<const uint16*>(x)[index], X_KIND);
-#endif
 }
 __device__ __forceinline__ float element(const Words& w, int e) {
 #if X_KIND == 2
@@ -57,7 +52,7 @@ __device__ __forceinline__ void load_x(const Parameters& p, uint32 shared, int64
     for (int token = 0; token < TOKENS; ++token)
         for (int i = threadIdx.x; i < padded; i += THREADS) {
             float x = 0;
-            if (i < count && token < p.m) x = x_at(p.x, token * p.x_row + (k + i) * p.x_term);
+            if (i < count && token < p.m) x = load_of<X_KIND>(p.x, token * p.x_row + (k + i) * p.x_term);
             store_4(shared + (i * TOKENS + token) * 4, x);
         }
 }
@@ -151,11 +146,8 @@ kernel(const Parameters p) {
 #pragma unroll
         for (int s = 0; s < SPLITS; ++s) sum += load_total(shared + TOTALS + i * 4, s);
         if (place < p.n) {
-            sum *= p.alpha;
-            if (p.beta != 0)
-                sum = fmaf(p.beta,
-                           load_y(p.addend, token * p.addend_row + place * p.addend_column), sum);
-            if (p.bias) sum += load_y(p.bias, token * p.bias_row + place * p.bias_column);
+            sum = ended(p, sum, token * p.addend_row + place * p.addend_column,
+                        token * p.bias_row + place * p.bias_column);
             store_y(p.y, token * p.y_row + place * p.y_column, sum);
         }
     }

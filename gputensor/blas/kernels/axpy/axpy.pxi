@@ -5,9 +5,11 @@ part of K: as few outputs as leave two blocks for each multiprocessor, then more
 """
 
 cdef enum:
+    # As in axpy.cuh: most TOKENS, THREADS, bytes of a row of weights for each thread, and shared
+    # memory of a block.
     AXPY_MAX_ROWS = 8
     AXPY_THREADS = 256
-    AXPY_NBYTES = 16            # of a row of weights, for each thread
+    AXPY_NBYTES = 16
     AXPY_SHARED_NBYTES = 32768
     AXPY_LEAST_TERMS = 128      # of a part of K
     AXPY_MOST_PARTS = 8         # blocks of a cluster

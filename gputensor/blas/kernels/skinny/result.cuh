@@ -70,12 +70,13 @@ __device__ __forceinline__ float activated(float x) {
 __device__ __forceinline__ void store_4(uint32 to, float x) {
     asm volatile("st.shared.f32 [%0], %1;" :: "r"(to), "f"(x) : "memory");
 }
+// An element of kind 0 for float16, 1 for bfloat16, 2 for float32.
+template <int KIND> __device__ __forceinline__ float load_of(const char* from, int64 index) {
+    if (KIND == 2) return reinterpret_cast<const float*>(from)[index];
+    return wide(reinterpret_cast<const uint16*>(from)[index], KIND);
+}
 __device__ __forceinline__ float load_y(const char* from, int64 index) {
-#if Y_KIND == 2
-    return reinterpret_cast<const float*>(from)[index];
-#else
-    return wide(reinterpret_cast<const uint16*>(from)[index], Y_KIND);
-#endif
+    return load_of<Y_KIND>(from, index);
 }
 __device__ __forceinline__ void store_y(char* to, int64 index, float x) {
 #if Y_KIND == 2
@@ -83,4 +84,13 @@ __device__ __forceinline__ void store_y(char* to, int64 index, float x) {
 #else
     reinterpret_cast<uint16*>(to)[index] = narrow(x, Y_KIND);
 #endif
+}
+
+// alpha * sum + beta * addend + bias, for parameters with these names: the result before rounding.
+template <class P>
+__device__ __forceinline__ float ended(const P& p, float sum, int64 addend, int64 bias) {
+    sum *= p.alpha;
+    if (p.beta != 0) sum = fmaf(p.beta, load_y(p.addend, addend), sum);
+    if (p.bias) sum += load_y(p.bias, bias);
+    return sum;
 }

@@ -188,10 +188,7 @@ kernel(const Parameters p) {
         for (int s = 0; s < SPLITS; ++s) sum += part[s];
         if (row < p.n) {
             const int64 line = p.is_turned ? row : token, column = p.is_turned ? token : row;
-            sum *= p.alpha;
-            if (p.beta != 0)
-                sum = fmaf(p.beta, load_y(p.addend, line * p.addend_pitch + column), sum);
-            if (p.bias) sum += load_y(p.bias, column);
+            sum = ended(p, sum, line * p.addend_pitch + column, column);
             store_y(p.y, line * p.y_pitch + column, sum);
         }
     }

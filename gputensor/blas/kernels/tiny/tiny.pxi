@@ -35,6 +35,7 @@ cdef enum:
 # Products of few terms, for any number of results (few_terms.cuh). On an H200, 49 random ones of 1
 # and 2 terms are .96 to 4.1 times as fast as by the better library, 1.68 in the geometric mean.
 # With three terms that holds where A is read by 16 bytes or D has few rows.
+# Four columns for a thread: 13 products of 12 to 437 MB are 1.6 to 2.9 times as fast.
 cdef enum:
     FEW_TERMS = 2
     MORE_TERMS = 3
