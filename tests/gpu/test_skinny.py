@@ -8,7 +8,7 @@ from gputensor._driver.registry import cuda_device_count
 from gputensor.blas.kernels import brief_programs
 from gputensor.blas.kernels.programs import INT4, INT8, PLAIN
 from tests.support import fused_checks, internals
-from tests.support.products import axpy_checks
+from tests.support.products import few_rows_checks
 from tests.support.products import skinny_checks as cases
 from tests.support.programs.decode_models import UNIT, DecodeModel
 
@@ -186,9 +186,8 @@ def test_tokens_of_a_model(rng, form, case):
             np.testing.assert_array_equal(each, eager)
 
 
-def test_weights_whose_rows_lie_along_the_outputs(rng):
-    axpy_checks.many(rng, 30)
-    for rows, is_turned in ((3, True), (7, False)):
-        axpy_checks.check(
-            rng, "float32", rows, 12104, 9024, is_turned=is_turned, x_is_turned=is_turned
-        )
+def test_few_rows_of_any_layout_and_alignment(rng):
+    few_rows_checks.many(rng, 60)
+    few_rows_checks.check(rng, "float32", 7, 12104, 9024)
+    few_rows_checks.check(rng, "float32", 12104, 3, 9024, layout="TT")
+    few_rows_checks.check(rng, "bfloat16", 4, 5000, 7001, layout="TT", gaps=(1, 0))

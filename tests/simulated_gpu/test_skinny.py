@@ -10,7 +10,7 @@ from gputensor._kernels.launch import nvrtc
 from gputensor.blas import backends
 from gputensor.blas.kernels import programs, quantized_programs
 from gputensor.blas.kernels.programs import INT4, INT8
-from tests.support.products import axpy_checks, skinny_checks, skinny_on_cpu
+from tests.support.products import few_rows_checks, skinny_checks, skinny_on_cpu
 from tests.support.used_kernels import UsedKernels
 
 pytestmark = pytest.mark.orders("deferred")
@@ -34,7 +34,7 @@ def kernels_on_the_cpu(monkeypatch):
     monkeypatch.setattr(nvrtc, "compile_source", skinny_on_cpu.compile_source)
     used = UsedKernels(monkeypatch, programs, ("skinny", "skinny_mma"))
     used.record(monkeypatch, quantized_programs, ("tile", "wgmma"))
-    used.record(monkeypatch, backends, ("axpy_program",))
+    used.record(monkeypatch, backends, ("axpy_program", "dots_program"))
     yield used
     assert used(), "no product went to the kernel"
 
@@ -96,7 +96,7 @@ def test_refusals(rng):
 
 
 @facts(233472)
-def test_weights_whose_rows_lie_along_the_outputs(kernels_on_the_cpu, rng):
-    axpy_checks.many(rng, 3)
-    axpy_checks.check(rng, "float32", int(rng.integers(5, 9)), 2048, 7340, has_ends=True)
-    assert {call[0] for call in kernels_on_the_cpu()} == {"axpy_program"}
+@pytest.mark.parametrize("part", range(4))
+def test_few_rows_of_any_layout_and_alignment(kernels_on_the_cpu, rng, part):
+    few_rows_checks.many(rng, 6, most=1200)
+    assert {call[0] for call in kernels_on_the_cpu()} & {"axpy_program", "dots_program"}

@@ -14,7 +14,7 @@ from gputensor._kernels.call_rules import DISTRIBUTIONS
 from gputensor._kernels.draw_facts import draw_facts
 from gputensor._kernels.formula import formula as rows_formula
 from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
-from gputensor.blas.backends import axpy_program, few_terms_program, tiny_program
+from gputensor.blas import backends
 from gputensor.blas.kernels import attention_programs as attentions
 from gputensor.blas.kernels import brief_programs as briefs
 from gputensor.blas.kernels import convolution_programs as convolutions
@@ -452,9 +452,12 @@ KERNELS = {
     "arange": (each(elements.arange, range(len(DTYPES))), 1),
     "conditions": (each(elements.condition), 1),
     "epilogues": (epilogues, 2),
-    "tiny": (each(tiny_program, FLOATS, FLOATS, (16, 32)), 2),
-    "few terms": (each(few_terms_program, FLOATS, FLOATS, (1, 2, 3), (1, 4)), 1),
-    "axpy": (each(axpy_program, FLOATS, FLOATS, (1, 4, 8), (8, 16, 32), (1, 2, 4, 8)), 6),
+    "tiny": (each(backends.tiny_program, FLOATS, FLOATS, (16, 32)), 2),
+    "few terms": (each(backends.few_terms_program, FLOATS, FLOATS, (1, 2, 3), (1, 4)), 1),
+    "axpy": (each(backends.axpy_program, FLOATS, FLOATS, (4, 8, 16), (1, 2, 4, 8), (2, 8, 32),
+                  (1, 2, 8), BITS), 6),
+    "dots": (each(backends.dots_program, FLOATS, FLOATS, (4, 8, 16), (1, 2, 4, 8, 16),
+                  tuple(itertools.product((1, 2), (1, 2, 4))), (1, 2, 8), BITS), 6),
     "integer": (each(products.integer, INTEGERS, INTEGERS), 1),
     "strided": (each(products.strided), 1),
     "listed": (each(products.listed), 1),

@@ -59,9 +59,9 @@ add(Backend(name=b"skinny", call=b"cuLaunchKernel", number=4, role=ROLE_OWN,
             epilogues=DOES_BIAS | DOES_ADDEND, can=skinny_can, wins=skinny_wins, build=skinny_build,
             scratch=no_scratch, launch=skinny_launch))
 
-add(Backend(name=b"axpy", call=b"cuLaunchKernel", number=10, role=ROLE_OWN,
-            epilogues=DOES_BIAS | DOES_ADDEND, can=axpy_can, wins=axpy_wins, build=axpy_build,
-            scratch=no_scratch, launch=axpy_launch))
+add(Backend(name=b"few_rows", call=b"cuLaunchKernel", number=10, role=ROLE_OWN,
+            epilogues=DOES_BIAS | DOES_ADDEND, can=few_rows_can, wins=few_rows_wins,
+            build=few_rows_build, scratch=no_scratch, launch=few_rows_launch))
 
 add(Backend(name=b"held", call=b"cuLaunchKernel", number=9, role=ROLE_OWN, epilogues=DOES_ALL,
             can=held_can, wins=held_wins, build=held_build, scratch=no_scratch,

@@ -185,6 +185,7 @@ cdef struct Plan:
     int backend
     int pad                     # PAD_* of blas/kernels; the rest describes the padded product
     void* handle                # of cuBLASLt, or the data of a kernel of ours
+    int[2] shape                # of blocks: what the launch of some kernels of ours needs
     void* desc
     void* layout_a
     void* layout_b

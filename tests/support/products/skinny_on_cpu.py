@@ -24,6 +24,9 @@ _REPLACEMENTS = (
     ("createpolicy", "policy = 0;"),
     ("ld.global.nc", "if ((size_t)from % 16) abort(); memcpy(&x, from, 16);"),
     ("ld.shared.v4", "memcpy(&x, cpu_shared + from, 16);"),
+    ("ld.shared.v2.u32", "memcpy(&x, cpu_shared + from, 8);"),
+    ("ld.shared.u16", "memcpy(&bits, cpu_shared + from, 2);"),
+    ("st.shared.u16", "memcpy(cpu_shared + %0, &%1, 2);"),
     ("ld.shared.b32", "memcpy(&word, cpu_shared + from, 4);"),
     ("cvt.f32.f16", "%0 = cpu_half_to_float(%1);"),
     ("cvt.rn.bf16.f32", "%0 = cpu_float_to_bfloat(%1);"),
@@ -308,6 +311,6 @@ def compile_source(source, target, options=()):
     del target, options
     if "dequantize" in source:
         source = without_ptx(source, _REPLACEMENTS)
-    is_ours = any(name in source for name in ("Skinny", "QuantizedTile", "AxpyParameters"))
+    is_ours = any(name in source for name in ("Skinny", "QuantizedTile", "FewRowsParameters"))
     text = cpu_source(source) if is_ours else kernel_compiler.cpu_source(source)
     return kernel_compiler.image_of(text, kernel_compiler.FAST)

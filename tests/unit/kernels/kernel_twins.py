@@ -38,7 +38,7 @@ TWINS = {
     "test_skinny.py::test_plain": ("skinny",),
     "test_skinny.py::test_quantized": ("skinny_mma",),
     "test_skinny.py::test_layers": ("dequantize",),
-    "test_skinny.py::test_weights_whose_rows_lie_along_the_outputs": ("axpy",),
+    "test_skinny.py::test_few_rows_of_any_layout_and_alignment": ("axpy", "dots"),
     "test_skinny.py::test_tiles_with_a_formula": ("quantized_endings",),
     "test_skinny.py::test_tiles": (
         "quantized_tile", "quantized_wgmma", "quantized_order", "quantized_join",

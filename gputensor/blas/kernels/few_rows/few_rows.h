@@ -1,11 +1,11 @@
-// The parameters of products in the axpy form (axpy.cuh).
+// The parameters of products of few rows (axpy.cuh, dots.cuh).
 #pragma once
 
 #include "gputensor/_kernels/cuda/words.h"
 
 namespace gputensor {
 
-struct AxpyParameters {
+struct FewRowsParameters {
     GPUTENSOR_POINTER(const char) x;
     GPUTENSOR_POINTER(const char) w;
     GPUTENSOR_POINTER(const char) bias;     // null: none
@@ -22,7 +22,7 @@ struct AxpyParameters {
     float alpha, beta;
     int unused;
 };
-static_assert(sizeof(AxpyParameters) == 152,
+static_assert(sizeof(FewRowsParameters) == 152,
               "both sides of a launch lay the parameters out alike");
 
 }  // namespace gputensor
