@@ -76,8 +76,7 @@ cdef class CUDAGraph:
         cdef Driver* driver = driver_get(device)
         cdef uint64_t stream = current_handle(device)
         cdef uint64_t pool_id
-        cdef uint64_t before = 0
-        cdef uint64_t capture_id = 0
+        cdef uint64_t before = 0, capture_id = 0
         cdef status_t status
         if is_tracing():
             current_tracer().refuse("a graph", "programs are captured when they run")
@@ -93,9 +92,10 @@ cdef class CUDAGraph:
             raise RuntimeError("the current stream is already capturing")
         mode = CAPTURE_ERROR_MODES.index(capture_error_mode)
         pool_id = pool_new_id() if pool is None else pool_number(pool)
-        # The pool belongs to the device's allocator, which a program may not have used yet.
-        if allocator_open(device) == NULL:
+        if allocator_open(device) == NULL:      # a program may not have used it yet
             raise DeviceError(f"{device_text(device)} has no allocator")
+        if not (self.is_quiet or captures_active()):    # programs order their captures themselves
+            settle(device)
         status = pool_begin(device, pool_id, stream)
         if status != STATUS_OK:
             raise_for_status(status, "pool_begin", f"on {device_text(device)}")
@@ -302,11 +302,11 @@ cdef class CUDAGraph:
         """Return the ids of the pools whose memory the graph keeps, that of :meth:`pool` first."""
         return pools_of(self.pool(), self.holds)
 
-    def retain_object(self, value):
+    def retain_object(self, obj):
         """Keep an object, such as a tensor that the graph reads, until the graph is released."""
         if self.state == EMPTY:
             raise RuntimeError("this CUDAGraph holds no capture")
-        self.retained = (self.retained or []) + [value]
+        self.retained = (self.retained or []) + [obj]
 
     def member_streams(self):
         """Return the handles of the streams that took part in the capture, the first one first."""

@@ -48,7 +48,8 @@ class graph:
         stream, is_private = side_stream(device, self.pool, self.stream)
         if capture_state(device, current_handle(device)) != 0:
             raise RuntimeError("the current stream is already capturing")
-        settle(stream.device_number)
+        if captures_active():       # otherwise capture_begin waits
+            settle(stream.device_number)
         enter_stream(stream.device_number, stream.handle, stream)
         try:
             captured.is_private = is_private

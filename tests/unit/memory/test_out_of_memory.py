@@ -102,11 +102,10 @@ def test_freed_memory_that_a_capture_may_not_wait_for_is_waiting(open_device, ei
 def test_memory_that_the_cache_holds_is_not_given_to_a_capture_of_plain_segments(open_device, conf):
     conf("expandable_segments:False")
     device = open_device()
-    assert serves(device, 200 * MIB)
     with capturing(device) as stream:
+        assert serves(device, 200 * MIB)
         error = fail(device, 100 * MIB, stream)
     assert error.reason == "waiting on streams"
-    memory.empty_cache(device)
     with capturing(device) as stream:
         raw_memory.raw_delete(raw_memory.raw_alloc(device, 100 * MIB, stream))
 

@@ -245,6 +245,22 @@ def test_capture_may_read_what_was_written_before_it(device):
     assert memory[1] == 9
 
 
+@pytest.mark.parametrize("turn", range(10))
+def test_capture_begin_waits_for_work_that_the_capture_reads(device, turn):
+    memory, stream, g, uses = Memory(device), Stream(device), CUDAGraph(), Uses(device)
+    uses.write()
+    memory.fill(0, turn)
+    stream.wait_stream(current_stream())
+    with stream:
+        g.capture_begin()
+        uses.read()
+        memory.copy(1, 0)
+        g.capture_end()
+    g.replay()
+    synchronize(device)
+    assert memory[1] == turn
+
+
 def test_capture_refuses_to_read_what_is_still_being_written():
     device = registry.open_host(capacity=16 << 20, seed=random.getrandbits(32))
     try:
@@ -254,6 +270,7 @@ def test_capture_refuses_to_read_what_is_still_being_written():
                 uses, g = Uses(device, writer), CUDAGraph()
                 with stream:
                     g.capture_begin()
+                    uses.write(writer)
                     for _ in range(50):
                         memory.fill(0, 1, writer)
                     try:
