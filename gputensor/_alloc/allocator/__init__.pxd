@@ -80,7 +80,7 @@ cdef status_t allocator_record_stream(Block* block, uint64_t stream) noexcept no
 # Waits for the whole device, on request of a user, and records that everything freed before is
 # done.
 cdef status_t allocator_synchronize(int device) noexcept nogil
-# The same before a capture, which then finds free pages in the page pool. Not while another one
+# The same before a capture, and free memory goes back to the driver. Not while another one
 # is under way, which it would break: STATUS_CAPTURE_UNSUPPORTED.
 cdef status_t allocator_settle(int device) noexcept nogil
 # Turns a failed malloc into the exception for it (OutOfMemoryError with reason and amounts).

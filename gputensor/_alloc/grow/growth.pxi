@@ -20,7 +20,8 @@ cdef enum:
 
 cdef enum:                      # how a need is divided into new pages
     BY_PAGES = 0                # whole pages: the excess of the last one is free memory
-    AS_NEEDED = 1               # not a byte more
+    AS_NEEDED = 1               # not a byte more, unless a page in the page pool is larger
+    EXACTLY = 2                 # not a byte more
 
 cdef double ONE_PAGE = 2.4       # a need of up to so many times `page_size` is one page
 cdef double ONE_PAGE_STEP = 1.2  # ... for pages up to STEP
@@ -142,8 +143,8 @@ cdef bint _growth_claim(Request* request, size_t nbytes) noexcept nogil:
 
 
 # Takes pages for a place out of the page pool: pages that fit, and one larger page at the end if it
-# is at most a fifth larger than the page that the driver would make (BY_PAGES; otherwise of any
-# size). Returns the bytes to map, new pages included.
+# is at most a fifth larger than the page that the driver would make (BY_PAGES) or of any size
+# (AS_NEEDED). Returns the bytes to map, new pages included.
 cdef size_t _pick(DeviceAllocator* a, Request* request, Growth* growth) noexcept nogil:
     cdef size_t left, next_nbytes
     cdef Page* page
@@ -153,6 +154,7 @@ cdef size_t _pick(DeviceAllocator* a, Request* request, Growth* growth) noexcept
         page = page_pool_take(a, left)
         if page != NULL and page.nbytes > left and (
                 growth.got + page.nbytes > request.hole.nbytes
+                or growth.cut == EXACTLY
                 or (growth.cut == BY_PAGES
                     and page.nbytes > _round_up(next_nbytes * 6 // 5, a.granularity))):
             row_push(&a.page_pool, page)
@@ -287,15 +289,15 @@ cdef bint grows_plainly(DeviceAllocator* a, BlockPool* pool) noexcept nogil:
 cdef Block* pool_grow(DeviceAllocator* a, Request* request) noexcept nogil:
     cdef Block* block
     cdef PrivatePool* owner = request.pool.owner
-    if grows_plainly(a, request.pool):
-        return plain_grow(a, request)
     # A graph keeps what its capture maps, and where blocks are not cut, the block is all that is
     # mapped.
-    if owner == NULL or not (owner.is_unsplit or owner.capturing):
-        block = _grow_virtual(a, request, BY_PAGES)
-        if block != NULL or request.status != STATUS_OUT_OF_MEMORY:
-            return block
-        # There is no whole page left, but there may be as much as is needed.
+    cdef bint is_exact = owner != NULL and (owner.is_unsplit or owner.capturing)
+    if grows_plainly(a, request.pool):
+        return plain_grow(a, request)
+    block = _grow_virtual(a, request, EXACTLY if is_exact else BY_PAGES)
+    if block != NULL or request.status != STATUS_OUT_OF_MEMORY:
+        return block
+    # There is no such page left, but there may be as much as is needed.
     return _grow_virtual(a, request, AS_NEEDED)
 
 

@@ -13,21 +13,11 @@ cdef void synchronize_all(DeviceAllocator* a) noexcept nogil:
 
 
 # Memory that is free when a capture begins has to serve it: its requests can neither wait nor give
-# segments back. Whole free pages go to the page pool, which backs the capture's pool, too, and
-# plain segments to the driver. Pages that are mapped in views stay. The pages are mapped again on
-# behalf of the capture: that time does not count against views.
+# segments back. Whole free pages and plain segments go to the driver, because the graph keeps what
+# it is given: pages of exactly its needs. Pages that are mapped in views stay.
 cdef void collect_for_capture(DeviceAllocator* a) noexcept nogil:
-    cdef Page* page
-    cdef size_t before = a.page_pool_nbytes
-    cdef Page* first = a.page_pool
-    if a.config.expandable_segments:
-        pages_collect(a, SIZE_MAX)
-        for page in each(a.page_pool):
-            if page == first:
-                break
-            a.mapping_us = max(a.mapping_us - MAP_US, 0.0)
-        if not a.config.page_reuse:
-            page_pool_release(a, before)
+    pages_collect(a, SIZE_MAX)
+    page_pool_release(a, 0)
     segments_release(a, SIZE_MAX)
 
 

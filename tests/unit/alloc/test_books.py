@@ -1,5 +1,6 @@
 """Statistics and snapshots of memory that moves, of captures and of free blocks."""
 
+import gc
 import random
 
 import pytest
@@ -77,6 +78,40 @@ def test_a_capture_reserves_what_it_needs(host, conf, expandable):
     grown = memory.memory_reserved(host) - before
     assert sum(sizes) and grown <= (32 if expandable else 40) * MIB, grown / MIB
     del live
+
+
+@pytest.mark.parametrize("sizes", [(3,), (30,), (10, 10, 10), (5,) * 6])
+@pytest.mark.parametrize("capacity", [1 << 30, 1 << 36])
+def test_a_capture_after_a_warm_up_reserves_what_it_needs(capacity, sizes):
+    number = registry.open_host(capacity=capacity, phantom=True)
+    with gt.Device(number):
+        warm = gt.empty(500 * MIB, dtype="uint8")
+        del warm
+        stream, g = gt.Stream(), gt.graphs.CUDAGraph()
+        with gt.stream(stream):
+            g.capture_begin()
+            live = [gt.empty(n * MIB, dtype="uint8") for n in sizes]
+            segments = memory.memory_snapshot(g.pool(), device=number)
+            assert sum(s["total_size"] for s in segments) <= sum(sizes) * MIB + 2 * MIB
+            assert memory.memory_reserved(number) <= sum(sizes) * MIB + 2 * MIB
+            live.clear()
+            with pytest.warns(UserWarning, match="empty"):
+                g.capture_end()
+        del g
+        gc.collect()
+    registry.close_host(number)
+
+
+def test_a_capture_under_a_limit_uses_what_the_warm_up_freed(host):
+    memory.set_per_process_memory_fraction(100 / 1024, host)
+    held = [gt.empty(n * MIB, dtype="uint8") for n in (30, 4, 30, 4, 30)]
+    del held[::2]
+    g = gt.graphs.CUDAGraph()
+    with gt.graphs.graph(g):
+        live = [gt.empty(n * MIB, dtype="uint8") for n in (3, 40, 40)]
+        live[0][:1] = 1
+    g.replay()
+    assert live[0][0].item() == 1 and memory.memory_reserved(host) <= 100 * MIB
 
 
 @pytest.mark.parametrize("mib", [64, 200, 1000])
