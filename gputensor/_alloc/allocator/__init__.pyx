@@ -13,8 +13,8 @@ from gputensor._alloc.grow cimport (
     retired_pools_settle, synchronize_all, uncached_free, uncached_malloc, uncached_release,
 )
 from gputensor._alloc.history cimport (
-    HISTORY_STACK_FREE, block_event_alloc, block_event_free, history_enabled, stack_capture_if,
-    stack_capture_if_enabled,
+    HISTORY_STACK_ALLOC, HISTORY_STACK_FREE, block_event_alloc, block_event_free, history_enabled,
+    stack_for_request,
 )
 from gputensor._alloc.model cimport *
 from gputensor._alloc.order cimport (

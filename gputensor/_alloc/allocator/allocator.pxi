@@ -75,8 +75,10 @@ cdef Block* allocator_malloc(int device, size_t nbytes, uint64_t stream,
             status[0] = STATUS_INVALID_DEVICE
             return NULL
     if history_enabled(device):
-        stack = stack_capture_if_enabled(device)
+        stack = stack_for_request(HISTORY_STACK_ALLOC)
     block = _malloc(a, nbytes, stream, status)
+    if stack != 0:
+        stack_for_request(0)
     if block != NULL:
         gt_store(&block.stack, stack)    # a snapshot may read it now
         if history_enabled(device):
@@ -88,17 +90,20 @@ cdef Block* allocator_malloc(int device, size_t nbytes, uint64_t stream,
 cdef void allocator_free(Block* block) noexcept nogil:
     cdef int device = block.device
     cdef DeviceAllocator* a = allocator_find(device)
+    cdef uint32_t stack = 0
     if a == NULL:
         return                      # the device was closed, and the memory went with it
     if history_enabled(device):
         # A block of no pool goes back to the driver at once, which waits for the uses itself.
-        block_event_free(block, stack_capture_if(HISTORY_STACK_FREE),
-                         block.uses == NULL or block.pool == NULL)
+        stack = stack_for_request(HISTORY_STACK_FREE)
+        block_event_free(block, stack, block.uses == NULL or block.pool == NULL)
     if block.home == NULL or block.uses != NULL or not cache_put(block.home, block):
         if block.pool == NULL:
             uncached_free(a, block)
         else:
             central_free(a, block)
+    if stack != 0:
+        stack_for_request(0)
     check_after(device, "free")
 
 

@@ -52,9 +52,9 @@ cdef void history_segment(int action, Segment* segment, uint64_t ptr, size_t nby
 # The id of the caller's Python stack when `wanted` (HISTORY_STACK_ALLOC or HISTORY_STACK_FREE) is
 # on and the thread holds the GIL, else 0. Call it before taking the allocator's lock.
 cdef uint32_t stack_capture_if(int wanted) noexcept nogil
-# The same for allocations; segments that the thread grows from now on have this stack too.
-cdef uint32_t stack_capture_if_enabled(int device) noexcept nogil
-# The stack of the allocation that this thread is making, or made last.
+# The same; until the next call, events of segments that this thread causes have this stack. A
+# request ends with stack_for_request(0).
+cdef uint32_t stack_for_request(int wanted) noexcept nogil
 cdef uint32_t stack_of_request() noexcept nogil
 # The entries of a device, or of its pinned memory, for a snapshot: oldest first, a list of dicts in
 # PyTorch's schema.

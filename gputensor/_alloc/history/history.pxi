@@ -28,7 +28,7 @@ cdef extern from "gputensor/_alloc/history/ring.h" nogil:
 
 cdef extern from *:
     """
-    static __thread uint32_t gt_request_stack;  // of the allocation that this thread makes
+    static __thread uint32_t gt_request_stack;  // of the request that this thread makes; 0: none
     static __thread uint32_t gt_metadata;       // number of the text of its events
 
     // The ring in a cell, made by the first record of its device.
@@ -78,17 +78,8 @@ cdef enum:
     PINNED_RING = 1
     RINGS = 2
 
-ACTIONS = (
-    "alloc",
-    "free_requested",
-    "free_completed",
-    "segment_alloc",
-    "segment_free",
-    "segment_map",
-    "segment_unmap",
-    "snapshot",
-    "oom",
-)
+ACTIONS = ("alloc", "free_requested", "free_completed", "segment_alloc", "segment_free",
+           "segment_map", "segment_unmap", "snapshot", "oom")
 LARGEST_RING = 1 << 28          # entries: 16 GiB of address space
 # A gt_record.
 RECORD_DTYPE = np.dtype({
@@ -158,14 +149,14 @@ cdef uint32_t stack_capture_if(int wanted) noexcept nogil:
     return stack_capture(gt_load(&is_native))
 
 
-cdef uint32_t stack_capture_if_enabled(int device) noexcept nogil:
+cdef uint32_t stack_for_request(int wanted) noexcept nogil:
     global gt_request_stack
-    gt_request_stack = stack_capture_if(HISTORY_STACK_ALLOC)
+    gt_request_stack = stack_capture_if(wanted)
     return gt_request_stack
 
 
 cdef uint32_t stack_of_request() noexcept nogil:
-    return gt_request_stack if gt_load(&bits_in_force) & HISTORY_STACK_ALLOC else 0
+    return gt_request_stack
 
 
 # The entry of a record: a copy of one in `patterns` that differs only in address, size and time,
@@ -289,6 +280,8 @@ def record_memory_history(enabled="all", context="all", stacks="python", max_ent
     _check("enabled", enabled, ("all", "state", None))
     _check("context", context, ("all", "alloc", "state", None))
     _check("stacks", stacks, ("python", "all"))
+    if isinstance(skip_actions, str) or not hasattr(skip_actions or (), "__iter__"):
+        raise TypeError(f"skip_actions: got {skip_actions!r}; expected a sequence of actions")
     skip_actions = tuple(skip_actions or ())      # it may be an iterator
     for action in skip_actions:
         _check("skip_actions", action, ACTIONS)
@@ -329,7 +322,7 @@ def history_settings():
     return dict(_in_force)
 
 
-def set_memory_metadata(text):
+def set_memory_metadata(metadata):
     """Add a text to every event that this thread causes from now on; ``""`` adds none.
 
     Snapshots show it as the ``user_metadata`` of the events. A program may use 16 million texts.
@@ -342,14 +335,14 @@ def set_memory_metadata(text):
     >>> set_memory_metadata("")
     """
     global gt_metadata
-    if not isinstance(text, str):
-        raise TypeError(f"text: got {type(text).__name__}; expected a str")
-    number = metadata_numbers.setdefault(text, len(metadata_texts))
+    if not isinstance(metadata, str):
+        raise TypeError(f"metadata: got {type(metadata).__name__}; expected a str")
+    number = metadata_numbers.setdefault(metadata, len(metadata_texts))
     if number == len(metadata_texts):
         if number == METADATA_LIMIT:
-            del metadata_numbers[text]
-            raise ValueError(f"text: got one text more than {METADATA_LIMIT}; expected fewer")
-        metadata_texts.append(text)
+            del metadata_numbers[metadata]
+            raise ValueError(f"metadata: got one text more than {METADATA_LIMIT}; expected fewer")
+        metadata_texts.append(metadata)
     gt_metadata = number
 
 
@@ -362,8 +355,7 @@ def add_entry(device, action, ptr, nbytes, stream=0, pool_id=0):
     """Record an event of a caller's own, with the caller's stack; used by tests and replays."""
     cdef int number = ACTIONS.index(action)
     cdef bint is_free = number in (HISTORY_FREE_REQUESTED, HISTORY_FREE_COMPLETED)
-    cdef uint32_t stack = (stack_capture_if(HISTORY_STACK_FREE) if is_free
-                           else stack_capture_if_enabled(device))
+    stack = stack_capture_if(HISTORY_STACK_FREE if is_free else HISTORY_STACK_ALLOC)
     history_record(device, number, ptr, nbytes, stream, stack, pool_id)
 
 
@@ -381,9 +373,9 @@ cdef inline gt_ring** rings_of(int device) noexcept nogil:
 
 cdef gt_ring* ring_peek(int device, int which) noexcept nogil:
     cdef gt_ring** cell = rings_of(device)
-    if cell == NULL:
-        return NULL
-    return gt_load(&cell[which])
+    if cell != NULL:
+        return gt_load(&cell[which])
+    return NULL
 
 
 cdef int _close(int device) except -1:

@@ -85,6 +85,7 @@ cdef dict _format(const gt_frame* frame):
     if dladdr(<void*><uintptr_t>(frame.offset - 1), &info):
         if info.dli_fname != NULL:
             filename = info.dli_fname.decode("utf-8", "replace")
+            name = hex(<uint64_t>frame.offset - <uintptr_t>info.dli_fbase)  # what addr2line takes
         if info.dli_sname != NULL:
             name = plain_name(info.dli_sname)
     return {"filename": filename, "line": 0, "name": name}

@@ -16,8 +16,8 @@ from gputensor._alloc.config cimport BACKEND_NATIVE
 from gputensor._alloc.core cimport *
 from gputensor._alloc.grow cimport Request, growth_need, miss_refuses, request_for
 from gputensor._alloc.history cimport (
-    HISTORY_SNAPSHOT, HISTORY_STACK_ALLOC, StackFormatter, history_entries, history_record,
-    stack_capture_if, stack_capture_if_enabled,
+    HISTORY_SNAPSHOT, HISTORY_STACK_ALLOC, HISTORY_STACK_FREE, StackFormatter, history_entries,
+    history_record, stack_capture_if, stack_for_request,
 )
 from gputensor._alloc.model cimport *
 from gputensor._alloc.pinned cimport CallTimes, PinnedPool, pinned_pool_peek

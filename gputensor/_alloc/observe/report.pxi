@@ -135,9 +135,10 @@ def empty_cache(int device):
     cdef size_t released
     if a == NULL:
         return 0
-    stack_capture_if_enabled(device)        # of the segments that go
+    stack_for_request(HISTORY_STACK_FREE)   # of the segments that go
     with nogil:
         released = allocator_empty(a, "empty_cache")
+    stack_for_request(0)
     return released
 
 

@@ -10,9 +10,9 @@ from gputensor._alloc.allocator cimport allocator_find
 from gputensor._alloc.config cimport AllocatorConfig, settings_to_struct
 from gputensor._alloc.core cimport *
 from gputensor._alloc.history cimport (
-    HISTORY_SEGMENT_ALLOC, HISTORY_SEGMENT_FREE, HISTORY_STACK_FREE, block_event_alloc,
-    block_event_free, history_enabled, history_segment, stack_capture_if,
-    stack_capture_if_enabled, stack_of_request,
+    HISTORY_SEGMENT_ALLOC, HISTORY_SEGMENT_FREE, HISTORY_STACK_ALLOC, HISTORY_STACK_FREE,
+    block_event_alloc, block_event_free, history_enabled, history_segment, stack_capture_if,
+    stack_for_request, stack_of_request,
 )
 from gputensor._alloc.model cimport *
 from gputensor._alloc.order cimport (

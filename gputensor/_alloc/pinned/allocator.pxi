@@ -29,8 +29,10 @@ cdef inline PinnedPool* _pool_of(const Block* block) noexcept nogil:
 
 
 cdef Block* pinned_malloc(int device, size_t nbytes, status_t* status) noexcept nogil:
-    stack_capture_if_enabled(device)
-    return _malloc(device, nbytes, status)
+    stack_for_request(HISTORY_STACK_ALLOC)
+    block = _malloc(device, nbytes, status)
+    stack_for_request(0)
+    return block
 
 
 # The same with the stack that the thread captured last.

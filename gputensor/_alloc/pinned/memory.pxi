@@ -55,12 +55,13 @@ cdef class PinnedMemory:
 
     def __cinit__(self, int device, nbytes):
         cdef status_t status = 0
-        if isinstance(nbytes, bool) or not hasattr(nbytes, "__index__") or not 0 < nbytes < 1 << 62:
+        if isinstance(nbytes, bool) or not hasattr(nbytes, "__index__") or nbytes <= 0:
             raise ValueError(f"nbytes: got {nbytes!r}; expected an integer above 0")
-        cdef size_t wanted = nbytes
-        stack_capture_if_enabled(device)
+        cdef size_t wanted = min(nbytes, 1 << 62)   # more than any system has
+        stack_for_request(HISTORY_STACK_ALLOC)
         with nogil:
             self.block = _malloc(device, wanted, &status)
+        stack_for_request(0)
         if self.block == NULL:
             raise_for_pinned(device, wanted, status)
         self.device = device

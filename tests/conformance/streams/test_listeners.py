@@ -147,8 +147,45 @@ def test_metadata_and_stacks_of_segment_frees_are_in_snapshots(device, history):
     gone = [e for e in entries if e["action"] in ("segment_free", "segment_unmap")]
     assert gone and gone[-1]["user_metadata"] == ""
     assert gone[-1]["frames"] and gone[-1]["frames"][-1]["filename"]
-    with pytest.raises(TypeError, match="^text: got int; expected a str"):
+    with pytest.raises(TypeError, match="^metadata: got int; expected a str"):
         gt.memory.set_memory_metadata(7)
+
+
+@pytest.mark.parametrize("context", ["all", "alloc", "state", None])
+def test_stacks_of_segment_events_are_of_the_call_that_causes_them(device, context):
+    def allocate():
+        with gt.memory.caching_allocator_disabled(device):
+            return gt.empty(1000)
+
+    def free():
+        nonlocal x
+        del x
+
+    def empty():
+        gt.memory.empty_cache(device)
+
+    with gt.Device(device):
+        gt.memory.empty_cache(device)
+        gt.memory.record_memory_history(context=context)
+        try:
+            x = allocate()
+            free()
+            y = gt.empty(40 << 20, dtype="uint8")
+            del y
+            gt.synchronize()
+            empty()
+            traces = gt.memory.snapshot(device)["device_traces"]
+        finally:
+            gt.memory.record_memory_history(None)
+    seen = {entry["action"]: [] for trace in traces for entry in trace}
+    for entry in (entry for trace in traces for entry in trace):
+        seen[entry["action"]].append({frame["name"] for frame in entry["frames"]})
+    assert ("allocate" in seen["segment_alloc"][0]) == (context in ("all", "alloc"))
+    if context == "all":
+        assert "free" in seen["segment_free"][0] and "allocate" not in seen["segment_free"][0]
+        assert "empty" in seen["segment_unmap"][-1]
+    else:
+        assert not seen["segment_free"][0] and not seen["segment_unmap"][-1]
 
 
 DEFAULT_HOOK = """

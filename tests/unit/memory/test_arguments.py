@@ -118,6 +118,16 @@ def test_the_history_takes_pytorchs_arguments(device):
     assert history_settings()["skip_actions"] == ()
 
 
+@pytest.mark.parametrize(
+    ("wrong", "kind"),
+    [("alloc", TypeError), (3, TypeError), (["x"], ValueError), ([3], ValueError)],
+)
+def test_actions_to_skip_are_a_sequence_of_known_ones(wrong, kind):
+    with pytest.raises(kind, match="^skip_actions: got "):
+        memory.record_memory_history(skip_actions=wrong)
+    assert history_settings()["enabled"] is None
+
+
 def test_actions_to_skip_may_come_from_an_iterator(device):
     memory.record_memory_history(skip_actions=iter(["snapshot", "alloc"]))
     try:

@@ -115,6 +115,10 @@ def test_c_frames_come_first_when_asked_for():
     assert len(names) > len(frames_of(plain))
     assert names[-len(frames_of(plain)) :][0] == sys._getframe().f_code.co_name
     assert frames_of(native)[0]["line"] == 0
+    for frame in frames_of(native):
+        if frame["name"].startswith("0x") and frame["filename"] != "??":
+            # Without the name of an exported function: the offset in the file.
+            assert 0 < int(frame["name"], 16) < os.path.getsize(frame["filename"])
 
 
 @pytest.mark.skipif("san.so" in os.environ.get("LD_PRELOAD", ""), reason="operator new is another")

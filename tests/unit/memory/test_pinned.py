@@ -91,10 +91,16 @@ def test_the_buffer_is_the_memory(device):
     assert view[511] == 511
 
 
-@pytest.mark.parametrize("wrong", [0, -1, 1.5, True, None, "1", 1 << 63])
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, True, None, "1"])
 def test_a_wrong_size_is_refused(device, wrong):
     with pytest.raises(ValueError, match="^nbytes: got "):
         PinnedMemory(device, wrong)
+
+
+@pytest.mark.parametrize("nbytes", [1 << 50, 1 << 62, 1 << 63, 1 << 70])
+def test_a_size_beyond_all_addresses_is_out_of_memory(device, nbytes):
+    with pytest.raises(OutOfMemoryError, match="^out of pinned host memory: "):
+        PinnedMemory(device, nbytes)
 
 
 def test_two_hundred_small_requests_share_one_segment(device):
