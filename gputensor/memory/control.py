@@ -23,7 +23,7 @@ from gputensor._alloc.config import settings as _settings
 from gputensor._alloc.foreign import library_path
 from gputensor.errors import Described, argument_error
 from gputensor.memory.scopes import UncachedBlock
-from gputensor.streams.queue import device_number, stream_handle
+from gputensor.streams.queue import Stream, device_number, device_of, stream_handle
 
 __all__ = [
     "c_library",
@@ -64,7 +64,7 @@ def caching_allocator_alloc(size, device=None, stream=None) -> int:
     size : int
         Bytes; 0 gives address 0.
     stream : Stream, int or object with ``__cuda_stream__``, optional
-        The stream in whose order the memory is used; default: the current one.
+        The stream of the device in whose order the memory is used; default: the current one.
 
     Examples
     --------
@@ -78,6 +78,9 @@ def caching_allocator_alloc(size, device=None, stream=None) -> int:
     if nbytes < 0:
         raise argument_error(ValueError, "size", size, "an integer, 0 or more")
     number = device_number(device)
+    if isinstance(stream, Stream) and stream.device_number != number:
+        got = Described(f"a stream on {stream.device}")
+        raise argument_error(ValueError, "stream", got, f"one on {device_of(number)}")
     # 1 << 62 is more than any device has, so the request fails as an out-of-memory error.
     return raw_memory.raw_alloc(number, min(nbytes, 1 << 62), stream_handle(number, stream))
 

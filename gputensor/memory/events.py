@@ -65,13 +65,13 @@ def snapshot(device=None, include_traces=True) -> dict[str, Any]:
     return _snapshot.format_snapshot(_open_numbers(device), _collect, include_traces)
 
 
-def dump_snapshot(path="dump_snapshot.pickle", device=None) -> None:
+def dump_snapshot(filename="dump_snapshot.pickle", device=None) -> None:
     """Write :func:`snapshot` to a file that PyTorch's ``_memory_viz.py`` and web viewer read.
 
-    The file is replaced atomically, so `path` always has either the old or the new content. A
+    The file is replaced atomically, so `filename` always has either the old or the new content. A
     symbolic link is followed; a pipe or a device is written to.
     """
-    _snapshot.write_pickle(snapshot(device), path)
+    _snapshot.write_pickle(snapshot(device), filename)
 
 
 def memory_snapshot(mempool_id=None, include_traces=True, device=None) -> list[dict[str, Any]]:

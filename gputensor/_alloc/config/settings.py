@@ -86,7 +86,7 @@ def _check_together(settings, source, given):
             blamed = name if name in given else "large_segment_size_mb"
             raise ValueError(
                 f"{source}: {blamed}: got {getattr(settings, blamed)}; expected {name} "
-                f"(now {value}) must be at least large_segment_size_mb (now {lowest})"
+                f"(now {value}) to be at least large_segment_size_mb (now {lowest})"
             )
 
 

@@ -33,10 +33,11 @@ cdef int shape_argument(object shape, int64_t* out) except -1:
         if out[ndim] < 0:
             raise ValueError(f"shape: got the extent {out[ndim]}; expected 0 or more")
         if out[ndim] and size > MAX_SIZE // out[ndim]:
-            # A shape with an extent of 0 needs no memory.
-            kind = ValueError if 0 in shape else OutOfMemoryError
-            raise kind(f"shape: got {tuple(shape)}; expected at most 2**58 elements, counted "
-                       "without the axes of extent 0")
+            text = (f"shape: got {tuple(shape)}; expected at most 2**58 elements, counted "
+                    "without the axes of extent 0")
+            if 0 in shape:      # it needs no memory
+                raise ValueError(text)
+            raise OutOfMemoryError(f"out of memory: {text}")
         size *= out[ndim] or 1      # a view or a sum may lose the axis of extent 0
         ndim += 1
     return ndim

@@ -15,6 +15,7 @@ from gputensor import memory
 from gputensor._driver import registry
 from gputensor.errors import OutOfMemoryError
 from gputensor.memory import gpu_processes
+from gputensor.streams import Stream
 from tests.support.internals import view_blocks
 
 MIB = 1 << 20
@@ -188,6 +189,8 @@ def test_an_address_is_freed_once_and_only_if_it_is_allocated(device):
     with pytest.raises(ValueError, match="^ptr: got 0x"):
         memory.caching_allocator_delete(ptr)
     assert memory.caching_allocator_alloc(0, device) == 0
+    with pytest.raises(ValueError, match="^stream: got a stream on host; expected one on host:"):
+        memory.caching_allocator_alloc(512, device, Stream("host"))
     memory.caching_allocator_delete(0)
     for wrong in (-1, 1.5, "4", True):
         with pytest.raises(ValueError, match="^size: got "):
