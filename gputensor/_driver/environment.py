@@ -6,6 +6,7 @@ The module that owns a variable with other values checks it at first use.
 """
 
 import os
+import re
 import sys
 import warnings
 
@@ -21,6 +22,14 @@ SWITCHES = frozenset(
         "GPUTENSOR_OBSERVE_DRIVER",
     }
 )
+# Variables whose module cannot raise: a pattern of their values, and what others count as.
+LENIENT = {
+    "GPUTENSOR_EARLY_START": ("|0|1", "0 or 1; it counts as 1"),
+    "GPUTENSOR_OOM_REPLAY_SECONDS": (
+        r"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,2})?",
+        "a number of seconds, 0 or more; it counts as 0.5",
+    ),
+}
 #: Every variable and its meaning (docs/environment.md). Those of setup.py and the tests are here
 #: too, because a shell that builds often also imports the library.
 DESCRIPTIONS = {
@@ -81,7 +90,7 @@ def switch(name):
 
 
 def report():
-    """Warn of unknown ``GPUTENSOR_`` variables, naming the nearest known one, and bad switches."""
+    """Warn of unknown ``GPUTENSOR_`` variables, naming the nearest known one, and bad values."""
     for name, text in sorted(os.environ.items()):
         if not name.startswith(PREFIX):
             continue
@@ -89,6 +98,8 @@ def report():
             _say(name, f"{name}: unknown variable without effect; did you mean {nearest(name)}?")
         elif name in SWITCHES and text not in VALUES:
             _say(name, _bad_switch(name, text))
+        elif name in LENIENT and not re.fullmatch(LENIENT[name][0], text):
+            _say(name, f"{name}: got {text[:60]!r}; expected {LENIENT[name][1]}")
 
 
 def nearest(name):

@@ -51,6 +51,20 @@ def test_switch_is_0_or_1_and_anything_else_is_reported_once(text, is_caching, i
     assert bool(said) == is_reported
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "rule"),
+    [("EARLY_START", "no", "0 or 1; it counts as 1"), ("EARLY_START", "0", ""),
+     ("EARLY_START", "", ""), ("OOM_REPLAY_SECONDS", "x", "a number of seconds"),
+     ("OOM_REPLAY_SECONDS", "-1", "a number of seconds"),
+     ("OOM_REPLAY_SECONDS", "nan", "a number of seconds"), ("OOM_REPLAY_SECONDS", "0", ""),
+     ("OOM_REPLAY_SECONDS", "1.5", ""), ("OOM_REPLAY_SECONDS", "1e9", "")],
+)  # fmt: skip
+def test_value_that_counts_as_the_default_is_reported(name, text, rule):
+    _, said = run(program="import gputensor", **{f"GPUTENSOR_{name}": text})
+    assert said.count(f"GPUTENSOR_{name}: got {text!r}; expected {rule}") == bool(rule)
+    assert bool(said) == bool(rule)
+
+
 def test_switch_that_is_set_after_the_import_is_checked_as_well():
     change = "import os, gputensor\nos.environ['GPUTENSOR_NO_MEMORY_CACHING'] = 'on'\n"
     _, said = run(program=change + PROGRAM)
