@@ -1,6 +1,9 @@
 """CuPy's names of the device: pools as allocators, graphs with a launch, products by gemm."""
 
+import re
 import threading
+from fnmatch import fnmatch
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +12,71 @@ import gputensor as gt
 from gputensor import cuda
 from gputensor._driver import registry
 from gputensor.cublas import gemm
+
+# The names of PyTorch's modules and classes, apart from those of element types (FloatTensor, ...).
+TORCH = {
+    "": """
+        CUDAGraph CudaError DeferredCudaCallError Event ExternalStream OutOfMemoryError Stream
+        AcceleratorError StreamContext GreenContext amp caching_allocator_alloc cudart nvtx nccl
+        caching_allocator_delete caching_allocator_enable caching_allocator_disabled comm gds
+        can_device_access_peer check_error cudaStatus current_blas_handle current_solver_handle
+        current_device current_stream default_generators default_stream device device_count
+        device_memory_used device_of empty_cache get_allocator_backend CUDAPluggableAllocator
+        change_current_allocator get_arch_list get_device_capability get_device_name sparse
+        get_device_properties get_gencode_flags get_per_process_memory_fraction get_rng_state
+        get_rng_state_all get_stream_from_external get_sync_debug_mode graph graph_pool_handle
+        graphs has_half has_magma host_memory_stats host_memory_stats_as_nested_dict init
+        initial_seed ipc_collect is_available is_bf16_supported is_current_stream_capturing
+        is_initialized is_tf32_supported jiterator list_gpu_processes make_graphed_callables
+        manual_seed manual_seed_all max_memory_allocated max_memory_cached max_memory_reserved
+        mem_get_info memory memory_allocated memory_cached memory_reserved memory_snapshot
+        memory_stats memory_stats_as_nested_dict memory_summary memory_usage MemPool profiler
+        use_mem_pool temperature power_draw clock_rate random reset_accumulated_host_memory_stats
+        reset_accumulated_memory_stats reset_max_memory_allocated reset_max_memory_cached seed
+        reset_peak_host_memory_stats reset_peak_memory_stats seed_all set_device set_stream
+        set_per_process_memory_fraction set_rng_state set_rng_state_all set_sync_debug_mode stream
+        streams synchronize tunable utilization green_contexts""",
+    "memory": """
+        empty_cache memory_stats memory_snapshot memory_summary _snapshot _dump_snapshot
+        _record_memory_history _set_memory_metadata _get_memory_metadata _annotate_memory
+        _memory_metadata_supported _annotate_tensor _allocation_traceback _save_segment_usage
+        _save_memory_usage _set_allocator_settings _get_current_allocator _use_uvm _host_allocator
+        change_current_allocator CUDAPluggableAllocator MemPool use_mem_pool list_gpu_processes""",
+    "graphs": """
+        is_current_stream_capturing graph_pool_handle CUDAGraph graph make_graphed_callables
+        export_dot export_graph_data register_graph_instantiate_hook run_graph_instantiate_hooks
+        register_graph_destroy_hook run_graph_destroy_hooks graph_destroy_hooks_active""",
+    "CUDAGraph": """
+        capture_begin capture_end capture_end_pre capture_end_post instantiate replay reset pool
+        pools enable_debug_mode debug_dump raw_cuda_graph raw_cuda_graph_exec get_graph_data
+        register_capture_end_hook register_post_instantiate_hook register_replay_start_hook
+        register_replay_end_hook register_destroy_callback retain_object begin_capture_to_if_node
+        get_currently_capturing_graph""",
+    "Stream": """
+        wait_event wait_stream record_event query synchronize cuda_stream device priority
+        is_capturing _as_parameter_ priority_range stream_id native_handle device_index
+        device_type __cuda_stream__ __enter__ __exit__""",
+    "Event": """
+        from_ipc_handle record wait query elapsed_time synchronize ipc_handle _as_parameter_
+        cuda_event device event_id""",
+    "tunable": """
+        enable is_enabled tuning_enable tuning_is_enabled record_untuned_enable write_file_on_exit
+        record_untuned_is_enabled set_max_tuning_duration get_max_tuning_duration write_file
+        set_max_tuning_iterations get_max_tuning_iterations set_filename get_filename read_file
+        get_results get_validators tune_gemm_in_file mgpu_tune_gemm_in_file
+        set_rotating_buffer_size get_rotating_buffer_size set_numerical_check_tolerances""",
+}
+
+
+@pytest.mark.parametrize("part", TORCH)
+def test_each_name_of_torch_is_here_or_listed_with_a_reason(part):
+    text = (Path(__file__).parents[3] / "docs/streams.md").read_text()
+    tables = text.split("## PyTorch names that are not here")[1].split("## On the host")[0]
+    listed = {name.split(".")[-1] for name in re.findall(r"`([\w.*]+)`", tables)}
+    where = getattr(cuda, part) if part else cuda
+    absent = [name for name in TORCH[part].split() if not hasattr(where, name)]
+    missing = [name for name in absent if not any(fnmatch(name, known) for known in listed)]
+    assert not missing
 
 
 def test_a_pool_counts_its_allocations(device):
