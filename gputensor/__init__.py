@@ -211,7 +211,7 @@ _LATE = {
         "addcdiv addcmul div frac lerp logaddexp2 logit narrow numel std_mean unflatten var_mean "
         "xlogy"
     ),
-    "gputensor.tensor.order_statistics": "bucketize histc kthvalue msort",
+    "gputensor.tensor.order_statistics": "bucketize histc kthvalue msort top_k",
     "gputensor.tensor.quantiles": (
         "median nanmedian nanpercentile nanquantile percentile quantile"
     ),

@@ -563,6 +563,7 @@ from gputensor.tensor.numerics.writing import triu_indices_from as triu_indices_
 from gputensor.tensor.order_statistics import bucketize as bucketize
 from gputensor.tensor.order_statistics import histc as histc
 from gputensor.tensor.order_statistics import msort as msort
+from gputensor.tensor.order_statistics import top_k as top_k
 from gputensor.tensor.printing import array_repr as array_repr
 from gputensor.tensor.printing import array_str as array_str
 from gputensor.tensor.printing import get_printoptions as get_printoptions
@@ -774,8 +775,9 @@ def median(
     /,
     axis: Any = ...,
     out: Any = ...,
-    *,
+    overwrite_input: Any = ...,
     keepdims: Any = ...,
+    *,
     dim: Any = ...,
     keepdim: Any = ...,
 ) -> Any: ...
@@ -799,8 +801,9 @@ def nanmedian(
     /,
     axis: Any = ...,
     out: Any = ...,
-    *,
+    overwrite_input: Any = ...,
     keepdims: Any = ...,
+    *,
     dim: Any = ...,
     keepdim: Any = ...,
 ) -> Any: ...
@@ -810,9 +813,10 @@ def nanquantile(
     q: Any,
     axis: Any = ...,
     out: Any = ...,
-    *,
+    overwrite_input: Any = ...,
     method: Any = ...,
     keepdims: Any = ...,
+    *,
     weights: Any = ...,
     dim: Any = ...,
     keepdim: Any = ...,
@@ -866,9 +870,10 @@ def quantile(
     q: Any,
     axis: Any = ...,
     out: Any = ...,
-    *,
+    overwrite_input: Any = ...,
     method: Any = ...,
     keepdims: Any = ...,
+    *,
     weights: Any = ...,
     dim: Any = ...,
     keepdim: Any = ...,

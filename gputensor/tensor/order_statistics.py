@@ -5,9 +5,10 @@ from gputensor.tensor import functions as fn
 from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.histograms import histogram
 from gputensor.tensor.interop import astype
+from gputensor.tensor.manipulation import reshape
 from gputensor.tensor.sorting import TopK, searchsorted, sort, topk
 
-__all__ = ["bucketize", "histc", "kthvalue", "msort"]
+__all__ = ["bucketize", "histc", "kthvalue", "msort", "top_k"]
 
 
 @spellings(dim="axis", keepdim="keepdims")
@@ -24,6 +25,36 @@ def kthvalue(x, /, k, axis=-1, *, keepdims=False):
         raise argument_error(ValueError, "kthvalue: k", k, f"1 to {x.shape[axis]}, the extent")
     key = (slice(None),) * axis + (slice(k - 1, k) if keepdims else k - 1,)
     return TopK(*(fn.positive(one[key]) for one in topk(x, k, axis, largest=False)))
+
+
+def top_k(x, k, /, *, axis=-1, mode="largest", largest=None, sorted=True):
+    """Return the `k` greatest or least elements along `axis`, sorted, and their positions.
+
+    Parameters
+    ----------
+    axis : int, optional
+        None searches the flattened tensor.
+    mode : {"largest", "smallest"}
+    largest : bool, optional
+        NumPy's flag in place of `mode`.
+    sorted : bool
+        No effect: the elements are always sorted.
+
+    >>> import gputensor as gt
+    >>> values, indices = top_k(gt.asarray([3, 1, 2], device="host"), 2, mode="smallest")
+    >>> values.tolist(), indices.tolist()
+    ([1, 2], [1, 2])
+    """
+    if mode not in ("largest", "smallest"):
+        raise argument_error(ValueError, "top_k: mode", mode, "'largest' or 'smallest'")
+    x = tensor_argument(x, "top_k")
+    if axis is None:
+        x, axis = reshape(x, -1), 0
+    axis = axis_argument(axis, x.ndim, "top_k")
+    k = int_argument("top_k: k", k)
+    if not 1 <= k <= x.shape[axis]:
+        raise argument_error(ValueError, "top_k: k", k, f"1 to {x.shape[axis]}, the extent")
+    return topk(x, k, axis, largest=mode == "largest" if largest is None else largest)
 
 
 def msort(x, /):

@@ -114,7 +114,7 @@ _OPEN = frozenset(("where", "cov", "optimize", "replacement"))
 # Parameters with a default of None that are words.
 _WORDS = frozenset(("kind", "activation", "rounding_mode", "data_format", "UPLO"))
 # Parameters with a default of None that are flags.
-_FLAGS = frozenset(("keepdim", "unit_diagonal", "upper"))
+_FLAGS = frozenset(("keepdim", "largest", "unit_diagonal", "upper"))
 # Parameters that are numbers if their default is an int or None.
 _NUMBERS = frozenset((
     "alpha", "beta", "count", "edge_order", "group_size", "initial", "lbnd", "max", "min", "ord",

@@ -67,5 +67,5 @@ class Info:
         }
 
     def devices(self):
-        """Return all devices: the host device, and every CUDA device."""
-        return [Device("host"), *(Device("cuda", i) for i in range(cuda_device_count()))]
+        """Return a tuple of all devices: the host device, and every CUDA device."""
+        return (Device("host"), *(Device("cuda", i) for i in range(cuda_device_count())))

@@ -165,6 +165,7 @@ def test_namespace_reports_its_capabilities():
     for kind in ("bool", "integral", "real floating", "complex floating", "numeric"):
         assert set(info.dtypes(kind=kind)) == set(theirs.dtypes(kind=kind)), kind
     assert set(info.dtypes(kind=("bool", "signed integer"))) == {"bool", *DTYPES[1:5]}
+    assert isinstance(info.devices(), tuple)
     assert info.default_device() in info.devices()
     assert set(info.default_dtypes()) == set(theirs.default_dtypes())
     with pytest.raises(ValueError, match="api_version"):

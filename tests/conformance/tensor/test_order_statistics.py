@@ -132,3 +132,30 @@ def test_quantiles_by_every_method_of_numpy(where, rng, method):
         a[rng.random(a.shape) < 0.2] = np.nan
         got = gt.nanquantile(gt.asarray(a, device=where), shares, axis=1, method=method)
         np.testing.assert_allclose(got.numpy(), np.nanquantile(a, shares, axis=1, method=method))
+
+
+def test_top_k_of_lines_and_of_all_elements(where, rng):
+    a = rng.permuted(np.arange(24, dtype=np.float32)).reshape(2, 3, 4)
+    x = gt.asarray(a, device=where)
+    for axis in (-1, 0, 1, 2):
+        k = int(rng.integers(1, a.shape[axis] + 1))
+        order = np.argsort(a, axis)
+        least, most = np.take(order, range(k), axis), np.take(np.flip(order, axis), range(k), axis)
+        for given, want in (
+            ({}, most), ({"mode": "smallest"}, least), ({"largest": False}, least),
+            ({"sorted": False}, most),
+        ):  # fmt: skip
+            values, indices = gt.top_k(x, k, axis=axis, **given)
+            np.testing.assert_array_equal(indices.numpy(), want)
+            np.testing.assert_array_equal(values.numpy(), np.take_along_axis(a, want, axis))
+    assert gt.top_k(x, 2, axis=None).values.tolist() == [23, 22]
+    assert gt.top_k(x, 1).indices.dtype == gt.int64
+    for call, error, text in (
+        (lambda: gt.top_k(x, 0), ValueError, "top_k: k: got 0; expected 1 to 4, the extent"),
+        (lambda: gt.top_k(x, 5), ValueError, "top_k: k: got 5"),
+        (lambda: gt.top_k(x, 1, mode="most"), ValueError, "top_k: mode: got 'most'"),
+        (lambda: gt.top_k([1], 1), TypeError, "top_k: argument: got list"),
+        (lambda: gt.top_k(x, 1, largest="yes"), TypeError, "top_k: largest: got"),
+    ):
+        with pytest.raises(error, match=text):
+            call()
