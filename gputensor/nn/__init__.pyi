@@ -18,7 +18,7 @@ def log_softmax(
     x: Tensor, axis: _Axes = -1, *, dtype: object = None, dim: _Axes = -1
 ) -> Tensor: ...
 def logsumexp(
-    x: Tensor, axis: _Axes = -1, *, keepdims: bool = False, dim: _Axes = -1, keepdim: bool = False
+    x: Tensor, axis: _Axes = -1, keepdims: bool = False, *, dim: _Axes = -1, keepdim: bool = False
 ) -> Tensor: ...
 @overload
 def layer_norm(

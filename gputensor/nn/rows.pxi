@@ -296,7 +296,7 @@ def log_softmax(x, axis=-1, *, dtype=None):
 
 
 @_spellings(dim="axis", keepdim="keepdims")
-def logsumexp(x, axis=-1, *, keepdims=False):
+def logsumexp(x, axis=-1, keepdims=False):
     """Return the logarithm of the sum of exp(x) along `axis`; -inf for a sum of no elements.
 
     >>> logsumexp(gt.asarray([0.0, 0.0], device="host")).item()

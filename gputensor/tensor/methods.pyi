@@ -349,8 +349,9 @@ class Methods:
         /,
         axis: Any = ...,
         out: Any = ...,
-        *,
+        overwrite_input: Any = ...,
         keepdims: Any = ...,
+        *,
         dim: Any = ...,
         keepdim: Any = ...,
     ) -> Any: ...
@@ -390,8 +391,9 @@ class Methods:
         /,
         axis: Any = ...,
         out: Any = ...,
-        *,
+        overwrite_input: Any = ...,
         keepdims: Any = ...,
+        *,
         dim: Any = ...,
         keepdim: Any = ...,
     ) -> Any: ...
@@ -403,9 +405,10 @@ class Methods:
         q: Any,
         axis: Any = ...,
         out: Any = ...,
-        *,
+        overwrite_input: Any = ...,
         method: Any = ...,
         keepdims: Any = ...,
+        *,
         weights: Any = ...,
         dim: Any = ...,
         keepdim: Any = ...,
@@ -463,9 +466,10 @@ class Methods:
         q: Any,
         axis: Any = ...,
         out: Any = ...,
-        *,
+        overwrite_input: Any = ...,
         method: Any = ...,
         keepdims: Any = ...,
+        *,
         weights: Any = ...,
         dim: Any = ...,
         keepdim: Any = ...,
@@ -669,7 +673,7 @@ class Methods:
     def log_softmax(x, axis: Any = ..., *, dtype: Any = ..., dim: Any = ...) -> Tensor: ...
     def logdet(input) -> Tensor: ...
     def logsumexp(
-        x, axis: Any = ..., *, keepdims: Any = ..., dim: Any = ..., keepdim: Any = ...
+        x, axis: Any = ..., keepdims: Any = ..., *, dim: Any = ..., keepdim: Any = ...
     ) -> Tensor: ...
     def matrix_power(x, n: Any, /) -> Tensor: ...
     def norm(

@@ -188,7 +188,10 @@ def _into(out, result, name):
 
 
 @spellings(dim="axis", keepdim="keepdims", interpolation="method")
-def quantile(x, /, q, axis=None, out=None, *, method="linear", keepdims=False, weights=None):
+def quantile(
+    x, /, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *,
+    weights=None,
+):  # fmt: skip
     """Return quantiles over `axis`: the elements at the fractions `q` of the sorted order.
 
     Parameters
@@ -213,7 +216,10 @@ def quantile(x, /, q, axis=None, out=None, *, method="linear", keepdims=False, w
     return _into(out, _quantile(x, q, axis, method, keepdims, "quantile"), "quantile")
 
 
-def percentile(x, q, /, axis=None, out=None, *, method="linear", keepdims=False, weights=None):
+def percentile(
+    x, q, /, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *,
+    weights=None,
+):  # fmt: skip
     """Return :func:`quantile`, with `q` in percent.
 
     >>> import gputensor as gt
@@ -242,16 +248,19 @@ def _complex_median(x, axis, keepdims, name):
 
 
 @spellings("gputensor.tensor.numerics.torch_results.lower_median", dim="axis", keepdim="keepdims")
-def median(x, /, axis=None, out=None, *, keepdims=False):
+def median(x, /, axis=None, out=None, overwrite_input=False, keepdims=False):
     """Return the median over `axis`; for an even count the mean of the two middle elements.
 
-    PyTorch returns the lower of the two and its position; so does a call with ``dim=`` here.
-    Complex numbers have the order of :func:`sort`.
+    PyTorch returns the lower of the two and its position; so does a call with ``dim=``, or with a
+    bool after the axis, here. Complex numbers have the order of :func:`sort`. `overwrite_input` has
+    no effect.
 
     >>> import gputensor as gt
     >>> median(gt.asarray([4.0, 1.0, 2.0, 3.0], device="host")).item()
     2.5
     """
+    if isinstance(out, bool):
+        return median(x, dim=axis, keepdim=out)
     if tensor_argument(x, "median").dtype.kind == "c":
         return _into(out, _complex_median(x, axis, keepdims, "median"), "median")
     if x.dtype.kind == "b":
@@ -262,13 +271,15 @@ def median(x, /, axis=None, out=None, *, keepdims=False):
 @spellings(
     "gputensor.tensor.numerics.torch_results.lower_nanmedian", dim="axis", keepdim="keepdims"
 )
-def nanmedian(x, /, axis=None, out=None, *, keepdims=False):
+def nanmedian(x, /, axis=None, out=None, overwrite_input=False, keepdims=False):
     """Return the :func:`median` over `axis`, ignoring NaN; NaN if all elements are.
 
     >>> import gputensor as gt
     >>> nanmedian(gt.asarray([4.0, float("nan"), 2.0], device="host")).item()
     3.0
     """
+    if isinstance(out, bool):
+        return nanmedian(x, dim=axis, keepdim=out)
     if tensor_argument(x, "nanmedian").dtype.kind == "c":
         return _into(out, _complex_median(x, axis, keepdims, "nanmedian"), "nanmedian")
     if x.dtype.kind in "iub":
@@ -289,7 +300,10 @@ def _weight(place, method):
 
 
 @spellings(dim="axis", keepdim="keepdims", interpolation="method")
-def nanquantile(x, /, q, axis=None, out=None, *, method="linear", keepdims=False, weights=None):
+def nanquantile(
+    x, /, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *,
+    weights=None,
+):  # fmt: skip
     """Return :func:`quantile` over `axis` of the elements that are not NaN, or NaN if all are.
 
     >>> import gputensor as gt
@@ -324,7 +338,10 @@ def nanquantile(x, /, q, axis=None, out=None, *, method="linear", keepdims=False
     return _into(out, astype(result, x.dtype, copy=False), "nanquantile")
 
 
-def nanpercentile(x, q, /, axis=None, out=None, *, method="linear", keepdims=False, weights=None):
+def nanpercentile(
+    x, q, /, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *,
+    weights=None,
+):  # fmt: skip
     """Return :func:`nanquantile`, with `q` in percent.
 
     >>> import gputensor as gt

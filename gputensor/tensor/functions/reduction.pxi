@@ -39,6 +39,8 @@ cdef Tensor reduced(Reduction reduction, str name, Tensor a, object keepdims, ob
             ndim += 1
     if out is None:
         result = empty_tensor(reduction.code, ndim, shape, a.storage.device)
+    elif out is True or out is False:       # PyTorch's keepdim by position
+        return reduced(reduction, name, a, out, None)
     else:
         a = beside(name, a, out)
         result = checked_result(name, out, tuple([shape[i] for i in range(ndim)]), reduction.code)
@@ -99,6 +101,8 @@ cdef Tensor total(int op, str name, object x, object axis, object dtype, object 
     cdef int kind = dtype_kind(a.dtype_code)
     cdef int code = a.dtype_code
     if dtype is not None:
+        if dtype is True or dtype is False:     # PyTorch's keepdim by position
+            return total(op, name, x, axis, None, dtype, out)
         code = dtype_argument(dtype, 0)
     elif kind == KIND_UINT:
         code = DT_UINT64
@@ -144,7 +148,7 @@ cdef object masked(str kind, str name, tuple arguments, dict options):
 
 
 @spellings(dim="axis", keepdim="keepdims")
-def sum(x, /, axis=None, dtype=None, out=None, keepdims=False, *, initial=None, where=None):
+def sum(x, /, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
     """Return the sum over `axis`; 0 if there are no elements.
 
     Parameters
@@ -155,7 +159,7 @@ def sum(x, /, axis=None, dtype=None, out=None, keepdims=False, *, initial=None, 
         The dtype of the sum and of the result. Default: that of a floating-point `x`, int64 for
         bool and signed integers, uint64 for unsigned integers.
     keepdims : bool
-        Keep the summed axes with extent 1.
+        Keep the summed axes with extent 1. A bool in the place of `dtype` is PyTorch's keepdim.
     out : Tensor, optional
         Takes the result.
     initial : number, optional
@@ -174,7 +178,7 @@ def sum(x, /, axis=None, dtype=None, out=None, keepdims=False, *, initial=None, 
 
 
 @spellings(dim="axis", keepdim="keepdims")
-def prod(x, /, axis=None, dtype=None, out=None, keepdims=False, *, initial=None, where=None):
+def prod(x, /, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
     """Return the product over `axis`; 1 if there are no elements. Arguments as in :func:`sum`.
 
     >>> prod(gt.asarray([2, 3, 4], device="host")).item()
@@ -187,11 +191,11 @@ def prod(x, /, axis=None, dtype=None, out=None, keepdims=False, *, initial=None,
 
 
 @spellings("gputensor.tensor.numerics.torch_results.max_with_index", dim="axis", keepdim="keepdims")
-def max(x, /, axis=None, out=None, keepdims=False, *, initial=None, where=None):
+def max(x, /, axis=None, out=None, keepdims=False, initial=None, where=None):
     """Return the greatest element over `axis`; ValueError if there is none.
 
-    With PyTorch's ``dim=`` or ``keepdim=``: the pair (values, indices). If the second argument is a
-    tensor: :func:`maximum`, as in PyTorch.
+    With PyTorch's ``dim=`` or ``keepdim=``, or a bool after the axis: the pair (values, indices).
+    If the second argument is a tensor: :func:`maximum`, as in PyTorch.
 
     >>> max(gt.asarray([2, 3, 1], device="host")).item()
     3
@@ -199,17 +203,19 @@ def max(x, /, axis=None, out=None, keepdims=False, *, initial=None, where=None):
     if initial is not None or where is not None:
         return masked("extreme", "max", (x, axis, out, keepdims),
                       {"initial": initial, "where": where})
+    if out is True or out is False:
+        return masked("extreme_with_index", "max", (x, axis, out), {})
     if type(axis) is Tensor:
         return maximum(x, axis, out)
     return chosen(RED_MAX, "max", x, axis, keepdims, -1, out)
 
 
 @spellings("gputensor.tensor.numerics.torch_results.min_with_index", dim="axis", keepdim="keepdims")
-def min(x, /, axis=None, out=None, keepdims=False, *, initial=None, where=None):
+def min(x, /, axis=None, out=None, keepdims=False, initial=None, where=None):
     """Return the least element over `axis`; ValueError if there is none.
 
-    With PyTorch's ``dim=`` or ``keepdim=``: the pair (values, indices). If the second argument is a
-    tensor: :func:`minimum`, as in PyTorch.
+    With PyTorch's ``dim=`` or ``keepdim=``, or a bool after the axis: the pair (values, indices).
+    If the second argument is a tensor: :func:`minimum`, as in PyTorch.
 
     >>> min(gt.asarray([2, 3, 1], device="host")).item()
     1
@@ -217,13 +223,15 @@ def min(x, /, axis=None, out=None, keepdims=False, *, initial=None, where=None):
     if initial is not None or where is not None:
         return masked("extreme", "min", (x, axis, out, keepdims),
                       {"initial": initial, "where": where})
+    if out is True or out is False:
+        return masked("extreme_with_index", "min", (x, axis, out), {})
     if type(axis) is Tensor:
         return minimum(x, axis, out)
     return chosen(RED_MIN, "min", x, axis, keepdims, -1, out)
 
 
 @spellings(dim="axis", keepdim="keepdims")
-def amax(x, /, axis=None, out=None, keepdims=False, *, initial=None, where=None):
+def amax(x, /, axis=None, out=None, keepdims=False, initial=None, where=None):
     """Return the greatest element over `axis`: :func:`max`, with PyTorch's keywords too.
 
     >>> amax(gt.asarray([2, 3, 1], device="host"), dim=0).item()
@@ -236,7 +244,7 @@ def amax(x, /, axis=None, out=None, keepdims=False, *, initial=None, where=None)
 
 
 @spellings(dim="axis", keepdim="keepdims")
-def amin(x, /, axis=None, out=None, keepdims=False, *, initial=None, where=None):
+def amin(x, /, axis=None, out=None, keepdims=False, initial=None, where=None):
     """Return the least element over `axis`: :func:`min`, with PyTorch's keywords too.
 
     >>> amin(gt.asarray([2, 3, 1], device="host"), dim=0).item()
@@ -304,6 +312,8 @@ def mean(x, /, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
     """
     if where is not None:
         return masked("mean", "mean", (x, axis, dtype, out, keepdims), {"where": where})
+    if dtype is True or dtype is False:     # PyTorch's keepdim by position
+        dtype, keepdims = None, dtype
     cdef Tensor a = tensor_argument(x, "mean")
     cdef bint is_whole = dtype_kind(a.dtype_code) < KIND_FLOAT
     cdef int code = dtype_argument(dtype, DT_FLOAT32 if is_whole else a.dtype_code)
@@ -401,6 +411,8 @@ def var(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, cor
     if where is not None:
         return masked("variance", "var", (x, axis, dtype, out, keepdims),
                       {"ddof": divisor("var", ddof, correction), "where": where})
+    if dtype is True or dtype is False:     # PyTorch's unbiased and keepdim by position
+        return masked("unbiased", "var", (x, axis, dtype, out), {})
     return spread("var", x, axis, spread_code(x, "var", dtype), out,
                   divisor("var", ddof, correction), flag_argument(keepdims, "var", "keepdims"))
 
@@ -417,6 +429,8 @@ def std(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, cor
     if where is not None:
         return masked("variance", "std", (x, axis, dtype, out, keepdims),
                       {"ddof": divisor("std", ddof, correction), "where": where})
+    if dtype is True or dtype is False:     # PyTorch's unbiased and keepdim by position
+        return masked("unbiased", "std", (x, axis, dtype, out), {})
     return spread("std", x, axis, spread_code(x, "std", dtype), out,
                   divisor("std", ddof, correction), flag_argument(keepdims, "std", "keepdims"))
 

@@ -13,8 +13,14 @@ from gputensor.tensor.interop import astype
 from gputensor.tensor.manipulation import broadcast_to, full
 from gputensor.tensor.numerics.complex_order import extreme as complex_extreme  # noqa: F401
 from gputensor.tensor.numerics.complex_order import position as complex_position  # noqa: F401
+from gputensor.tensor.numerics.torch_results import (
+    max_with_index,
+    min_with_index,
+    unbiased_std,
+    unbiased_var,
+)
 
-__all__ = ["extreme", "mean", "total", "truth", "variance"]
+__all__ = ["extreme", "extreme_with_index", "mean", "total", "truth", "unbiased", "variance"]
 
 
 def _mask(x, where, name):
@@ -90,6 +96,27 @@ def extreme(name, x, axis, out, keepdims, *, initial=None, where=None):
         return _into(out, join(reduce(x, axis, keepdims=keepdims), initial), name)
     shape = fn.any(x, axis, keepdims=keepdims).shape
     return _into(out, full(shape, initial, x.dtype, device=x.device), name)
+
+
+def extreme_with_index(name, x, axis, keepdims):
+    """Return what PyTorch returns for ``x.max(axis, keepdims)``.
+
+    >>> import gputensor as gt
+    >>> [one.tolist() for one in gt.max(gt.asarray([[3, 1, 3]], device="host"), 1, True)]
+    [[[3]], [[0]]]
+    """
+    return (max_with_index if name == "max" else min_with_index)(x, axis, keepdims)
+
+
+def unbiased(name, x, axis, is_unbiased, keepdims):
+    """Return what PyTorch returns for ``x.std(axis, is_unbiased, keepdims)``.
+
+    >>> import gputensor as gt
+    >>> gt.std(gt.asarray([1.0, 5.0, 3.0], device="host"), 0, True).item()
+    2.0
+    """
+    reduce = unbiased_var if name == "var" else unbiased_std
+    return reduce(x, axis, is_unbiased, keepdims=keepdims is not None and keepdims)
 
 
 def truth(name, x, axis, out, keepdims, *, where=None):

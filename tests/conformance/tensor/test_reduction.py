@@ -241,3 +241,41 @@ def test_short_reductions_have_the_bits_of_long_ones(place, rng, name):
         got = getattr(gt, name)(x, axis, out=gt.full(want.shape, 9, dtype, device=place)).numpy()
         np.testing.assert_array_equal(got, want)
         np.testing.assert_array_equal(np.signbit(got)[got == 0], np.signbit(want)[want == 0])
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "amax", "amin", "nansum", "nanmax"])
+def test_options_by_position_agree_with_numpy(where, rng, name):
+    a = rng.uniform(0.5, 2, (3, 4))
+    mask = rng.random((3, 4)) < 0.6
+    x, chosen = gt.asarray(a, device=where), gt.asarray(mask, device=where)
+    ours, theirs = getattr(gt, name), getattr(np, name)
+    front = (None, None) if name in ("sum", "prod", "nansum") else (None,)
+    for axis in (None, 0, (0, 1)):
+        for keepdims in (False, True):
+            for initial in (0.75, 9.0):
+                want = theirs(a, axis, *front, keepdims, initial, mask)
+                got = ours(x, axis, *front, keepdims, initial, chosen)
+                np.testing.assert_allclose(got.numpy(), want, 1e-12)
+                assert got.shape == np.shape(want)
+
+
+def test_bool_after_the_axis_is_keepdim(where, rng):
+    a = rng.standard_normal((3, 4))
+    x = gt.asarray(a, device=where)
+    for name in ("sum", "prod", "mean", "amax", "amin", "argmax", "argmin", "any", "all"):
+        for keepdim in (False, True):
+            want = getattr(np, name)(a, 1, keepdims=keepdim)
+            for got in (getattr(x, name)(1, keepdim), getattr(gt, name)(x, 1, keepdim)):
+                np.testing.assert_allclose(got.numpy(), want, 1e-12)
+    for name in ("max", "min"):
+        values, indices = getattr(x, name)(0, True)
+        assert indices.shape == (1, 4)
+        np.testing.assert_array_equal(values.numpy(), getattr(a, name)(0, keepdims=True))
+        assert getattr(x, name)(0, False).indices.shape == (4,)
+    for name, unbiased in (("var", True), ("std", True), ("std", False)):
+        want = getattr(a, name)(1, ddof=int(unbiased), keepdims=True)
+        np.testing.assert_allclose(getattr(x, name)(1, unbiased, True).numpy(), want, 1e-12)
+    assert x.median(1, True).indices.shape == (3, 1)
+    assert x.logsumexp(1, True).shape == (3, 1)
+    with pytest.raises(TypeError, match="sum: out: got dtype|sum: argument: got int"):
+        x.sum(0, None, 3)
