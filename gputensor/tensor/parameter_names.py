@@ -138,9 +138,12 @@ LISTED = {
             "nanpercentile nanprod nanquantile nanstd nansum nanvar nonzero percentile prod ptp "
             "quantile ravel repeat reshape roll rot90 sort squeeze std sum swapaxes take tile "
             "trace transpose trapezoid tril trim_zeros triu unique unwrap var full_like ones_like "
-            "zeros_like pad broadcast_to array_split split array_str cumulative_trapezoid"),
-        (2, "cross dot histogram2d inner intersect1d isin kron outer searchsorted setdiff1d "
-            "setxor1d tensordot union1d vdot"),
+            "zeros_like pad broadcast_to array_split split array_str cumulative_trapezoid angle "
+            "frac imag isneginf isposinf logit logsumexp real real_if_close softmax log_softmax "
+            "unstack"),
+        (2, "allclose array_equal array_equiv cross dot histogram2d inner intersect1d isin kron "
+            "lerp matmul outer searchsorted setdiff1d setxor1d tensordot union1d vdot vecdot "
+            "xlogy"),
     )
     for name in names.split()
 }  # fmt: skip
@@ -165,8 +168,6 @@ OPTION_GROUPS = (
     ("casting", "castable", "can_cast"),
     ("kind", "unused", "argpartition isin partition"),
     ("max_work", "unused", "may_share_memory"),
-    ("overwrite_input", "unused",
-     "median nanmedian nanpercentile nanquantile percentile quantile"),
     ("copy", "unused", "meshgrid"),
     ("allow_pickle", "unused", "load save"),
     ("mmap_mode", "unused", "load"),
@@ -268,10 +269,11 @@ def find(module, name, names=NAMES, options=OPTIONS):
     """
     home = importlib.import_module(module)
     found = getattr(home, name)
-    is_named = (name in names or name in options) and hasattr(found, "__code__")
+    table = LISTED if names is NAMES else LISTED_MATRICES if names is LINALG else {}
+    table = dict.fromkeys(TRANSFORMS, 1) if names is TRANSFORMS else table
+    is_named = any(name in known for known in (names, options, table))
+    is_named = is_named and hasattr(found, "__code__")
     if is_named or module.startswith(CHECKED) and checked_parameters(found):
-        table = LISTED if names is NAMES else LISTED_MATRICES if names is LINALG else {}
-        table = dict.fromkeys(TRANSFORMS, 1) if names is TRANSFORMS else table
         found = named(found, names.get(name, ""), options.get(name), listed=table.get(name, 0))
         # So that a copy that pickle makes is the same function.
         for place in (home, sys.modules[found.__module__]):

@@ -270,11 +270,11 @@ DIFFERENCES = {
             "the same",
             "floats unless `dtype=` says otherwise",
         ),
-        ("a + [1, 2]", "", "raises `TypeError`: lists beside tensors only join, index and weigh"),
+        ("a + [1, 2], maximum(a, [1, 2])", "the same", "the list is copied to the device of `a`"),
         (
-            "mean([1, 2]), linalg.inv([[2.0]])",
+            "mean([1, 2]), sin([1, 2]), linalg.inv([[2.0]])",
             "the same",
-            "lists become tensors on the current device; not in element-wise functions",
+            "lists become tensors on the current device; NumPy arrays raise",
         ),
         (
             "random.default_rng",
@@ -394,7 +394,7 @@ DIFFERENCES = {
         (
             "max(x, dim=1), min, sort, median",
             "the same",
-            "`dim=` gives (values, indices); `max(x, 1)` and `axis=` the values, as in NumPy",
+            "`dim=`, `max(x, 1, True)`: (values, indices); `max(x, 1)`, `axis=`: the values",
         ),
         (
             "std(x, dim=1), var",
@@ -408,6 +408,11 @@ DIFFERENCES = {
             "functional.layer_norm(x, shape, w, b)",
             "layer_norm",
             "the same; also `layer_norm(x, w, b)` over `axis=`; likewise rms_norm",
+        ),
+        (
+            "linalg.ldl_factor, ldl_solve",
+            "linalg.lu_factor, linalg.solve",
+            "symmetric indefinite matrices have no factors of their own, as in NumPy and CuPy",
         ),
         ("linalg.lu_factor", "linalg.lu_factor", "pivots count from 0; lu_solve((lu, piv), b)"),
         (

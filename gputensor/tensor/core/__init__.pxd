@@ -170,6 +170,7 @@ cdef enum Rule:
 # `out` if that is not None. `name` is the public function's, for messages. Checks everything
 # before it allocates, and allocates before it queues.
 cdef Tensor elementwise_tensor(int op, str name, tuple arguments, object out, int rule)
+cdef tuple without_lists(tuple arguments)
 # target[...] = source, cast and broadcast; the two may overlap and must share a device.
 cdef int copy_into(Tensor target, Tensor source) except -1
 # target[...] = a Python number.

@@ -162,8 +162,12 @@ cdef int choose_dtypes(int op, str name, int common, int rule, int* compute,
     return 0
 
 
+cdef enum:
+    HAS_LISTS = -2
+
+
 cdef int common_dtype(str name, PyObject** values, int count, int rule) except -1:
-    """The dtype code that the arguments promote to."""
+    """The dtype code that the arguments promote to; HAS_LISTS if a list or tuple is among them."""
     cdef int common = -1
     cdef int weakest = -1
     cdef int i, kind
@@ -177,6 +181,8 @@ cdef int common_dtype(str name, PyObject** values, int count, int rule) except -
         else:
             kind = number_kind(<object> values[i])
             if kind < 0:
+                if type(<object> values[i]) is list or type(<object> values[i]) is tuple:
+                    return HAS_LISTS
                 got = type_name(<object> values[i])
                 raise TypeError(f"{name}: argument {i + 1}: got {got}; expected "
                                 "a Tensor or a number (asarray makes a Tensor of an array)")
@@ -227,6 +233,11 @@ cdef inline bint is_tensor(PyObject* value) noexcept:
     return type_of(value) == <PyTypeObject*> Tensor
 
 
+cdef tuple without_lists(tuple arguments):
+    """Return the arguments with lists of numbers as tensors beside those that are tensors."""
+    return tuple(of_dotted_name("gputensor.tensor.interop.arrays.tensors")(arguments))
+
+
 cdef tuple tuple_of(PyObject** values, int count):
     cdef int i
     return tuple([<object> values[i] for i in range(count)])
@@ -248,6 +259,8 @@ cdef Tensor elementwise_of(int op, str name, PyObject** values, int count, objec
     cdef list copies
     cdef bint is_run
     cdef uint64_t stream
+    if common == HAS_LISTS:
+        return elementwise_tensor(op, name, without_lists(tuple_of(values, count)), out, rule)
     for i in range(count):
         if is_tensor(values[i]):
             a = <Tensor> values[i]

@@ -56,6 +56,9 @@ cdef object in_dtype(object function, tuple arguments, object out, object mask, 
     cdef int code = dtype_argument(dtype, 0), kind = dtype_kind(code)
     cdef Tensor one
     cdef list inputs = []
+    kinds = [type(value) for value in arguments]
+    if list in kinds or tuple in kinds:
+        arguments = without_lists(arguments)
     if Tensor not in [type(value) for value in arguments]:
         arguments = tuple([DTYPES[code].numpy.type(value) for value in arguments])
     for value in arguments:
@@ -94,7 +97,7 @@ def ufunc_method(name, method, /, *inputs, **keywords):
 
 
 def numbers_too(function):
-    """Let a composed element-wise function return NumPy's scalar if it is called with numbers.
+    """Let a composed element-wise function take lists, and return NumPy's scalar for numbers.
 
     >>> numbers_too(lambda x: x)(2.0)    # NumPy has no such function
     2.0
@@ -110,6 +113,9 @@ def numbers_too(function):
                 return result
         for i, value in enumerate(arguments[:operands], 1):
             if type(value) is not Tensor and number_kind(value) < 0:
+                if type(value) in (list, tuple):
+                    given = without_lists(arguments[:operands])
+                    return call(*given, *arguments[operands:], **keywords)
                 raise argument_error(
                     TypeError, f"{name}: argument {i}", Described(type_name(value)),
                     "a Tensor or a number (asarray makes a Tensor of an array)")

@@ -2,14 +2,20 @@
 
 import operator
 
+import numpy as np
+
 from gputensor.errors import Described, argument_error, int_argument, list_argument
 from gputensor.tensor.core import Tensor, axis_argument, spellings, tensor_argument
+from gputensor.tensor.interop import asarray
 from gputensor.tensor.manipulation import broadcast_to, expand_dims, flip, permute_dims, reshape
 
 __all__ = [
     "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shapes", "expand", "flatten", "fliplr",
     "flipud", "ravel", "rot90", "swapaxes", "transpose", "unsqueeze",
 ]  # fmt: skip
+
+#: Values that functions of several tensors take as tensors.
+PLAIN = (bool, int, float, complex, list, tuple, np.generic)
 
 
 @spellings("gputensor.tensor.manipulation.axes.swapaxes", dim0="axis1", dim1="axis2")
@@ -149,7 +155,9 @@ def rot90(x, /, k=1, axes=(0, 1)):
 
 
 def _at_least(x, name, shape_of):
-    if type(x) is not Tensor:
+    if isinstance(x, PLAIN):
+        x = asarray(x)
+    elif type(x) is not Tensor:
         tensor_argument(x, name)
     return reshape(x, shape_of(x.shape))
 
@@ -161,6 +169,8 @@ def _one_or_all(arrays, name, shape_of):
 
 def atleast_1d(*arrays):
     """Return views with at least one dimension: one view for one argument, otherwise a list.
+
+    Numbers and lists of numbers become tensors.
 
     >>> import gputensor as gt
     >>> atleast_1d(gt.zeros((), device="host")).shape

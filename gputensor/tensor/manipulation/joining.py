@@ -21,15 +21,13 @@ from gputensor.tensor.core import (
 from gputensor.tensor.interop import asarray, copy
 from gputensor.tensor.interop.arrays import host_array, tensors
 from gputensor.tensor.manipulation import broadcast_to, empty, expand_dims, permute_dims, reshape
-from gputensor.tensor.manipulation.axes import atleast_1d, atleast_2d, atleast_3d
+from gputensor.tensor.manipulation.axes import PLAIN, atleast_1d, atleast_2d, atleast_3d
 
 __all__ = [
     "append", "column_stack", "concat", "dstack", "hstack", "meshgrid", "repeat", "roll", "stack",
     "tile", "unstack", "vstack",
 ]  # fmt: skip
 
-#: Values that beside tensors become tensors.
-PLAIN = (bool, int, float, complex, list, tuple, np.generic)
 WEAK = {"b": False, "i": 0, "u": 0, "f": 0.0, "c": 0j, "V": 0.0}
 MOST_AXES = 16
 

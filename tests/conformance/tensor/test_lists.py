@@ -153,3 +153,73 @@ def test_python_types_mean_the_dtypes_of_numpy(place):
     assert gt.finfo(float).bits == gt.finfo(complex).bits == 64
     assert gt.asarray(2.5, device=place).dtype == gt.float32  # a value, not a dtype
     assert (x.astype("int8") + 2.5).dtype == gt.float32
+
+
+#: Element-wise functions of one and of two arguments, from tables and composed of others.
+OF_ONE = "sin exp logical_not abs negative sqrt isnan deg2rad rint angle frac"
+OF_TWO = "add subtract multiply maximum hypot copysign less equal arctan2 float_power heaviside"
+
+
+@pytest.mark.parametrize("name", OF_ONE.split())
+def test_functions_of_one_list_agree_with_numpy(where, rng, name):
+    values = rng.uniform(0.5, 4, (2, 3)).tolist()
+    function = np.modf if name == "frac" else getattr(np, name)
+    want = function(np.asarray(values, np.float32))
+    with gt.Device(where):
+        got = getattr(gt, name)(values)
+        assert got.device == gt.Device(where)
+        np.testing.assert_allclose(got.numpy(), want[0] if name == "frac" else want, 2e-6)
+        assert getattr(gt, name)(tuple(values)).dtype == got.dtype
+
+
+@pytest.mark.parametrize("name", OF_TWO.split())
+def test_functions_of_lists_agree_with_numpy(where, rng, name):
+    a, b = rng.uniform(0.5, 4, (2, 3)), rng.integers(1, 4, 3)
+    x = gt.asarray(a, device=where)
+    function = getattr(gt, name)
+    want = getattr(np, name)(a, b)
+    for got in (function(x, b.tolist()), function(a.tolist(), gt.asarray(b, device=where))):
+        assert got.device == x.device
+        np.testing.assert_allclose(got.numpy(), want, 1e-5)
+    with gt.Device(where):
+        np.testing.assert_allclose(function(a.tolist(), b.tolist()).numpy(), want, 1e-5)
+
+
+def test_operators_take_lists_beside_tensors(where, rng):
+    a, b = rng.integers(1, 9, (2, 3)), rng.integers(1, 9, 3)
+    x = gt.asarray(a, device=where)
+    for got, want in (
+        (x + b.tolist(), a + b), (b.tolist() - x, b - a), (x * tuple(b.tolist()), a * b),
+        (x // b.tolist(), a // b), (x == b.tolist(), a == b), (x < b.tolist(), a < b),
+    ):  # fmt: skip
+        check_same(got, want)
+    x += b.tolist()
+    check_same(x, a + b)
+
+
+def test_lists_with_options_of_functions(where):
+    with gt.Device(where):
+        assert gt.add([1, 2], [3, 4], dtype="float64").dtype == gt.float64
+        assert gt.add([1, 2], [3, 4], where=gt.asarray([True, False])).tolist() == [4, 0]
+        out = gt.zeros(2, dtype="int64")
+        assert gt.add([1, 2], [3, 4], out=out) is out
+        assert out.tolist() == [4, 6]
+        assert gt.where([True, False], [1, 2], 0).tolist() == [1, 0]
+        assert gt.clip([1, 5], 2, 3).tolist() == [2, 3]
+    for call in (lambda: gt.sin([1, "a"]), lambda: gt.add(gt.ones(2, device=where), [[1], [2, 3]])):
+        with pytest.raises((TypeError, ValueError), match=r"asarray: obj: got .+; expected "):
+            call()
+
+
+def test_atleast_functions_take_numbers_and_lists(where):
+    with gt.Device(where):
+        for name in ("atleast_1d", "atleast_2d", "atleast_3d"):
+            for value in (3, 2.5, np.float64(1), [1, 2], [[1], [2]]):
+                got, want = getattr(gt, name)(value), getattr(np, name)(value)
+                assert got.shape == want.shape
+                assert got.tolist() == want.tolist()
+        one, other = gt.atleast_1d(3, [1, 2])
+        assert one.tolist() == [3]
+        assert other.tolist() == [1, 2]
+    with pytest.raises(TypeError, match="atleast_2d: argument: got str; expected a Tensor"):
+        gt.atleast_2d("a")
