@@ -15,6 +15,7 @@ import ml_dtypes
 import numpy as np
 
 from gputensor._arrays.element_types import CODE_OF, DTYPES
+from gputensor.errors import Described, argument_error
 
 __all__ = [
     "bfloat16",
@@ -124,9 +125,15 @@ class iinfo_object(NamedTuple):
     dtype: np.dtype
 
 
-def _dtype_of(value):
-    """Return the NumPy dtype of a dtype, or of the dtype of an object."""
-    return DTYPES[code_of(value)].numpy
+def _limited(value, kinds, name, rule):
+    """Return the dtype of an argument of a function of limits, which is of one of the kinds."""
+    try:
+        dtype = DTYPES[code_of(value)].numpy
+    except TypeError:
+        raise argument_error(TypeError, f"{name}: type", value, rule) from None
+    if dtype.kind not in kinds:
+        raise argument_error(TypeError, f"{name}: type", Described(dtype.name), rule)
+    return dtype
 
 
 def finfo(type, /):
@@ -144,9 +151,7 @@ def finfo(type, /):
     >>> finfo("bfloat16").eps
     0.0078125
     """
-    dtype = _dtype_of(type)
-    if dtype.kind in "biu":
-        raise TypeError(f"finfo: type: got {dtype}; expected a floating-point dtype")
+    dtype = _limited(type, "fcV", "finfo", "a floating-point dtype, or a tensor of one")
     facts = ml_dtypes.finfo(dtype)
     return finfo_object(
         int(facts.bits),
@@ -164,9 +169,7 @@ def iinfo(type, /):
     >>> iinfo("int8").max
     127
     """
-    dtype = _dtype_of(type)
-    if dtype.kind not in "iu":
-        raise TypeError(f"iinfo: type: got {dtype}; expected an integer dtype")
+    dtype = _limited(type, "iu", "iinfo", "an integer dtype, or a tensor of one")
     facts = np.iinfo(dtype)
     return iinfo_object(facts.bits, int(facts.max), int(facts.min), dtype)
 

@@ -49,7 +49,7 @@ def _axes(x, axes, name):
 
 
 @spellings(dim="axes")
-def fftshift(x, /, *, axes=None):
+def fftshift(x, /, axes=None):
     """Return `x` with frequency 0 moved to the middle of `axes` (default: all).
 
     >>> import gputensor as gt
@@ -61,7 +61,7 @@ def fftshift(x, /, *, axes=None):
 
 
 @spellings(dim="axes")
-def ifftshift(x, /, *, axes=None):
+def ifftshift(x, /, axes=None):
     """Return `x` with frequency 0 moved from the middle of `axes` to the front (default: all).
 
     >>> import gputensor as gt

@@ -13,11 +13,11 @@ from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error, float_argument, int_argument
 from gputensor.linalg import fits
 from gputensor.tensor import functions as fn
-from gputensor.tensor.core import Tensor
+from gputensor.tensor.core import Tensor, axis_argument
 from gputensor.tensor.grids import vander
 from gputensor.tensor.interop import asarray, astype
 from gputensor.tensor.interop.arrays import beside
-from gputensor.tensor.manipulation import eye, flip, ones, reshape, zeros
+from gputensor.tensor.manipulation import arange, eye, flip, moveaxis, ones, reshape, zeros
 from gputensor.tensor.manipulation.joining import concat, stack
 from gputensor.tensor.numerics import polynomials
 from gputensor.tensor.parameter_names import SERIES, given_names
@@ -175,18 +175,49 @@ def _factor(scl, name):
     return scl
 
 
-def polyder(c, /, m=1, scl=1):
+def _lines(c, axis, name):
+    """Return coefficients along the first axis, of at least one element each."""
+    c = asarray(c)
+    c = reshape(c, 1) if c.ndim == 0 else c
+    c = moveaxis(c, axis_argument(axis, c.ndim, name), 0)
+    if c.shape[0] == 0:
+        got = Described(f"shape {c.shape}")
+        raise argument_error(ValueError, f"{name}: c", got, "at least 1 coefficient")
+    return c
+
+
+def _powers(c, first):
+    """Return the numbers from `first`, one for each coefficient, in the dtype of `c`."""
+    powers = arange(first, first + c.shape[0], dtype=c.dtype, device=c.device)
+    return reshape(powers, (-1, *(1,) * (c.ndim - 1)))
+
+
+def _times(m, name):
+    m = int_argument(f"{name}: m", m)
+    if not 0 <= m <= MOST_POWERS:
+        raise argument_error(ValueError, f"{name}: m", m, f"0 to {MOST_POWERS}")
+    return m
+
+
+def polyder(c, /, m=1, scl=1, axis=0):
     """Return the coefficients of the derivative of order `m`; each is multiplied by `scl`.
+
+    The coefficients are along `axis`; the other axes hold further polynomials.
 
     >>> polyder([1.0, 2.0, 3.0]).tolist()
     [2.0, 6.0]
     """
-    c = polynomials.polyder(flip(_vector(c, "polyder")), m)
-    c = flip(c) if c.size else zeros(1, c.dtype, device=c.device)
-    return fn.multiply(c, _factor(scl, "polyder") ** m)
+    c, factor = _lines(c, axis, "polyder"), _factor(scl, "polyder")
+    for _ in range(_times(m, "polyder")):
+        rest = c[1:]
+        if rest.shape[0] == 0:
+            c = zeros((1, *c.shape[1:]), c.dtype, device=c.device)
+            break
+        c = fn.multiply(fn.multiply(rest, _powers(rest, 1)), factor)
+    return moveaxis(fn.positive(c), 0, axis)
 
 
-def polyint(c, /, m=1, k=0, lbnd=0, scl=1):
+def polyint(c, /, m=1, k=0, lbnd=0, scl=1, axis=0):
     """Return the coefficients of the integral of order `m`.
 
     Parameters
@@ -198,22 +229,32 @@ def polyint(c, /, m=1, k=0, lbnd=0, scl=1):
     lbnd : number
     scl : number
         A factor of each integral, before its constant is added.
+    axis : int
+        The axis of the coefficients; the other axes hold further polynomials.
 
     >>> polyint([1.0, 2.0], k=3).tolist()
     [3.0, 1.0, 1.0]
     """
-    c, count = flip(_vector(c, "polyint")), int_argument("polyint: m", m)
-    if not 0 <= count <= MOST_POWERS:
-        raise argument_error(ValueError, "polyint: m", count, f"0 to {MOST_POWERS}")
+    c, count = _lines(c, axis, "polyint"), _times(m, "polyint")
+    c = astype(c, result_type(c, 1.0), copy=False)
     constants = list(k) if hasattr(k, "__iter__") else [k]
     if len(constants) > count > 0:
         got = Described(f"{len(constants)} constants")
         raise argument_error(ValueError, "polyint: k", got, f"at most {count}")
     for i in range(count):
-        c = fn.multiply(polynomials.polyint(c), _factor(scl, "polyint"))
+        c = fn.divide(fn.multiply(c, _factor(scl, "polyint")), _powers(c, 1))
+        c = concat([zeros((1, *c.shape[1:]), c.dtype, device=c.device), c])
         constant = constants[i] if i < len(constants) else 0
-        c[-1] = constant if lbnd == 0 else fn.subtract(constant, polyval(lbnd, flip(c)))
-    return flip(c)
+        c[0] = constant if lbnd == 0 else fn.subtract(constant, _value(c, lbnd))
+    return moveaxis(fn.positive(c), 0, axis)
+
+
+def _value(c, x):
+    """Return the values of polynomials along the first axis at a number."""
+    value = c[-1]
+    for i in range(c.shape[0] - 2, -1, -1):
+        value = fn.add(fn.multiply(value, x), c[i])
+    return value
 
 
 def polyfit(x, y, deg, /, rcond=None, full=False, w=None):

@@ -1,5 +1,7 @@
 """Tensors in text files and in files of raw bytes, with NumPy's formats."""
 
+import os
+
 import numpy as np
 
 from gputensor.errors import argument_error
@@ -15,28 +17,50 @@ def _placed(array, device):
     return asarray(array, device=Device() if device is None else device)
 
 
-def loadtxt(file, dtype=np.float64, *, device=None, **options):
-    """Return the numbers of a text file; options as in NumPy: ``delimiter``, ``skiprows``, ….
+def _check_file(file, name, rule, *, or_lines=False):
+    """Refuse what is not a path or an open file, nor with `or_lines` an iterable of lines."""
+    if isinstance(file, (str, os.PathLike)) or hasattr(file, "read") or hasattr(file, "write"):
+        return
+    if not or_lines or not hasattr(file, "__iter__") or hasattr(file, "dtype"):
+        raise argument_error(TypeError, f"{name}: file", file, rule)
+
+
+def _read(read, file, dtype, options):
+    """Return what NumPy's function reads; its errors become one line with the function's name."""
+    name = read.__name__
+    _check_file(file, name, "a path, an open file or lines of text", or_lines=True)
+    try:
+        return read(file, dtype, **options)
+    except (TypeError, ValueError, AttributeError) as error:
+        kind = ValueError if isinstance(error, ValueError) else TypeError
+        text = " ".join(str(error).split()).rstrip(".!")
+        raise kind(f"{name}: {text[:1].lower()}{text[1:]}") from None
+
+
+def loadtxt(file, dtype=np.float64, comments="#", delimiter=None, *, device=None, **options):
+    """Return the numbers of a text file; options as in NumPy: ``skiprows``, ``usecols``, ….
 
     >>> import io
     >>> loadtxt(io.StringIO("1,2" + chr(10) + "3,4"), delimiter=",", device="host").tolist()
     [[1.0, 2.0], [3.0, 4.0]]
     """
-    return _placed(np.loadtxt(file, dtype, **options), device)
+    options |= {"comments": comments, "delimiter": delimiter}
+    return _placed(_read(np.loadtxt, file, dtype, options), device)
 
 
-def genfromtxt(file, dtype=np.float64, *, device=None, **options):
+def genfromtxt(file, dtype=np.float64, comments="#", delimiter=None, *, device=None, **options):
     """Return the numbers of a text file with missing values, which become NaN; options as NumPy's.
 
     >>> import io
     >>> genfromtxt(io.StringIO("1,,3"), delimiter=",", device="host").tolist()
     [1.0, nan, 3.0]
     """
-    return _placed(np.genfromtxt(file, dtype, **options), device)
+    options |= {"comments": comments, "delimiter": delimiter}
+    return _placed(_read(np.genfromtxt, file, dtype, options), device)
 
 
-def savetxt(file, x, /, **options):
-    """Write a vector or a matrix as text; options as in NumPy: ``fmt``, ``delimiter``, ….
+def savetxt(file, x, /, fmt="%.18e", delimiter=" ", **options):
+    """Write a vector or a matrix as text; options as in NumPy: ``newline``, ``header``, ….
 
     >>> import io
     >>> import gputensor as gt
@@ -45,7 +69,10 @@ def savetxt(file, x, /, **options):
     >>> file.getvalue()
     '1.0 2.0 '
     """
-    np.savetxt(file, numpy(tensor_argument(x, "savetxt")), **options)
+    _check_file(file, "savetxt", "a path or an open file")
+    if not isinstance(fmt, (str, list, tuple)):
+        raise argument_error(TypeError, "savetxt: fmt", fmt, "a format, or one for each column")
+    np.savetxt(file, numpy(tensor_argument(x, "savetxt")), fmt, delimiter, **options)
 
 
 def fromfile(file, dtype=np.float64, count=-1, sep="", offset=0, *, device=None):
@@ -58,6 +85,7 @@ def fromfile(file, dtype=np.float64, count=-1, sep="", offset=0, *, device=None)
     ...     fromfile(folder + "/x", "int64", device="host").tolist()
     [0, 1, 2]
     """
+    _check_file(file, "fromfile", "a path or an open file")
     return _placed(np.fromfile(file, dtype, count, sep, offset), device)
 
 
@@ -85,4 +113,6 @@ def tofile(x, file, sep="", format="%s"):
     ...     file.read()
     b'\x00\x01\x02'
     """
-    numpy(tensor_argument(x, "tofile")).tofile(file, sep, format)
+    array = numpy(tensor_argument(x, "tofile"))
+    _check_file(file, "tofile", "a path or an open file")
+    array.tofile(file, sep, format)

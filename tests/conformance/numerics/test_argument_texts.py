@@ -194,3 +194,37 @@ def test_texts_of_functions_with_their_own_checks(where):
             with pytest.raises((TypeError, ValueError)) as info:
                 call()
             assert str(info.value).startswith(text) and FORM.search(str(info.value)), info.value
+
+
+@pytest.mark.parametrize("wrong", [3, None, object(), 2.5, np.ones(2)], ids=type)
+def test_files_of_text_that_are_no_files(wrong):
+    x = gt.ones(2, device="host")
+    for call in (
+        gt.loadtxt, gt.genfromtxt, gt.fromfile, lambda file: gt.savetxt(file, x), x.tofile,
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=r"^\w+: file: got .+; expected a path"):
+            call(wrong)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: gt.loadtxt(["a b"]),
+        lambda: gt.genfromtxt(["1 2", "3"]),
+        lambda: gt.loadtxt(["1,2"], delimiter=5),
+        lambda: gt.loadtxt(["1 2"], dtype="zzz"),
+        lambda: gt.loadtxt(["1 2"], skiprows="a"),
+        lambda: gt.loadtxt([1, 2]),
+    ],
+)
+def test_texts_that_cannot_be_read_are_named_in_one_line(call):
+    with pytest.raises((TypeError, ValueError), match=r"^(loadtxt|genfromtxt): [^\n]+$"):
+        call()
+
+
+def test_text_files_take_options_by_position(tmp_path):
+    path = tmp_path / "x.txt"
+    gt.savetxt(path, gt.asarray([[1, 2], [3, 4]], device="host"), "%d", ";")
+    assert path.read_text() == "1;2\n3;4\n"
+    assert gt.loadtxt(path, "int64", "#", ";", device="host").tolist() == [[1, 2], [3, 4]]
+    assert gt.genfromtxt(path, "int64", "#", ";", device="host").tolist() == [[1, 2], [3, 4]]

@@ -255,3 +255,28 @@ def test_descending_and_kind_of_argsort_by_position(where):
     x = gt.asarray([[2, 1, 2]], device=where)
     assert x.argsort(1, "stable").tolist() == [[1, 0, 2]]
     assert gt.argsort(x, -1, True).tolist() == [[0, 2, 1]]
+
+
+def test_derivatives_and_integrals_of_polynomials_along_an_axis(where, rng):
+    theirs, ours = np.polynomial.polynomial, gt.polynomial.polynomial
+    for _ in range(20):
+        shape = tuple(rng.integers(1, 5, rng.integers(1, 4)).tolist())
+        axis = int(rng.integers(-len(shape), len(shape)))
+        c, m = rng.standard_normal(shape), int(rng.integers(0, 5))
+        k = rng.standard_normal(rng.integers(0, m + 1)).tolist()
+        x = gt.asarray(c, device=where)
+        got, want = ours.polyder(x, m, 2.0, axis).numpy(), theirs.polyder(c, m, 2.0, axis)
+        np.testing.assert_allclose(got, want, 1e-12, 1e-12)
+        got = ours.polyint(x, m, k, 1.5, 0.5, axis=axis).numpy()
+        np.testing.assert_allclose(got, theirs.polyint(c, m, k, 1.5, 0.5, axis=axis), 1e-9, 1e-12)
+    with pytest.raises(ValueError, match="polyder: c: got shape"):
+        ours.polyder(gt.zeros((2, 0), device=where), axis=1)
+
+
+def test_shifts_of_frequencies_take_axes_by_position(where, rng):
+    a = rng.standard_normal((4, 5))
+    x = gt.asarray(a, device=where)
+    for name in ("fftshift", "ifftshift"):
+        for axes in (0, (1,), None):
+            got = getattr(gt.fft, name)(x, axes)
+            np.testing.assert_array_equal(got.numpy(), getattr(np.fft, name)(a, axes))

@@ -149,9 +149,18 @@ def test_numpy_scalars_are_weak_in_result_type_as_in_operations():
 
 
 def test_none_is_not_a_dtype():
-    for call in (gt.result_type, gt.finfo, lambda none: gt.isdtype(none, "real floating")):
+    for call in (gt.result_type, lambda none: gt.isdtype(none, "real floating")):
         with pytest.raises(
             TypeError,
             match="dtype: got None; expected bool, int8, int16, int32, int64, uint8, uint16",
         ):
             call(None)
+
+
+@pytest.mark.parametrize("wrong", [None, "x", 3, 2.5, [1], object()], ids=repr)
+def test_limits_of_what_is_no_dtype_name_the_function(wrong):
+    for call, kind in ((gt.finfo, "a floating-point dtype"), (gt.iinfo, "an integer dtype")):
+        name = type(wrong).__name__
+        rule = f"{call.__name__}: type: got ({name}|.*); expected {kind}, or a tensor of one"
+        with pytest.raises(TypeError, match=rule):
+            call(wrong)
