@@ -14,8 +14,8 @@ import numpy as np
 from gputensor.errors import Described, argument_error
 from gputensor.tensor.core import Tensor, may_share, tensor_argument
 from gputensor.tensor.functions import NUMPY_NAMES, merged
-from gputensor.tensor.interop import astype
-from gputensor.tensor.interop.arrays import beside
+from gputensor.tensor.interop import asarray, astype
+from gputensor.tensor.interop.arrays import PLAIN, beside
 from gputensor.tensor.manipulation.joining import stack
 from gputensor.tensor.numerics.group_reductions import extremes_at, products_at
 from gputensor.tensor.numerics.ufunc_folds import (
@@ -175,6 +175,9 @@ def array_ufunc(x, ufunc, method, *inputs, **keywords):
         return _at(name, *inputs)
     if method == "outer":
         like = next((one for one in inputs if isinstance(one, Tensor)), None)
+        if like is None and all(isinstance(one, PLAIN) for one in inputs):
+            inputs = [asarray(one) for one in inputs]
+            like = inputs[0]
         first, second = (beside(one, tensor_argument(like, f"{name}.outer")) for one in inputs)
         return array_ufunc(x, ufunc, "__call__", first.reshape((*first.shape, *[1] * second.ndim)),
                            second)  # fmt: skip
@@ -187,7 +190,7 @@ def _reduced(name, method, inputs, options):
     gt = _library("numpy")
     array, *rest = inputs
     if isinstance(array, (list, tuple)):  # np.maximum.reduce([a, b, c])
-        array = stack(array)
+        array = stack(array) if any(isinstance(one, Tensor) for one in array) else asarray(array)
     tensor_argument(array, f"{name}.{method}")
     places = ("indices",) if method == "reduceat" else ()
     given = zip((*places, "axis", "dtype", "out", "keepdims"), rest, strict=False)

@@ -140,10 +140,11 @@ LISTED = {
             "trace transpose trapezoid tril trim_zeros triu unique unwrap var full_like ones_like "
             "zeros_like pad broadcast_to array_split split array_str cumulative_trapezoid angle "
             "frac imag isneginf isposinf logit logsumexp real real_if_close softmax log_softmax "
-            "unstack"),
-        (2, "allclose array_equal array_equiv cross dot histogram2d inner intersect1d isin kron "
-            "lerp matmul outer searchsorted setdiff1d setxor1d tensordot union1d vdot vecdot "
-            "xlogy"),
+            "unstack insert append delete piecewise empty_like partition argpartition iscomplex "
+            "isreal frexp spacing cumulative_sum cumulative_prod"),
+        (2, "allclose array_equal array_equiv cross dot extract histogram2d inner "
+            "intersect1d isin kron lerp matmul outer searchsorted setdiff1d setxor1d tensordot "
+            "union1d vdot vecdot xlogy"),
     )
     for name in names.split()
 }  # fmt: skip

@@ -7,7 +7,7 @@ from gputensor.errors import argument_error, list_argument
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, axis_argument, tensor_argument
 from gputensor.tensor.interop import astype
-from gputensor.tensor.interop.arrays import beside
+from gputensor.tensor.interop.arrays import beside, tensors
 from gputensor.tensor.manipulation import reshape
 from gputensor.tensor.manipulation.joining import concat
 from gputensor.tensor.manipulation.picking import take_along_axis
@@ -133,6 +133,8 @@ def lexsort(keys, /, axis=-1):
         keys = list_argument("lexsort: keys", keys, "a sequence of Tensors")
     if not len(keys):
         raise argument_error(ValueError, "lexsort: keys", keys, "one Tensor or more")
+    if not isinstance(keys, Tensor):
+        keys = tensors(keys)
     order = argsort(tensor_argument(keys[0], "lexsort"), axis)
     for key in keys[1:]:
         order = take_along_axis(order, argsort(take_along_axis(key, order, axis), axis), axis)

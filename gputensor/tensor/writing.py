@@ -9,6 +9,7 @@ from gputensor.tensor.core import Tensor, axis_argument, spellings, tensor_argum
 from gputensor.tensor.engine import queue_call
 from gputensor.tensor.grids import within
 from gputensor.tensor.interop import asarray, astype, copy
+from gputensor.tensor.interop.arrays import PLAIN, beside, values_argument
 from gputensor.tensor.manipulation import arange, broadcast_to, moveaxis, reshape
 from gputensor.tensor.manipulation.joining import concat, stack
 
@@ -137,14 +138,23 @@ def choose(index, choices, /):
     return copy(broadcast_to(result, index.shape)) if len(choices) == 1 else result
 
 
+def _leaves(arrays):
+    if isinstance(arrays, list):
+        for one in arrays:
+            yield from _leaves(one)
+    else:
+        yield arrays
+
+
 def block(arrays, /):
-    """Return tensors joined like nested lists: the innermost lists along the last axis.
+    """Return tensors and numbers joined like nested lists: the innermost along the last axis.
 
     >>> import gputensor as gt
     >>> one = gt.ones((1, 1), device="host")
     >>> block([[one, one * 2], [one * 3, one * 4]]).tolist()
     [[1.0, 2.0], [3.0, 4.0]]
     """
+    like = next((one for one in _leaves(arrays) if isinstance(one, Tensor)), None)
     depth, first = 0, arrays
     while isinstance(first, list):
         if not first:
@@ -155,12 +165,14 @@ def block(arrays, /):
     def ndim(part):
         if isinstance(part, list):
             return max(ndim(one) for one in part)
-        return tensor_argument(part, "block").ndim
+        return 0 if isinstance(part, PLAIN) else tensor_argument(part, "block").ndim
 
     axes = max(depth, ndim(arrays))
 
     def joined(part, level):
         if not isinstance(part, list):
+            if isinstance(part, PLAIN):
+                part = asarray(part) if like is None else beside(part, like)
             return reshape(part, (1,) * (axes - part.ndim) + part.shape)
         return concat([joined(one, level + 1) for one in part], axis=axes - depth + level)
 
@@ -176,7 +188,7 @@ def apply_along_axis(function, axis, x, /, *arguments, **keywords):
     >>> apply_along_axis(gt.sum, 1, gt.ones((2, 3), device="host")).tolist()
     [3.0, 3.0]
     """
-    moved = moveaxis(tensor_argument(x, "apply_along_axis"), axis, -1)
+    moved = moveaxis(values_argument(x, "apply_along_axis"), axis, -1)
     rows = reshape(moved, (-1, moved.shape[-1]))
     function_argument("apply_along_axis: func1d", function)
     results = [function(rows[i], *arguments, **keywords) for i in range(rows.shape[0])]

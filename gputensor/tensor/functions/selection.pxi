@@ -7,13 +7,15 @@ The others are made from the table of operations (source.py). `out` has the same
 def where(condition, x1=None, x2=None, /, *, out=None):
     """Return x1 where `condition` is true and x2 elsewhere.
 
-    `condition` is a tensor; x1 and x2 are tensors or Python numbers. Without x1 and x2 the result
+    The three are tensors, Python numbers or lists of numbers. Without x1 and x2 the result
     is that of :func:`nonzero`: one int64 tensor of positions for each axis.
 
     >>> where(gt.asarray([True, False], device="host"), 1, 2).numpy()
     array([1, 2])
     """
     if x1 is None and x2 is None and out is None:
+        if type(condition) is list or type(condition) is tuple:
+            condition, = without_lists((condition,))
         return tensor_argument(condition, "where").nonzero()
     for value in (condition, x1, x2):
         if type(value) is Tensor:

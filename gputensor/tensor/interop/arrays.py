@@ -7,9 +7,11 @@ from gputensor.errors import argument_error, int_argument
 from gputensor.tensor.core import Tensor, tensor_argument
 from gputensor.tensor.interop import asarray
 
-__all__ = ["MAX_NDIM", "array", "beside", "host_array", "tensor", "values_argument"]
+__all__ = ["MAX_NDIM", "PLAIN", "array", "beside", "host_array", "tensor", "values_argument"]
 
 MAX_NDIM = 16  # that of _arrays
+#: Values that functions of several tensors take as tensors.
+PLAIN = (bool, int, float, complex, list, tuple, np.generic)
 
 
 def beside(values, x):

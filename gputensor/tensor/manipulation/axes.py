@@ -2,20 +2,16 @@
 
 import operator
 
-import numpy as np
-
 from gputensor.errors import Described, argument_error, int_argument, list_argument
 from gputensor.tensor.core import Tensor, axis_argument, spellings, tensor_argument
 from gputensor.tensor.interop import asarray
+from gputensor.tensor.interop.arrays import PLAIN
 from gputensor.tensor.manipulation import broadcast_to, expand_dims, flip, permute_dims, reshape
 
 __all__ = [
     "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shapes", "expand", "flatten", "fliplr",
     "flipud", "ravel", "rot90", "swapaxes", "transpose", "unsqueeze",
 ]  # fmt: skip
-
-#: Values that functions of several tensors take as tensors.
-PLAIN = (bool, int, float, complex, list, tuple, np.generic)
 
 
 @spellings("gputensor.tensor.manipulation.axes.swapaxes", dim0="axis1", dim1="axis2")

@@ -19,9 +19,9 @@ from gputensor.tensor.core import (
     tensor_argument,
 )
 from gputensor.tensor.interop import asarray, copy
-from gputensor.tensor.interop.arrays import host_array, tensors
+from gputensor.tensor.interop.arrays import PLAIN, host_array, tensors
 from gputensor.tensor.manipulation import broadcast_to, empty, expand_dims, permute_dims, reshape
-from gputensor.tensor.manipulation.axes import PLAIN, atleast_1d, atleast_2d, atleast_3d
+from gputensor.tensor.manipulation.axes import atleast_1d, atleast_2d, atleast_3d
 
 __all__ = [
     "append", "column_stack", "concat", "dstack", "hstack", "meshgrid", "repeat", "roll", "stack",
@@ -77,13 +77,13 @@ def _tensors_in(parts, depth=0):
 
 
 def _beside_tensors(parts):
-    """Return parts with numbers and lists made tensors, unless no part contains a tensor.
+    """Return parts with numbers and lists made tensors.
 
-    Numbers are weak, as in ``x + 1``; a list that contains tensors is stacked.
+    Beside tensors numbers are weak, as in ``x + 1``; a list that contains tensors is stacked.
     """
     found = list(_tensors_in(parts))
     if not found:
-        return parts
+        return [asarray(one) if isinstance(one, PLAIN) else one for one in parts]
     dtype, device = result_type(*found), found[0].device
 
     def tensor(value):
@@ -220,7 +220,6 @@ def append(x, values, /, axis=None):
     >>> append(gt.zeros(1, device="host"), gt.ones(2, device="host")).tolist()
     [0.0, 1.0, 1.0]
     """
-    tensor_argument(x, "append")
     arrays = _tensors((x, values), "append")
     if axis is None:
         arrays, axis = [reshape(one, -1) for one in arrays], 0

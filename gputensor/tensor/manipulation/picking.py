@@ -13,7 +13,7 @@ from gputensor.tensor.core import Tensor, axis_argument, spellings, tensor_argum
 from gputensor.tensor.functions import equal, where
 from gputensor.tensor.functions import max as largest
 from gputensor.tensor.interop import asarray, astype
-from gputensor.tensor.interop.arrays import host_array
+from gputensor.tensor.interop.arrays import host_array, values_argument
 from gputensor.tensor.manipulation import (
     arange,
     broadcast_arrays,
@@ -108,7 +108,7 @@ def compress(condition, x, /, axis=None):
     >>> compress([True, False, True], gt.asarray([5, 6, 7], device="host")).tolist()
     [5, 7]
     """
-    tensor_argument(x, "compress")
+    x = values_argument(x, "compress", condition)
     if axis is None:
         x, axis = reshape(x, -1), 0
     if not isinstance(condition, Tensor):

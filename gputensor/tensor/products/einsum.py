@@ -17,6 +17,7 @@ from gputensor.errors import int_argument
 from gputensor.tensor.core import Tensor, spellings
 from gputensor.tensor.functions import sum as sum_over
 from gputensor.tensor.interop import astype
+from gputensor.tensor.interop.arrays import tensors
 from gputensor.tensor.manipulation import diagonal_view, permute_dims, reshape
 from gputensor.tensor.products import matmul
 
@@ -141,6 +142,8 @@ def einsum(subscripts, /, *operands, optimize=True, precision=None):
         optimize = True
     if not isinstance(optimize, bool | str):
         raise TypeError(f"einsum: optimize: got {type(optimize).__name__}; expected a bool or str")
+    if any(isinstance(operand, (list, tuple)) for operand in operands):
+        operands = tensors(operands)
     for operand in operands:
         if not isinstance(operand, Tensor):
             raise TypeError(f"einsum: operand: got {type(operand).__name__}; expected a Tensor")

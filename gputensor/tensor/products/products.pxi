@@ -106,9 +106,9 @@ def matmul(x1, x2, /, *, scale=None, bias=None, activation=None, residual=None, 
            [12.]], dtype=float32)
     """
     cdef ProductCall call
-    if type(x1) is not Tensor:
+    if type(x1) is not Tensor or type(x2) is not Tensor:
+        x1, x2 = without_lists((x1, x2))    # of the operator; the function has them as tensors
         tensor_argument(x1, "matmul")
-    if type(x2) is not Tensor:
         tensor_argument(x2, "matmul")
     call = product_call("matmul", <Tensor>x1, <Tensor>x2)
     if (<Tensor>x1).dtype_code == DT_BOOL or (<Tensor>x2).dtype_code == DT_BOOL:

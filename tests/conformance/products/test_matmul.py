@@ -242,9 +242,10 @@ def test_shapes_that_do_not_fit_are_named(where, a, b, text):
 def test_wrong_arguments_are_refused(where):
     a = gt.ones((2, 2), device=where)
     with pytest.raises(
-        TypeError, match=r"argument: got list; expected a Tensor \(asarray makes one of an array or"
+        TypeError,
+        match=r"argument: got ndarray; expected a Tensor \(asarray makes one of an array or",
     ):
-        gt.matmul(a, [[1.0, 2.0], [3.0, 4.0]])
+        gt.matmul(a, np.ones((2, 2)))
     with pytest.raises(TypeError, match="dtype: got bool, which has no product"):
         gt.matmul(a == a, a == a, out_dtype="float32")
     with pytest.raises(

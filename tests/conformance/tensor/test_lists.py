@@ -223,3 +223,45 @@ def test_atleast_functions_take_numbers_and_lists(where):
         assert other.tolist() == [1, 2]
     with pytest.raises(TypeError, match="atleast_2d: argument: got str; expected a Tensor"):
         gt.atleast_2d("a")
+
+
+#: Calls of functions of lists only, and of lists beside a tensor, of either library.
+OF_LISTS = {
+    "reduce": lambda xp, x: xp.add.reduce([1, 2, 3]),
+    "accumulate": lambda xp, x: xp.maximum.accumulate([1, 3, 2]),
+    "outer": lambda xp, x: xp.subtract.outer([1, 2], [3, 4]),
+    "outer of a number": lambda xp, x: xp.multiply.outer(2, [1, 2]),
+    "reduceat": lambda xp, x: xp.add.reduceat([1, 2, 3], [0, 1]),
+    "concatenate": lambda xp, x: xp.concatenate([[1, 2], [3]]),
+    "stack": lambda xp, x: xp.stack([[1, 2], [3, 4]]),
+    "vstack": lambda xp, x: xp.vstack(([1, 2], [3, 4])),
+    "hstack": lambda xp, x: xp.hstack(([1], [2, 3])),
+    "column_stack": lambda xp, x: xp.column_stack(([1, 2], [3, 4])),
+    "append": lambda xp, x: xp.append([1], [2, 3]),
+    "insert": lambda xp, x: xp.insert([1, 2], 1, 5),
+    "delete": lambda xp, x: xp.delete([1, 2, 3], 1),
+    "block": lambda xp, x: xp.block([[1, 2], [3, 4]]),
+    "block beside": lambda xp, x: xp.block([x[0], 7]),
+    "matmul": lambda xp, x: xp.matmul([[1, 2]], [[3], [4]]),
+    "@": lambda xp, x: x @ [1, 2, 3],
+    "reflected @": lambda xp, x: [1, 2] @ x,
+    "einsum": lambda xp, x: xp.einsum("ij,j", x, [1, 2, 3]),
+    "where": lambda xp, x: xp.where([True, False, True])[0],
+    "compress": lambda xp, x: xp.compress([True, False], [1, 2]),
+    "extract": lambda xp, x: xp.extract([True, False], [1, 2]),
+    "lexsort": lambda xp, x: xp.lexsort(([1, 2, 0], [1, 0, 1])),
+    "apply_along_axis": lambda xp, x: xp.apply_along_axis(lambda v: v.sum(), 0, [[1, 2], [3, 4]]),
+    "cumulative_sum": lambda xp, x: xp.cumulative_sum([1, 2, 3]),
+    "isreal": lambda xp, x: xp.isreal([1.0, 2j]),
+    "partition": lambda xp, x: xp.partition([3, 1, 2], 1)[1],
+}
+
+
+@pytest.mark.parametrize("name", OF_LISTS)
+def test_calls_with_lists_agree_with_numpy(where, rng, name):
+    a = rng.integers(1, 9, (2, 3))
+    want = OF_LISTS[name](np, a)
+    with gt.Device(where):
+        got = OF_LISTS[name](gt, gt.asarray(a))
+        assert got.device == gt.Device(where)
+    np.testing.assert_array_equal(got.numpy(), want)

@@ -288,8 +288,8 @@ def test_impossible_arguments_are_named(where):
         (lambda: gt.place(x, x > 0, []), "place: values: got no elements; expected"),
         (lambda: gt.block([]), "block: arrays: got a list without elements; expected tensors in"),
         (lambda: gt.indices(3), "indices: dimensions: got int; expected a sequence of ints"),
-        (lambda: x == [1, 2, 3], "equal: argument 2: got list; expected a Tensor"),
-        (lambda: gt.allclose(x, [1, 1, 1]), "allclose: argument 2: got list; expected a Tensor"),
+        (lambda: x == [1, [2, 3]], "asarray: obj: got sequences of unequal lengths; expected"),
+        (lambda: gt.allclose(x, {1}), "allclose: argument 2: got set; expected a Tensor"),
         (lambda: gt.ix_(gt.ones((2, 2), device=where)), "ix_: vectors: got"),
     ):
         with pytest.raises((ValueError, TypeError), match=message):
