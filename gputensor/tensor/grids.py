@@ -82,7 +82,7 @@ def logspace(start, stop, num=50, endpoint=True, base=10.0, *, dtype=None, devic
 
 
 def geomspace(start, stop, num=50, endpoint=True, *, dtype=None, device=None):
-    """Return `num` values from `start` to `stop`, both above 0, with a constant ratio.
+    """Return `num` values from `start` to `stop`, of one sign, with a constant ratio.
 
     >>> geomspace(1, 8, 4, device="host").tolist()
     [1.0, 2.0, 4.0, 8.0]
@@ -91,8 +91,13 @@ def geomspace(start, stop, num=50, endpoint=True, *, dtype=None, device=None):
         one if isinstance(one, Tensor) else float_argument(f"geomspace: {title}", one)
         for title, one in (("start", start), ("stop", stop))
     )
-    if not all((one > 0).all() if isinstance(one, Tensor) else one > 0 for one in (start, stop)):
-        raise argument_error(ValueError, "geomspace: start, stop", (start, stop), "both above 0")
+    ends = (start, stop)
+    if not any(isinstance(one, Tensor) for one in ends) and max(ends) < 0:
+        values = geomspace(-start, -stop, num, endpoint, dtype="float64", device=device)
+        return astype(fn.negative(values), "float32" if dtype is None else dtype, copy=False)
+    if not all((one > 0).all() if isinstance(one, Tensor) else one > 0 for one in ends):
+        rule = "both above 0, or two numbers below 0"
+        raise argument_error(ValueError, "geomspace: start, stop", ends, rule)
     first, last = (fn.log2(astype(one, float64)) if isinstance(one, Tensor) else math.log2(one)
                    for one in (start, stop))  # fmt: skip
     values = fn.pow(2.0, linspace(first, last, num, endpoint, dtype="float64", device=device))
@@ -205,6 +210,17 @@ def unravel_index(index, shape, /):
     return tuple(reversed(found))
 
 
+def _flat_index(positions, shape):
+    """Return NumPy's number for ints; IndexError if one is out of range."""
+    place = 0
+    for one, extent in zip(positions, shape, strict=True):
+        if not -extent <= one < extent:
+            rule = f"{-extent} to {extent - 1}"
+            raise argument_error(IndexError, "ravel_multi_index: positions", int(one), rule)
+        place = place * extent + one % extent
+    return np.int64(place)
+
+
 def ravel_multi_index(positions, shape, /):
     """Return the flat row-major indices for indices along each axis of `shape`.
 
@@ -222,6 +238,8 @@ def ravel_multi_index(positions, shape, /):
         got = Described(f"{len(positions)} positions")
         raise argument_error(ValueError, "ravel_multi_index: positions", got,
                              f"{len(shape)}, one for each axis")  # fmt: skip
+    if all(isinstance(one, (int, np.integer)) for one in positions):
+        return _flat_index(positions, shape)
     first = next((one for one in positions if isinstance(one, Tensor)), None)
     place = 0
     for one, extent in zip(positions, shape, strict=True):

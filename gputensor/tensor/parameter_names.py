@@ -131,8 +131,8 @@ NAMES["clip"] = "a|input a_min a_max"
 LISTED = {
     name: count
     for count, names in (
-        (1, "all amax amin any argmax argmin argsort argwhere average bincount corrcoef "
-            "count_nonzero cov cumprod cumsum diff digitize ediff1d expand_dims flatnonzero flip "
+        (1, "all choose amax amin any argmax argmin argsort argwhere average bincount "
+            "count_nonzero cumprod cumsum diff digitize ediff1d expand_dims flatnonzero flip "
             "fliplr flipud gradient histogram histogram_bin_edges max mean median min moveaxis "
             "nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin "
             "nanpercentile nanprod nanquantile nanstd nansum nanvar nonzero percentile prod ptp "
@@ -142,7 +142,7 @@ LISTED = {
             "frac imag isneginf isposinf logit logsumexp real real_if_close softmax log_softmax "
             "unstack insert append delete piecewise empty_like partition argpartition iscomplex "
             "isreal frexp spacing cumulative_sum cumulative_prod"),
-        (2, "allclose array_equal array_equiv cross dot extract histogram2d inner "
+        (2, "allclose array_equal array_equiv corrcoef cov cross dot extract histogram2d inner "
             "intersect1d isin kron lerp matmul outer searchsorted setdiff1d setxor1d tensordot "
             "union1d vdot vecdot xlogy"),
     )
@@ -181,7 +181,7 @@ OPTION_GROUPS = (
     ("assume_unique", "unused", "intersect1d setxor1d"),
     ("assume_unique", "in_given_order", "setdiff1d"),
     ("return_indices", "with_indices", "intersect1d"),
-    ("out", "copied_to", "choose compress cumulative_prod cumulative_sum einsum isneginf isposinf "
+    ("out", "copied_to", "choose compress cumulative_prod cumulative_sum einsum "
      "nancumprod nancumsum take"),
     ("dtype", "in_dtype", "corrcoef cov"),
     ("mode", "within_extent", "choose put ravel_multi_index take"),

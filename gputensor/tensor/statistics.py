@@ -14,6 +14,7 @@ from gputensor.tensor.manipulation import (
     expand_dims,
     full_like,
     moveaxis,
+    permute_dims,
     reshape,
 )
 from gputensor.tensor.manipulation.diagonals import diagonal
@@ -194,13 +195,31 @@ def nanstd(x, /, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, whe
     return _narrowed(fn.sqrt(_nan_variance(x, axis, ddof, keepdims)), x.dtype, out)
 
 
+def _along(weights, x, axis):
+    """Return weights along some axes of `x` as a tensor that broadcasts to its shape."""
+    axes = axis if isinstance(axis, (tuple, list)) else () if axis is None else (axis,)
+    if not axes or weights.ndim != len(axes):
+        got = Described(f"shape {weights.shape}")
+        rule = f"shape {x.shape}, or one dimension and an axis"
+        raise argument_error(ValueError, "average: weights", got, rule)
+    axes = [axis_argument(one, x.ndim, "average") for one in axes]
+    extents = tuple(x.shape[one] for one in axes)
+    if weights.shape != extents:
+        got = Described(f"{weights.shape[0]} weights" if len(axes) == 1 else weights.shape)
+        rule = str(extents[0] if len(axes) == 1 else extents)
+        raise argument_error(ValueError, "average: weights", got, rule)
+    order = sorted(range(len(axes)), key=axes.__getitem__)
+    weights = permute_dims(weights, order)
+    return reshape(weights, [n if i in axes else 1 for i, n in enumerate(x.shape)])
+
+
 def average(x, /, axis=None, weights=None, returned=False, *, keepdims=False):
     """Return the mean over `axis`, weighted by `weights`.
 
     Parameters
     ----------
     weights : Tensor or list, optional
-        With the shape of `x`, or a vector with a weight for each element along a single `axis`.
+        With the shape of `x`, or the extents of `x` along `axis`, one or several.
     returned : bool
         Return a pair of the mean and the sum of the weights.
 
@@ -218,15 +237,7 @@ def average(x, /, axis=None, weights=None, returned=False, *, keepdims=False):
         return result, full_like(result, count)
     weights = beside(weights, x) if isinstance(weights, (list, tuple)) else weights
     if tensor_argument(weights, "average").shape != x.shape:
-        if axis is None or isinstance(axis, (tuple, list)) or weights.ndim != 1:
-            got = Described(f"shape {weights.shape}")
-            rule = f"shape {x.shape}, or one dimension and an axis"
-            raise argument_error(ValueError, "average: weights", got, rule)
-        place = axis_argument(axis, x.ndim, "average")
-        if weights.shape[0] != x.shape[place]:
-            got = Described(f"{weights.shape[0]} weights")
-            raise argument_error(ValueError, "average: weights", got, str(x.shape[place]))
-        weights = reshape(weights, [-1 if i == place else 1 for i in range(x.ndim)])
+        weights = _along(weights, x, axis)
     dtype = result_type(x.dtype, weights.dtype)
     if dtype.kind in "biu":  # products of integers could overflow
         x, weights = astype(x, float64), astype(weights, float64)

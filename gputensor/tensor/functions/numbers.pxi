@@ -8,7 +8,7 @@ NUMPY_NAMES = {
 }
 
 
-cpdef object of_numbers(str name, tuple arguments):
+cpdef object of_numbers(str name, tuple arguments, dict keywords={}):
     """Return NumPy's scalar; None if it has no such function or an argument is not a number."""
     cdef object function = getattr(np, NUMPY_NAMES.get(name, name), None)
     if function is None or not arguments:
@@ -18,7 +18,7 @@ cpdef object of_numbers(str name, tuple arguments):
             return None
     try:
         with np.errstate(all="ignore"):     # tensors do not warn of values either
-            result = function(*arguments)
+            result = function(*arguments, **keywords)
     except (AttributeError, TypeError, ValueError, OverflowError):
         return None
     return result[()] if isinstance(result, np.ndarray) else result
@@ -107,8 +107,9 @@ def numbers_too(function):
 
     @functools.wraps(function)
     def call(*arguments, **keywords):
-        if arguments and type(arguments[0]) is not Tensor and not keywords:
-            result = of_numbers(name, arguments)
+        if arguments and type(arguments[0]) is not Tensor and not [
+                value for value in keywords.values() if type(value) not in (bool, int, float)]:
+            result = of_numbers(name, arguments, keywords)
             if result is not None:
                 return result
         for i, value in enumerate(arguments[:operands], 1):

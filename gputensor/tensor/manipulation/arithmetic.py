@@ -359,25 +359,25 @@ def _power_of_two(exponent, dtype):
 
 
 @numbers_too
-def isposinf(x, /):
+def isposinf(x, /, out=None):
     """Return, element by element, whether real x is positive infinity.
 
     >>> import gputensor as gt
     >>> isposinf(gt.asarray([1.0, float("inf")], device="host")).tolist()
     [False, True]
     """
-    return equal(_floating(_real(x, "isposinf"), "isposinf"), math.inf)
+    return equal(_floating(_real(x, "isposinf"), "isposinf"), math.inf, out)
 
 
 @numbers_too
-def isneginf(x, /):
+def isneginf(x, /, out=None):
     """Return, element by element, whether real x is negative infinity.
 
     >>> import gputensor as gt
     >>> isneginf(gt.asarray([1.0, -float("inf")], device="host")).tolist()
     [False, True]
     """
-    return equal(_floating(_real(x, "isneginf"), "isneginf"), -math.inf)
+    return equal(_floating(_real(x, "isneginf"), "isneginf"), -math.inf, out)
 
 
 def isreal(x, /):

@@ -133,6 +133,8 @@ def full_like(x, /, fill_value, dtype=None, *, device=None, shape=None):
     array([3., 3.], dtype=float32)
     """
     cdef Tensor result = empty_for(x, dtype, device, shape, "full_like")
+    if isinstance(fill_value, (list, tuple)):
+        fill_value = asarray(fill_value, dtype=result.dtype, device=result.device)
     if type(fill_value) is Tensor:
         fill_from(result, <Tensor> fill_value)
     else:

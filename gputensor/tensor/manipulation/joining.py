@@ -301,7 +301,7 @@ def repeat(x, /, repeats, axis=None):
     >>> repeat(gt.arange(2, device="host"), 2).numpy()
     array([0, 0, 1, 1])
     """
-    tensor_argument(x, "repeat")
+    x = asarray(x) if isinstance(x, PLAIN) else tensor_argument(x, "repeat")
     if axis is None:
         x, axis = reshape(x, -1), 0
     axis = axis_argument(axis, x.ndim, "repeat")

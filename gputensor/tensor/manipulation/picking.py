@@ -20,6 +20,7 @@ from gputensor.tensor.manipulation import (
     broadcast_to,
     empty,
     expand_dims,
+    moveaxis,
     nonzero,
     reshape,
     take,
@@ -354,9 +355,11 @@ def insert(x, obj, values, /, axis=None):
         values = asarray(values, dtype=x.dtype, device=x.device)
     places = np.where(places < 0, places + extent, places)
     if places.ndim == 0:
-        # All slices of the values go to this position.
-        count = values.shape[axis] if values.ndim == x.ndim else 1
-        places = np.full(count, places)
+        # All slices of the values along their first axis go to this position.
+        if values.ndim < x.ndim:
+            values = reshape(values, (1,) * (x.ndim - values.ndim) + values.shape)
+        values = moveaxis(values, 0, axis)
+        places = np.full(values.shape[axis], places)
     order = np.argsort(places, kind="stable")
     is_new = np.zeros(extent + places.size, bool)
     targets = places.copy()

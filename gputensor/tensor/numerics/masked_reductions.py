@@ -9,7 +9,7 @@ from gputensor._arrays.dtypes import float32, float64
 from gputensor.errors import Described, argument_error, float_argument
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, axis_argument, out_argument, tensor_argument
-from gputensor.tensor.interop import astype
+from gputensor.tensor.interop import asarray, astype
 from gputensor.tensor.manipulation import broadcast_to, full
 from gputensor.tensor.numerics.complex_order import extreme as complex_extreme  # noqa: F401
 from gputensor.tensor.numerics.complex_order import position as complex_position  # noqa: F401
@@ -30,6 +30,8 @@ def _mask(x, where, name):
         return None
     if where is False:
         return full(x.shape, False, device=x.device)
+    if isinstance(where, (list, tuple)):
+        where = asarray(where, device=x.device)
     if type(where) is not Tensor or where.dtype.kind != "b":
         got = where.dtype.name if type(where) is Tensor else type(where).__name__
         raise argument_error(TypeError, f"{name}: where", Described(got), "a Tensor of bool")

@@ -1,4 +1,9 @@
-"""Polynomials as vectors of coefficients, the highest power first, as in NumPy."""
+"""Polynomials as vectors of coefficients, the highest power first, as in NumPy.
+
+Functions of a `poly1d` return one.
+"""
+
+import functools
 
 from gputensor._arrays.dtypes import float32
 from gputensor._arrays.promotion import result_type
@@ -33,6 +38,21 @@ def _vectors(name, *values):
     return found
 
 
+def _of_objects(function):
+    """Let a function of coefficients take objects that have some, and then return such objects."""
+
+    @functools.wraps(function)
+    def call(*arguments, **options):
+        kinds = [type(p) for p in arguments if isinstance(getattr(p, "coeffs", None), Tensor)]
+        if not kinds:
+            return function(*arguments, **options)
+        result = function(*(getattr(p, "coeffs", p) for p in arguments), **options)
+        kind = kinds[0]
+        return tuple(map(kind, result)) if isinstance(result, tuple) else kind(result)
+
+    return call
+
+
 def _aligned(a, b):
     """Return both, padded to the same length with zeros for the highest powers."""
     length = max(a.size, b.size)
@@ -43,6 +63,7 @@ def _aligned(a, b):
     )  # fmt: skip
 
 
+@_of_objects
 def polyadd(p1, p2, /):
     """Return the coefficients of the sum of two polynomials.
 
@@ -53,6 +74,7 @@ def polyadd(p1, p2, /):
     return fn.add(*_aligned(*_vectors("polyadd", p1, p2)))
 
 
+@_of_objects
 def polysub(p1, p2, /):
     """Return the coefficients of the difference of two polynomials.
 
@@ -63,6 +85,7 @@ def polysub(p1, p2, /):
     return fn.subtract(*_aligned(*_vectors("polysub", p1, p2)))
 
 
+@_of_objects
 def polymul(p1, p2, /):
     """Return the coefficients of the product of two polynomials.
 
@@ -73,6 +96,7 @@ def polymul(p1, p2, /):
     return convolve(*_vectors("polymul", p1, p2))
 
 
+@_of_objects
 def polydiv(u, v, /):
     """Return the coefficients of quotient and remainder of two polynomials.
 
@@ -110,6 +134,7 @@ def _order(m, name):
     return m
 
 
+@_of_objects
 def polyder(p, m=1):
     """Return the coefficients of the derivative of order `m`.
 
@@ -124,6 +149,7 @@ def polyder(p, m=1):
     return fn.positive(p)
 
 
+@_of_objects
 def polyint(p, m=1, k=0):
     """Return the coefficients of the integral of order `m`.
 

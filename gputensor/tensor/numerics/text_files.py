@@ -6,8 +6,10 @@ import numpy as np
 
 from gputensor.errors import argument_error
 from gputensor.streams.queue import Device
-from gputensor.tensor.core import tensor_argument
+from gputensor.tensor.core import Tensor, tensor_argument
 from gputensor.tensor.interop import asarray
+from gputensor.tensor.interop.arrays import values_argument
+from gputensor.tensor.manipulation.joining import stack
 from gputensor.tensor.transfer import numpy
 
 __all__ = ["fromfile", "fromstring", "genfromtxt", "loadtxt", "savetxt", "tofile"]
@@ -60,7 +62,7 @@ def genfromtxt(file, dtype=np.float64, comments="#", delimiter=None, *, device=N
 
 
 def savetxt(file, x, /, fmt="%.18e", delimiter=" ", **options):
-    """Write a vector or a matrix as text; options as in NumPy: ``newline``, ``header``, ….
+    """Write a vector, a matrix or a list of rows as text; options as in NumPy: ``header``, ….
 
     >>> import io
     >>> import gputensor as gt
@@ -72,7 +74,9 @@ def savetxt(file, x, /, fmt="%.18e", delimiter=" ", **options):
     _check_file(file, "savetxt", "a path or an open file")
     if not isinstance(fmt, (str, list, tuple)):
         raise argument_error(TypeError, "savetxt: fmt", fmt, "a format, or one for each column")
-    np.savetxt(file, numpy(tensor_argument(x, "savetxt")), fmt, delimiter, **options)
+    if isinstance(x, (list, tuple)) and any(isinstance(one, Tensor) for one in x):
+        x = stack(x)
+    np.savetxt(file, numpy(values_argument(x, "savetxt")), fmt, delimiter, **options)
 
 
 def fromfile(file, dtype=np.float64, count=-1, sep="", offset=0, *, device=None):

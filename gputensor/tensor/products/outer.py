@@ -1,5 +1,7 @@
 """Outer, inner, Kronecker and cross products, and products of matrices and vectors."""
 
+import numpy as np
+
 from gputensor.errors import Described, argument_error
 from gputensor.tensor.core import Tensor, axis_argument, spellings, tensor_argument
 from gputensor.tensor.functions import conj, multiply, subtract
@@ -14,6 +16,8 @@ from gputensor.tensor.products import matmul, vecdot
 from gputensor.tensor.products.einsum import tensordot
 
 __all__ = ["cross", "dot", "inner", "kron", "matvec", "outer", "vdot", "vecmat"]
+
+NUMBERS = (bool, int, float, complex, np.generic)
 
 
 def outer(x1, x2, /, out=None):
@@ -36,6 +40,8 @@ def inner(x1, x2, /):
     >>> inner(x, x).item()
     5.0
     """
+    if isinstance(x1, NUMBERS) or isinstance(x2, NUMBERS):
+        return multiply(x1, x2)
     if tensor_argument(x1, "inner").ndim == 0 or tensor_argument(x2, "inner").ndim == 0:
         return multiply(x1, x2)
     if x1.shape[-1] != x2.shape[-1]:

@@ -280,3 +280,25 @@ def test_shifts_of_frequencies_take_axes_by_position(where, rng):
         for axes in (0, (1,), None):
             got = getattr(gt.fft, name)(x, axes)
             np.testing.assert_array_equal(got.numpy(), getattr(np.fft, name)(a, axes))
+
+
+def test_functions_of_poly1d_return_poly1d(where, rng):
+    a, b = rng.uniform(1, 2, 4), rng.uniform(1, 2, 2)
+    p, q = gt.poly1d(gt.asarray(a, device=where)), gt.asarray(b, device=where)
+    for name, arguments in (("polyder", ()), ("polyint", (2,)), ("polymul", (b,)),
+                            ("polyadd", (b,)), ("polysub", (b,))):  # fmt: skip
+        given = [q if one is b else one for one in arguments]
+        got, want = getattr(gt, name)(p, *given), getattr(np, name)(np.poly1d(a), *arguments)
+        assert isinstance(got, gt.poly1d)
+        np.testing.assert_allclose(got.coeffs.numpy(), want.coeffs, 1e-12)
+    quotient, rest = gt.polydiv(p, q)
+    back = (quotient * gt.poly1d(q) + rest).coeffs.numpy()
+    np.testing.assert_allclose(back, a, 1e-9)
+
+
+def test_infinities_take_out_by_position(where):
+    x = gt.asarray([1.0, -np.inf, np.inf], device=where)
+    for name, want in (("isneginf", [0, 1, 0]), ("isposinf", [0, 0, 1])):
+        out = gt.full(3, 2, device=where)
+        assert getattr(gt, name)(x, out) is out
+        assert out.tolist() == want

@@ -254,6 +254,18 @@ OF_LISTS = {
     "cumulative_sum": lambda xp, x: xp.cumulative_sum([1, 2, 3]),
     "isreal": lambda xp, x: xp.isreal([1.0, 2j]),
     "partition": lambda xp, x: xp.partition([3, 1, 2], 1)[1],
+    "where=": lambda xp, x: xp.sum(x, axis=1, where=[[True, False, True]]),
+    "max where=": lambda xp, x: xp.max([[1, 9]], where=[True, False], initial=0),
+    "choose": lambda xp, x: xp.choose([1, 0, 1], [[1, 2, 3], [4, 5, 6]]),
+    "cov": lambda xp, x: xp.cov([1, 2, 4], [3, 1, 0]),
+    "full_like": lambda xp, x: xp.full_like(x, [1, 2, 3]),
+    "inner": lambda xp, x: xp.inner(x, 7),
+    "repeat": lambda xp, x: xp.repeat(3, 4),
+    "insert a column": lambda xp, x: xp.insert(x, 1, [7, 8], axis=1),
+    "insert columns": lambda xp, x: xp.insert(x, 1, [[7], [8]], axis=1),
+    "insert rows": lambda xp, x: xp.insert(x, 1, [[7, 8, 9], [1, 2, 3]], axis=0),
+    "average": lambda xp, x: xp.average(x, axis=(1, 0), weights=[[1, 2], [3, 4], [5, 6]]),
+    "geomspace": lambda xp, x: xp.geomspace(-1000.0, -1.0, num=4) + 0 * x[0, 0],
 }
 
 
@@ -264,4 +276,19 @@ def test_calls_with_lists_agree_with_numpy(where, rng, name):
     with gt.Device(where):
         got = OF_LISTS[name](gt, gt.asarray(a))
         assert got.device == gt.Device(where)
-    np.testing.assert_array_equal(got.numpy(), want)
+    np.testing.assert_allclose(got.numpy(), want, 1e-6)
+
+
+def test_numbers_only_give_numpys_numbers():
+    for got, want in (
+        (gt.angle(1 + 1j, deg=True), np.angle(1 + 1j, deg=True)),
+        (gt.ravel_multi_index((3, 1, 4, 1), (6, 7, 8, 9)), 1621),
+        (gt.deg2rad(180.0), np.pi),
+    ):
+        assert isinstance(got, np.generic)
+        assert got == want
+    out = gt.zeros((), dtype="float64", device="host")
+    with pytest.raises(TypeError):
+        gt.deg2rad(180.0, out=out)
+    with pytest.raises(IndexError, match="ravel_multi_index: positions: got 6; expected -6 to 5"):
+        gt.ravel_multi_index((6, 0), (6, 7))
