@@ -172,7 +172,7 @@ comma := ,
 # extension whose source is gone is removed, because it would shadow its successor.
 built_folders := gputensor tests/support
 sources_key = $$(find $(built_folders) -name '*.pyx' -o -name '*.px[di]' -o -name '*.h' -o -name operations.py \
-	-o -name source.py -o -name library.cpp | LC_ALL=C sort \
+	-o -name source.py -o -name library.cpp -o -name exports.map | LC_ALL=C sort \
 	| xargs sha256sum | sha256sum)
 flags_key = $$( { "$(PY)" -c 'import sys, Cython; print(sys.version, Cython.__version__)'; \
 	cat setup.py; } | sha256sum)

@@ -45,6 +45,7 @@ SANITIZER = os.environ.get("GPUTENSOR_SANITIZE", "")
 COVERAGE = os.environ.get("GPUTENSOR_COVERAGE", "0") == "1"
 GENERATED = Path("build/generated")
 LIBRARY = Path("gputensor/programs/c_library/src/library.cpp")
+EXPORTS = LIBRARY.with_name("exports.map")
 
 
 def choose_compiler():
@@ -179,12 +180,14 @@ class BuildRooms(build_ext):
     def build_library(self):
         """Build libgputensor_program.so if it is older than its sources; return its path."""
         target = Path(self.build_lib) / LIBRARY.parents[1] / "libgputensor_program.so"
-        if self.force or newer_group(["setup.py", *sources_of(ROOT / LIBRARY)], str(target)):
+        sources = ["setup.py", str(EXPORTS), *sources_of(ROOT / LIBRARY)]
+        if self.force or newer_group(sources, str(target)):
             target.parent.mkdir(parents=True, exist_ok=True)
             name = ".".join(LIBRARY.with_suffix("").parts)
             compiler = os.environ.get("CXX") or sysconfig.get_config_var("CXX") or "c++"
             command = [*shlex.split(compiler), "-shared", "-fPIC", "-I.", *compile_args(name)]
-            self.spawn([*command, str(LIBRARY), "-o", str(target), *link_args()])
+            exports = f"-Wl,--version-script={EXPORTS}"
+            self.spawn([*command, str(LIBRARY), "-o", str(target), exports, *link_args()])
         return target
 
     def copy_library(self, built):
