@@ -29,6 +29,8 @@ LINT_NEEDS := "ruff>=0.6" "cython-lint>=0.16" "mypy>=1.10" "codespell>=2.3"
 
 # Variables left over in the shell must not affect what is built and imported here.
 unexport PYTHONHOME PYTHONSTARTUP PIP_TARGET PIP_PREFIX PIP_USER PIP_REQUIRE_VIRTUALENV
+# The tests start hundreds of processes, which should not all compile the same Python files.
+unexport PYTHONDONTWRITEBYTECODE
 unexport GPUTENSOR_BUILD_ONLY GPUTENSOR_BUILD_DEBUG GPUTENSOR_SANITIZE
 export GPUTENSOR_BUILD_JOBS := $(JOBS)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -143,7 +145,8 @@ GPUTENSOR_SANITIZE=$(SANITIZER) .ci/run-sanitized $(SANITIZER_LIBRARY) $(abspath
 endef
 
 # The environment is made again if its Python is gone, the tree has moved, or the requirements have
-# changed; otherwise this costs one comparison.
+# changed; otherwise this costs one comparison. pip would compile every Python file of the packages,
+# which takes longer than their installation; most of them are never imported.
 environment_key = $$( { cat pyproject.toml; echo "$(CURDIR) $(CUDA)"; "$(PYTHON)" -VV; } | sha256sum)
 
 environment:
@@ -159,8 +162,9 @@ environment:
 	echo "making $(VENV) with $$("$(PYTHON)" -V)"; \
 	rm -rf $(VENV); \
 	"$(PYTHON)" -m venv $(VENV); \
-	$(VENV)/bin/python -m pip install -q $(BUILD_NEEDS); \
-	GPUTENSOR_BUILD_ONLY=none $(VENV)/bin/python -m pip install -q --no-build-isolation \
+	$(VENV)/bin/python -m pip install -q --no-compile $(BUILD_NEEDS); \
+	GPUTENSOR_BUILD_ONLY=none $(VENV)/bin/python -m pip install -q --no-compile \
+	  --no-build-isolation \
 	  -e ".[test$(if $(CUDA),$(comma)$(CUDA))]"; \
 	echo "$(environment_key)" > $(VENV)/key
 
