@@ -28,6 +28,7 @@ import re
 import runpy
 import shlex
 import shutil
+import subprocess
 import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -44,6 +45,7 @@ DEBUG = os.environ.get("GPUTENSOR_BUILD_DEBUG", "0") == "1"
 SANITIZER = os.environ.get("GPUTENSOR_SANITIZE", "")
 COVERAGE = os.environ.get("GPUTENSOR_COVERAGE", "0") == "1"
 GENERATED = Path("build/generated")
+HEADERS = Path("build/headers")
 LIBRARY = Path("gputensor/programs/c_library/src/library.cpp")
 EXPORTS = LIBRARY.with_name("exports.map")
 
@@ -85,6 +87,20 @@ HOT = (
     "tensor.core",
     "tensor.functions",
 )
+
+
+# What each module begins with, as Cython writes it, and the larger headers of the C++ library.
+COMMON_HEADERS = """\
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+"""
 
 
 def compile_args(name):
@@ -151,6 +167,12 @@ def extensions():
         )
 
 
+def work_of(extension):
+    """Estimate the time of a compiler: a room's own headers are denser than Cython's text."""
+    own = (ROOT / extension.name.replace(".", "/")).glob("*.h")
+    return os.path.getsize(extension.sources[0]) + 20 * sum(path.stat().st_size for path in own)
+
+
 class BuildRooms(build_ext):
     """Puts the module of a room where Python looks for a package: room/__init__.SUFFIX.
 
@@ -161,7 +183,7 @@ class BuildRooms(build_ext):
     def finalize_options(self):
         super().finalize_options()
         # The longest first, so that no compiler works alone at the end.
-        self.extensions.sort(key=lambda one: -os.path.getsize(one.sources[0]))
+        self.extensions.sort(key=work_of, reverse=True)
         if not self.inplace:
             self.extensions = [one for one in self.extensions if one.name.startswith("gputensor.")]
 
@@ -176,6 +198,39 @@ class BuildRooms(build_ext):
             super().run()
         if library:
             self.copy_library(library.result())
+
+    def build_extensions(self):
+        self.precompile_headers()
+        super().build_extensions()
+
+    def precompile_headers(self):
+        """Compile the headers that all modules include once, not again for each module.
+
+        GCC includes a header from its compiled form if that was made with the same options, and
+        from its text otherwise. Other compilers work as before.
+        """
+        compiler = getattr(self.compiler, "compiler_so_cxx", self.compiler.compiler_so)
+        about = subprocess.run([compiler[0], "--version"], capture_output=True, text=True).stdout
+        if "Free Software Foundation" not in about:
+            return
+        stale = {}
+        for one in filter(self.is_stale, self.extensions):
+            stale.setdefault(tuple(one.extra_compile_args), []).append(one)
+        includes = [f"-I{folder}" for folder in self.compiler.include_dirs]
+        for number, (args, modules) in enumerate(stale.items()):
+            if len(modules) < 4:
+                continue  # the compiled form takes as long as two modules without it
+            header = HEADERS / f"options{number}.h"
+            header.parent.mkdir(parents=True, exist_ok=True)
+            header.write_text(COMMON_HEADERS)
+            command = [*compiler, *includes, *args, "-x", "c++-header", str(header)]
+            self.spawn([*command, "-o", f"{header}.gch"])
+            for one in modules:
+                one.extra_compile_args = [*args, "-include", str(header)]
+
+    def is_stale(self, extension):
+        path = self.get_ext_fullpath(extension.name)
+        return self.force or newer_group([*extension.sources, *extension.depends], path)
 
     def build_library(self):
         """Build libgputensor_program.so if it is older than its sources; return its path."""
