@@ -61,8 +61,9 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.slow)
-            path, order, own = group_of(item)
-            item.add_marker(pytest.mark.xdist_group("-".join((path.stem, order, own))))
+            # One worker runs both orders, one after the other, so that no kernel is compiled twice.
+            path, _, own = group_of(item)
+            item.add_marker(pytest.mark.xdist_group(f"{path.stem}-{own}"))
             if kernel_compiler.COMPILER is None:
                 item.add_marker(pytest.mark.skip(reason="needs g++ on the path"))
             elif not IS_CHILD:
