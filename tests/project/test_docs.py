@@ -56,12 +56,17 @@ def examples():
     return json.loads(done.stdout.splitlines()[-1])
 
 
+one_worker = pytest.mark.xdist_group("docstrings")  # which runs the examples once
+
+
+@one_worker
 @pytest.mark.parametrize("module", MODULES)
 def test_examples_of_the_module_hold(examples, module):
     failed, _, output = examples[module]
     assert failed == 0, output
 
 
+@one_worker
 def test_examples_are_found_in_extensions_too(examples):
     attempted = {module: count for module, (_, count, _) in examples.items()}
     assert attempted["gputensor.errors"] > 0
