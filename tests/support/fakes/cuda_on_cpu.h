@@ -5,7 +5,8 @@
 // GPU, and a kernel that relies on concurrent threads without a barrier goes wrong. The PTX
 // conversions are replaced by functions of this file.
 // Each kernel is compiled with this header, so it includes only C's small headers: loading the
-// precompiled form of <cmath> and <mutex> took two thirds of the compilation time.
+// precompiled form of <cmath> and <mutex> took two thirds of the compilation time. Its functions are
+// inline, because a function of a precompiled header that is only static is compiled even if unused.
 #define _GLIBCXX_INCLUDE_NEXT_C_HEADERS
 #include <math.h>
 #include <pthread.h>
@@ -160,13 +161,13 @@ static unsigned cpu_lanes[1024];
 // The blocks of a cluster run at once: the rank of this one, and the first of its threads.
 #define CPU_CLUSTER 1
 static unsigned cpu_rank, cpu_first;
-static unsigned cpu_thread() {
+static inline unsigned cpu_thread() {
     return cpu_first + (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
 }
-static void __syncthreads() {
+static inline void __syncthreads() {
     if (_setjmp(cpu_fibers[cpu_thread()]) == 0) _longjmp(cpu_scheduler, 1);
 }
-static unsigned __shfl_down_sync(unsigned, unsigned value, int distance, int width) {
+static inline unsigned __shfl_down_sync(unsigned, unsigned value, int distance, int width) {
     unsigned thread = cpu_thread(), lane = thread % width;
     cpu_lanes[thread] = value;
     __syncthreads();
@@ -174,7 +175,7 @@ static unsigned __shfl_down_sync(unsigned, unsigned value, int distance, int wid
     __syncthreads();
     return found;
 }
-static unsigned __shfl_up_sync(unsigned, unsigned value, int distance) {
+static inline unsigned __shfl_up_sync(unsigned, unsigned value, int distance) {
     unsigned thread = cpu_thread();
     cpu_lanes[thread] = value;
     __syncthreads();
@@ -182,7 +183,7 @@ static unsigned __shfl_up_sync(unsigned, unsigned value, int distance) {
     __syncthreads();
     return found;
 }
-static unsigned __ballot_sync(unsigned, bool is_set) {
+static inline unsigned __ballot_sync(unsigned, bool is_set) {
     unsigned thread = cpu_thread(), first = thread - thread % 32, found = 0;
     cpu_lanes[thread] = is_set;
     __syncthreads();
@@ -190,7 +191,7 @@ static unsigned __ballot_sync(unsigned, bool is_set) {
     __syncthreads();
     return found;
 }
-static void __syncwarp() { __syncthreads(); }
+static inline void __syncwarp() { __syncthreads(); }
 
 // A barrier in shared memory that waits for bytes: their number in the lower half, which is negative
 // if they come before they are announced; bit 32: they are announced; bit 33: the phase. A shared
@@ -200,13 +201,13 @@ static long cpu_row_nbytes[2];
     static type name##_of[CPU_CLUSTER] length;           \
     cpu_row_nbytes[number] = sizeof(name##_of[0]);       \
     type* name = name##_of[cpu_rank];
-static void cpu_barrier_count(unsigned long long* barrier, unsigned change, bool is_announced) {
+static inline void cpu_barrier_count(unsigned long long* barrier, unsigned change, bool is_announced) {
     if (is_announced && *barrier >> 32 & 1) abort();
     const unsigned left = (unsigned)*barrier + change;
     *barrier = (*barrier >> 32 | is_announced) << 32 | left;
     if (left == 0 && *barrier >> 32 & 1) *barrier ^= 3ull << 32;
 }
-static void cpu_barrier_send(const void* to, unsigned long long* barrier, unsigned rank,
+static inline void cpu_barrier_send(const void* to, unsigned long long* barrier, unsigned rank,
                              unsigned word) {
     const long distance = (long)rank - (long)cpu_rank;
     memcpy((char*)to + distance * cpu_row_nbytes[0], &word, 4);
@@ -214,13 +215,13 @@ static void cpu_barrier_send(const void* to, unsigned long long* barrier, unsign
     cpu_barrier_count(barrier, -4u, false);
 }
 // A warp stays together.
-static unsigned cpu_barrier_wait(const unsigned long long* barrier, unsigned parity) {
+static inline unsigned cpu_barrier_wait(const unsigned long long* barrier, unsigned parity) {
     for (int i = 0; i < 100000; ++i)
         if (__ballot_sync(~0u, (*barrier >> 33 & 1) != parity) == ~0u) return 1;
     abort();
 }
-static int __popc(unsigned x) { return __builtin_popcount(x); }
-static unsigned __shfl_xor_sync(unsigned, unsigned value, int mask) {
+static inline int __popc(unsigned x) { return __builtin_popcount(x); }
+static inline unsigned __shfl_xor_sync(unsigned, unsigned value, int mask) {
     unsigned thread = cpu_thread();
     cpu_lanes[thread] = value;
     __syncthreads();
