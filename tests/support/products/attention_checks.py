@@ -68,12 +68,15 @@ def on_device(rng, array):
 def check(rng, dtype, sizes, how):
     """Compare one call with float64; `how` is as `options` makes it."""
     batch, kept, shared, queries, keys, size = sizes
-    shapes = [(batch, kept * shared, queries, size)] + [(batch, kept, keys, size)] * 2
-    arrays = [rng.standard_normal(shape).astype(DTYPES[dtype]) for shape in shapes]
     length, scale = how.get("kv_length", keys), how.get("scale", size**-0.5)
-    exact = [array.astype(float) for array in arrays]
-    for array in arrays[1:]:
-        array[:, :, length:] = np.nan  # not read
+    shapes = [(batch, kept * shared, queries, size)] + [(batch, kept, keys, size)] * 2
+    arrays = [np.full(shape, np.nan, DTYPES[dtype]) for shape in shapes]
+    for array, count in zip(arrays, (queries, length, length), strict=True):
+        array[:, :, :count] = rng.standard_normal(array[:, :, :count].shape)
+    # The reference leaves out the keys that are not read, but one: it needs a key.
+    least_read = max(length, 1)
+    exact = [arrays[0].astype(float)]
+    exact += [array[:, :, :least_read].astype(float) for array in arrays[1:]]
     given, mask = dict(how), seen(queries, keys, length, how)
     if "kv_length" in how:
         kind = rng.choice([np.int32, np.int64])
@@ -83,6 +86,7 @@ def check(rng, dtype, sizes, how):
         given["attn_mask"] = gt.asarray(values, device="cuda")
         mask = mask + added
     exact[1][:, :, length:] = exact[2][:, :, length:] = 0
+    mask = mask[..., :least_read]
     cap = how.get("soft_cap", 0)
     want = reference(*exact, mask, scale, cap)
     magnitude = reference(*exact[:2], np.abs(exact[2]), mask, scale, cap)
