@@ -100,13 +100,9 @@ void store(char* base, int64_t index, int type, Number value) {
     }
 }
 
-struct Matrix {
-    int type = 0;
-    int64_t rows = 0, columns = 0, ld = 0, batch = 1, stride = 0;
-};
+struct Matrix { int type = 0; int64_t rows = 0, columns = 0, ld = 0, batch = 1, stride = 0; };
 struct Call {
-    int op_a = 0, op_b = 0, epilogue = 1;
-    Matrix a, b, c, d;
+    int op_a = 0, op_b = 0, epilogue = 1; Matrix a, b, c, d;
     const char *pa, *pb, *pc, *bias = nullptr;
     char *pd, *workspace = nullptr;
     size_t workspace_nbytes = 0;
@@ -153,27 +149,31 @@ double activation(int epilogue, double x) {
     if (epilogue & 32) return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
     return epilogue & 2 ? (x > 0 || x != x ? x : 0) : x;
 }
-// Reads each row of a and each column of b once, converted and scaled, and multiplies them.
+// Reads each row of a and each column of b once, converted and scaled, and multiplies 8 rows at once.
 template <typename T>
 void multiply(const Call& call) {
     const int64_t m = call.d.rows, n = call.d.columns, k = call.op_a ? call.a.rows : call.a.columns;
-    std::vector<T> a(size_t(m * k)), b(size_t(n * k));
+    std::vector<T> a(size_t((m + 7) / 8 * 8 * k)), b(size_t(n * k));
+    T terms[8];
     for (int64_t item = 0; item < call.d.batch; ++item) {
         for (int64_t row = 0; row < m; ++row)
             for (int64_t i = 0; i < k; ++i)
-                set(a[size_t(row * k + i)], element(call.pa, call.a, call.op_a, row, i, item) *
-                                                scale_at(call.scale_a, call.mode_a, m, k, row, i));
+                set(a[size_t((row / 8 * k + i) * 8 + row % 8)],
+                    element(call.pa, call.a, call.op_a, row, i, item) *
+                        scale_at(call.scale_a, call.mode_a, m, k, row, i));
         for (int64_t column = 0; column < n; ++column)
             for (int64_t i = 0; i < k; ++i)
                 set(b[size_t(column * k + i)], element(call.pb, call.b, call.op_b, i, column, item) *
                                                    scale_at(call.scale_b, call.mode_b, n, k, column, i));
         for (int64_t column = 0; column < n; ++column)
             for (int64_t row = 0; row < m; ++row) {
-                T terms = 0;
-                for (int64_t i = 0; i < k; ++i) terms += a[size_t(row * k + i)] * b[size_t(column * k + i)];
-                Number sum = call.alpha * terms;
-                if (call.beta != 0.0)
-                    sum += call.beta * element(call.pc, call.c, 0, row, column, item);
+                for (int r = 0; row % 8 == 0 && r < 8; ++r) terms[r] = 0;
+                for (int64_t i = 0; row % 8 == 0 && i < k; ++i)
+                    #pragma GCC unroll 8
+                    for (int r = 0; r < 8; ++r)
+                        terms[r] += a[size_t(row * k + i * 8 + r)] * b[size_t(column * k + i)];
+                Number sum = call.alpha * terms[row % 8];
+                if (call.beta != 0.0) sum += call.beta * element(call.pc, call.c, 0, row, column, item);
                 if (call.bias) sum += load(call.bias, row, call.d.type);
                 if (call.epilogue & 34) sum = activation(call.epilogue, sum.real());
                 store(call.pd, item * call.d.stride + column * call.d.ld + row, call.d.type, sum);
