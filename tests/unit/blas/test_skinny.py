@@ -22,7 +22,7 @@ from gputensor.blas.kernels.programs import (
 )
 from tests.support import internals
 from tests.support.internals import skinny_run
-from tests.support.nvrtc_library import needs_nvrtc
+from tests.support.nvrtc_library import needs_nvrtc, quick_options
 
 FLOAT16, BFLOAT16, FLOAT32 = 9, 10, 11
 
@@ -48,7 +48,7 @@ def assert_program(source, pattern):
     assert re.search(pattern, text)
     assert ".local" not in text
     assert not re.search(r"\b(atom|red)\.", text)
-    nvrtc.compile_source(source, "sm_90")
+    nvrtc.compile_source(source, "sm_90", quick_options())
     return text
 
 
@@ -62,7 +62,7 @@ def test_programs_for_tensor_cores_compile_without_spills(form, name, shape, gro
     assert "mma.sync" in assert_program(source, copy)
     old = parts | {"splits": 1}
     source = skinny_mma(form, name, "float32", tokens, **old, group=group).text()
-    nvrtc.compile_source(source, "sm_80")
+    nvrtc.compile_source(source, "sm_80", quick_options())
 
 
 @pytest.mark.slow
@@ -74,7 +74,8 @@ def test_programs_in_float32_compile_without_spills(m):
     source = skinny(shape["tokens"], **parts).text()
     copy = r"cp\.async\.cg\.shared\.global\.L2::128B \[[^,]*, [^,]*, 16"
     assert "mma.sync" not in assert_program(source, copy)
-    nvrtc.compile_source(skinny(shape["tokens"], **(parts | {"splits": 1})).text(), "sm_80")
+    source = skinny(shape["tokens"], **(parts | {"splits": 1})).text()
+    nvrtc.compile_source(source, "sm_80", quick_options())
 
 
 @pytest.mark.slow
@@ -86,10 +87,10 @@ def test_quantized_programs_compile_for_every_group():
             program = skinny_mma(
                 form, "bfloat16", "bfloat16", shape["tokens"], **mma_parts(shape), group=group
             )
-            nvrtc.compile_source(program.text(), "sm_90")
+            nvrtc.compile_source(program.text(), "sm_90", quick_options())
     for name in ("float16", "bfloat16", "float32"):
         for bits in (4, 8):
-            nvrtc.compile_source(dequantize(name, bits).text(), "sm_80")
+            nvrtc.compile_source(dequantize(name, bits).text(), "sm_80", quick_options())
 
 
 def random_sizes(rng):

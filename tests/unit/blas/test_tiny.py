@@ -8,7 +8,7 @@ import pytest
 from gputensor._kernels.launch import nvrtc
 from gputensor.blas.backends import tiny_program
 from tests.support.internals import tile_of
-from tests.support.nvrtc_library import needs_nvrtc
+from tests.support.nvrtc_library import needs_nvrtc, quick_options
 
 FLOAT16, BFLOAT16, FLOAT32, FLOAT64 = 9, 10, 11, 12
 
@@ -42,7 +42,7 @@ def test_only_products_of_one_wave_and_few_terms_are_tiny():
 @pytest.mark.parametrize("output", ["float32", "float16", "bfloat16"])
 def test_program_compiles_without_local_memory(output, tile):
     for target in ("sm_80", "sm_90"):
-        nvrtc.compile_source(tiny_program(output, output, tile).text(), target)
+        nvrtc.compile_source(tiny_program(output, output, tile).text(), target, quick_options())
     text = tiny_program(output, "float32", tile).text()
     text = nvrtc.compile_source(text, "compute_90").decode()
     assert ".local" not in text
