@@ -251,9 +251,10 @@ def test_replays_are_ordered_with_uses_on_other_streams(memory):
 def test_pending_work_outside_a_capture_is_refused_and_the_capture_goes_on(memory):
     own, writer, g = Stream(), Stream(), CUDAGraph()
     uses = Uses(stream=writer)
-    memory.sleep(writer, 200_000)
     with own:
-        g.capture_begin()
+        g.capture_begin()       # it waits for earlier work
+        uses.write(writer)
+        memory.sleep(writer, 200_000)
         with pytest.raises(DriverError, match="inside and outside a graph capture"):
             uses.read()
         memory.copy(1, 0)
