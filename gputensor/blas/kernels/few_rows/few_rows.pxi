@@ -21,6 +21,7 @@ cdef enum:
     SECTOR_NBYTES = 32
     # Limits of the rule, in bytes of weights, bytes of a line of terms, outputs, and terms.
     FEW_MOST_OF_ONE = 16000000
+    FEW_MOST_OF_VECTOR = 10000000
     FEW_MOST_OF_HALF = 10000000
     FEW_LEAST_LINE = 192
     FEW_MOST_SHORT = 4096
@@ -306,7 +307,7 @@ cdef bint few_rows_wins(const Product* product) except -1 nogil:
     if is_along_terms and p.k * itemsize < FEW_LEAST_LINE and p.n > FEW_MOST_SHORT:
         return False
     if p.m == 1:
-        return nbytes <= FEW_MOST_OF_ONE
+        return nbytes <= (FEW_MOST_OF_VECTOR if is_along_terms and is_whole else FEW_MOST_OF_ONE)
     if itemsize == 2:
         if p.m <= 4 and is_along_terms:
             # The libraries read large aligned weights at 3.5 TB/s if x lies along the terms, too.
