@@ -20,13 +20,28 @@ from pathlib import Path
 import pytest
 
 from tests.support import kernel_compiler, simulated_gpu
+from tests.support.products import skinny_on_cpu
 
 HERE = Path(__file__).resolve().parent
 ORDERS = ("at-once", "deferred")
 REPORTS = "FAKE_CUDA_REPORTS"  # the file that a child writes its reports to
 IS_CHILD = REPORTS in os.environ
-if IS_CHILD:
+
+
+def compile_source(source, *given):
+    """Compile a kernel for the CPU; products of few rows run cluster by cluster."""
+    has_clusters = "FewRowsParameters" in source
+    return (skinny_on_cpu if has_clusters else kernel_compiler).compile_source(source, *given)
+
+
+def install_compiler():
+    """Replace NVRTC: compile kernels for the CPU from now on."""
     kernel_compiler.install()
+    kernel_compiler.nvrtc.compile_source = compile_source
+
+
+if IS_CHILD:
+    install_compiler()
 
 
 def pytest_generate_tests(metafunc):
@@ -45,7 +60,7 @@ def order(request):
     os.environ.pop("FAKE_CUBLAS_LOG", None)
     os.environ.pop("FAKE_CUBLAS_OLD", None)
     os.environ.pop("FAKE_CUBLAS_WHOLE", None)
-    kernel_compiler.install()
+    install_compiler()
     blas.preferred_blas_library("auto")
     padding("auto")
     tunable.tuning_enable(False)

@@ -330,7 +330,7 @@ cdef int few_rows_build(const Product* product, const Choice* choice, Plan* plan
     few_rows_choose(product, &form)
     plan.handle = few_rows_kernel(&form)
     plan.shape[0], plan.shape[1] = form.columns, form.splits
-    return compiled(plan.handle, product.device, FEW_SHARED_NBYTES)
+    return compiled(plan.handle, product.device, 0)
 
 
 cdef int few_rows_launch(const Work* work) except -1 nogil:
@@ -341,7 +341,7 @@ cdef int few_rows_launch(const Work* work) except -1 nogil:
     p.slice = round_up(ceil_divide(p.k, splits), FEW_SLICE)
     launch_init(&launch, work.products.device, work.stream,
                 <uint32_t>(ceil_divide(p.n, columns) * splits), FEW_THREADS, &p, sizeof(p))
-    launch.shared_nbytes = launch.most_shared_nbytes = FEW_SHARED_NBYTES
+    launch.shared_nbytes = FEW_SHARED_NBYTES        # each kernel may have as much
     return launch_kernel(work.plan.handle, &launch)
 
 
