@@ -252,7 +252,7 @@ def test_pending_work_outside_a_capture_is_refused_and_the_capture_goes_on(memor
     own, writer, g = Stream(), Stream(), CUDAGraph()
     uses = Uses(stream=writer)
     with own:
-        g.capture_begin()       # it waits for earlier work
+        g.capture_begin()  # it waits for earlier work
         uses.write(writer)
         memory.sleep(writer, 200_000)
         with pytest.raises(DriverError, match="inside and outside a graph capture"):

@@ -27,6 +27,9 @@ FLOATS = ("float16", "bfloat16", "float32")
 HALVES = FLOATS[:2]
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 BITS = (False, True)
+# products of few rows: bytes of a load, rows, outputs of a warp by warps that share them, splits
+PIECES, FEW, DOTS, SPLITS = (4, 8, 16), (1, 2, 4, 8), (1, 2, 4, 8, 16), (1, 2, 8)
+SHARES = tuple(itertools.product((1, 2), (1, 2, 4)))
 UNIT, STRIDED, SCALAR = elements.UNIT, elements.STRIDED, elements.SCALAR
 # modes of the inputs, axes, units a thread; the vector is as wide as the types allow unless strided
 FORMS = (((UNIT,) * 3, 0, 2), ((STRIDED, SCALAR, STRIDED), 2, 1), ((UNIT, STRIDED, SCALAR), 3, 1))
@@ -454,10 +457,8 @@ KERNELS = {
     "epilogues": (epilogues, 2),
     "tiny": (each(backends.tiny_program, FLOATS, FLOATS, (16, 32)), 2),
     "few terms": (each(backends.few_terms_program, FLOATS, FLOATS, (1, 2, 3), (1, 4)), 1),
-    "axpy": (each(backends.axpy_program, FLOATS, FLOATS, (4, 8, 16), (1, 2, 4, 8), (2, 8, 32),
-                  (1, 2, 8), BITS), 6),
-    "dots": (each(backends.dots_program, FLOATS, FLOATS, (4, 8, 16), (1, 2, 4, 8, 16),
-                  tuple(itertools.product((1, 2), (1, 2, 4))), (1, 2, 8), BITS), 6),
+    "axpy": (each(backends.axpy_program, FLOATS, FLOATS, PIECES, FEW, (2, 8, 32), SPLITS, BITS), 6),
+    "dots": (each(backends.dots_program, FLOATS, FLOATS, PIECES, DOTS, SHARES, SPLITS, BITS), 6),
     "integer": (each(products.integer, INTEGERS, INTEGERS), 1),
     "strided": (each(products.strided), 1),
     "listed": (each(products.listed), 1),

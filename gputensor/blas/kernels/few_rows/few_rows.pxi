@@ -38,8 +38,7 @@ cdef double FEW_WAVE = 1000         # to begin and end a block
 cdef double AHEAD_WAVE = 2300
 cdef double FEW_PART = 100          # for each part of K
 cdef double FEW_TERM = 0.15         # for each term of a row of x
-cdef double FEW_ISSUED = 1.2        # instructions of all warps of a block that has a multiprocessor,
-                                    # divided by the block's warps
+cdef double FEW_ISSUED = 1.2        # for an instruction of a block that has a multiprocessor
 
 cdef extern from "gputensor/blas/kernels/few_rows/few_rows.h" namespace "gputensor" nogil:
     cdef struct FewRowsParameters:
@@ -156,7 +155,7 @@ cdef double few_rows_cost(const FewRowsForm* form, int64_t blocks, int64_t k,
 
 
 cdef void try_splits(FewRowsForm* form, const FewRowsParameters* p, const DeviceFacts* device,
-                        double* best, FewRowsForm* out) noexcept nogil:
+                     double* best, FewRowsForm* out) noexcept nogil:
     """Try one shape with each number of splits; store the best so far."""
     cdef int multiprocessors = max(1, device.multiprocessors)
     cdef int64_t tiles = ceil_divide(p.n, form.columns)
@@ -295,10 +294,10 @@ cdef inline bint x_is_aligned(const FewRowsParameters* p, int itemsize) noexcept
 
 
 cdef bint few_rows_wins(const Product* product) except -1 nogil:
-    # Measured on an H200 at 575 random sizes that no other kernel of ours takes, which also gave the
-    # limits: 1.39 times as fast as the better library in the geometric mean (1.01 before), and 1.65
-    # for the 367 that this takes. Beyond the limits the libraries win with tensor cores, or read
-    # large weights for a single row faster.
+    # Measured on an H200 at 575 random sizes that no other kernel of ours takes, which also gave
+    # the limits: 1.39 times as fast as the better library in the geometric mean (1.01 before), and
+    # 1.65 for the 367 that this takes. Beyond the limits the libraries win with tensor cores, or
+    # read large weights for a single row faster.
     cdef FewRowsParameters p
     cdef bint is_along_terms = few_rows_fill(product, &p)
     cdef int itemsize = dtype_itemsize(product.type_a)
