@@ -25,6 +25,8 @@ cdef enum:
     FEW_MOST_OF_HALF = 10000000
     FEW_LEAST_LINE = 192
     FEW_MOST_SHORT = 4096
+    FEW_MOST_UNCUT = 4096
+    FEW_LEAST_UNCUT = 512
     FEW_LEAST_HALF_TERMS = 256
     FEW_LEAST_OF_EIGHT = 500
     FEW_MOST_OF_EIGHT = 25000000
@@ -303,6 +305,9 @@ cdef bint few_rows_wins(const Product* product) except -1 nogil:
     cdef int itemsize = dtype_itemsize(product.type_a)
     cdef bint is_whole = piece_nbytes(&p, itemsize, is_along_terms) == MOST_PIECE_NBYTES
     cdef int64_t nbytes = p.n * p.k * itemsize
+    if (not known_facts(product.device).can_cluster and p.k > FEW_MOST_UNCUT
+            and p.n < FEW_LEAST_UNCUT):
+        return False        # too few blocks, where K cannot be cut
     if is_along_terms and p.k * itemsize < FEW_LEAST_LINE and p.n > FEW_MOST_SHORT:
         return False
     if p.m == 1:
