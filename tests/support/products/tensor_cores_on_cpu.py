@@ -98,7 +98,9 @@ def cpu_source(source):
     cluster = re.search(r"__cluster_dims__\((\w+), 1, 1\)", source)
     blocks = cluster[1] if cluster else "1"
     if not blocks.isdigit():
-        blocks = re.search(rf"#define {blocks} (\d+)", defines)[1]
+        # A kernel without clusters may include the text that declares them.
+        found = re.search(rf"#define {blocks} (\d+)", defines)
+        blocks = found[1] if found else "1"
     for name, call in _MULTIPLY.items():
         source = re.sub(rf"(#define {name} ).*", rf"\1{call}", source)
     source = without_ptx(source, _REPLACEMENTS)

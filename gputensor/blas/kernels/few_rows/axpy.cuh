@@ -15,8 +15,11 @@
 
 #define COLUMNS (LANES * EACH)      // of a block
 #define GROUPS (THREADS / LANES)
-#define IS_DEEP (AHEAD && PIECE_NBYTES == 16 && TOKENS * EACH <= 8)      // has registers for more loads
-#define ROWS (TOKENS * EACH > 32 ? 4 - 2 * AHEAD : !IS_DEEP && (PIECE_NBYTES > 4 || TOKENS > 4) ? 8 : 16)
+// Whether a thread has registers for more loads.
+#define IS_DEEP (AHEAD && PIECE_NBYTES == 16 && TOKENS * EACH <= 8)
+#define IS_SHALLOW (!IS_DEEP && (PIECE_NBYTES > 4 || TOKENS > 4))
+#define ROWS (TOKENS * EACH > 32 ? 4 - 2 * AHEAD : IS_SHALLOW ? 8 : 16)
+#define BLOCKS (TOKENS * EACH >= 32 || IS_DEEP ? 2 : 3)     // of a multiprocessor
 #define BATCH (GROUPS * ROWS)
 // Shared memory, 32 KiB, has SPAN terms of x; after the last, the sums of warps, of some rows at a
 // time, and from TOTALS on those of the block.
@@ -117,10 +120,7 @@ __device__ __forceinline__ void add_groups(uint32 shared, float (&sums)[TOKENS][
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, TOKENS * EACH >= 32 || IS_DEEP ? 2 : 3)
-#if SPLITS > 1
-__cluster_dims__(SPLITS, 1, 1)
-#endif
+extern "C" __global__ void BY_CLUSTER __launch_bounds__(THREADS, BLOCKS)
 kernel(const Parameters p) {
     start_early();
     extern __shared__ __align__(128) char memory[];

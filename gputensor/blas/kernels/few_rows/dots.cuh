@@ -2,9 +2,10 @@
 // y[m, n] = sum over k of x[m, k] * w[n, k].
 //
 // m is at most 16. A warp has FEATURES outputs and a part of the terms: K_WARPS warps of a block
-// take every K_WARPS-th step of 32 pieces. A thread has loads of DEPTH steps in flight, a batch. x lies in shared memory in its own type, row by row, SPAN terms at a time. Sums are
-// added in a fixed order, in a warp, in the block, and among the blocks of a cluster, so the bits
-// are equal from run to run.
+// take every K_WARPS-th step of 32 pieces. A thread has loads of DEPTH steps in flight, a batch. x
+// lies in shared memory in its own type, row by row, SPAN terms at a time. Sums are added in a fixed
+// order, in a warp, in the block, and among the blocks of a cluster, so the bits are equal from run
+// to run.
 //
 // Defined before this text: what few_rows.cuh needs; FEATURES; K_WARPS, 1 to 8.
 #pragma once
@@ -16,7 +17,8 @@
 #define COLUMNS (FEATURES * ROW_WARPS)      // outputs of a block
 #define STEP (32 * K_WARPS * EACH)          // terms
 #define SPAN (32768 / ITEM_NBYTES / TOKENS) // a multiple of BATCH, in 32 KiB of shared memory
-#define IS_DEEP (AHEAD && PIECE_NBYTES == 16 && VALUES * EACH <= 16)     // has registers for more loads
+// Whether a thread has registers for more loads.
+#define IS_DEEP (AHEAD && PIECE_NBYTES == 16 && VALUES * EACH <= 16)
 #define IS_CROWDED (VALUES > 16 || VALUES * EACH > 64 || IS_DEEP \
                     || (AHEAD && PIECE_NBYTES == 16 && FEATURES == 4))
 #define WANTED ((PIECE_NBYTES > 4 && !IS_DEEP ? 8 : 16) / FEATURES)
@@ -28,8 +30,8 @@
 #define FETCHES 8
 #define MATES (THREADS / TOKENS)           // threads that load a row of x
 
-// Brings the `count` terms of each row of x from `k` on, and zeros up to a whole batch. Some threads
-// have each row, and several loads in flight before the first is stored.
+// Brings the `count` terms of each row of x from `k` on, and zeros up to a whole batch. MATES
+// threads have each row, and several loads in flight before the first is stored.
 __device__ __forceinline__ void load_x(const Parameters& p, uint32 shared, int64 k, int count) {
     const int padded = (count + BATCH - 1) / BATCH * BATCH;
     const int token = threadIdx.x / MATES, mate = threadIdx.x % MATES;
@@ -174,10 +176,7 @@ __device__ __forceinline__ void load_batch(Piece (&w)[DEPTH][FEATURES], const Pa
         load_step(w[d], from + d * (STEP * ITEM_NBYTES), p.w_pitch, d * STEP < left ? count : 0);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, IS_CROWDED ? 2 : 3)
-#if SPLITS > 1
-__cluster_dims__(SPLITS, 1, 1)
-#endif
+extern "C" __global__ void BY_CLUSTER __launch_bounds__(THREADS, IS_CROWDED ? 2 : 3)
 kernel(const Parameters p) {
     start_early();
     extern __shared__ __align__(128) char memory[];
@@ -188,7 +187,8 @@ kernel(const Parameters p) {
     const int64 k_end = k_begin + p.slice < p.k ? k_begin + p.slice : p.k;
     const int place = (warp % K_WARPS * 32 + lane) * EACH;      // in a step
     const int64 feature = first + warp / K_WARPS * FEATURES;
-    const int features = feature < p.n ? (int)(p.n - feature < FEATURES ? p.n - feature : FEATURES) : 0;
+    const int features = feature < p.n
+        ? (int)(p.n - feature < FEATURES ? p.n - feature : FEATURES) : 0;
     const char* source = p.w + feature * p.w_pitch + (k_begin + place) * ITEM_NBYTES;
     float sums[VALUES] = {};
     Piece w[DEPTH][FEATURES];

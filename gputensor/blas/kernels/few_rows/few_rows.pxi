@@ -19,17 +19,19 @@ cdef enum:
     FEW_MOST_PARTS = 8          # blocks of a cluster
     FEW_SLICE = 64              # terms: parts of K begin at multiples
     SECTOR_NBYTES = 32
-    # Limits of the rule, in bytes of weights, bytes of a line of terms, outputs, and terms.
-    FEW_MOST_OF_ONE = 16000000
-    FEW_MOST_OF_VECTOR = 10000000
-    FEW_MOST_OF_HALF = 10000000
+    # Limits of the rule. Bytes of weights, at most:
+    FEW_MOST_OF_ONE = 16000000      # for one row, and where the libraries have much to win
+    FEW_MOST_OF_VECTOR = 10000000   # for one row by aligned weights along the terms
+    FEW_MOST_OF_HALF = 10000000     # for 5 to 8 rows by unaligned weights of 16 bits
+    FEW_MOST_OF_EIGHT = 25000000    # for 5 to 8 unaligned rows by aligned weights of 16 bits
+    # Terms:
+    FEW_LEAST_OF_EIGHT = 500        # for the same
+    FEW_LEAST_HALF_TERMS = 256      # for up to 4 rows by aligned weights of 16 bits
+    FEW_MOST_UNCUT = 4096           # where K cannot be cut and outputs are fewer than the next
+    FEW_LEAST_UNCUT = 512
+    # Lines of fewer bytes than this are too short for more outputs than the next.
     FEW_LEAST_LINE = 192
     FEW_MOST_SHORT = 4096
-    FEW_MOST_UNCUT = 4096
-    FEW_LEAST_UNCUT = 512
-    FEW_LEAST_HALF_TERMS = 256
-    FEW_LEAST_OF_EIGHT = 500
-    FEW_MOST_OF_EIGHT = 25000000
 
 # The model of time, in nanoseconds and bytes per nanosecond, of an H200.
 cdef double FEW_RATE = 2700         # of the device
@@ -174,7 +176,10 @@ cdef void try_splits(FewRowsForm* form, const FewRowsParameters* p, const Device
 
 cdef void try_dots(FewRowsForm* tried, const FewRowsParameters* p, const DeviceFacts* device,
                    double* best, FewRowsForm* out) noexcept nogil:
-    """Try the shapes of dots.cuh, whose macros have the same conditions."""
+    """Try the shapes of dots.cuh.
+
+    Its macros have the same conditions; if they differed, choices would shift, not results.
+    """
     cdef int itemsize = dtype_itemsize(tried.type_x)
     cdef int each = tried.nbytes // itemsize, loads, values, steps
     cdef bint is_whole = tried.nbytes == MOST_PIECE_NBYTES, is_deep
@@ -204,7 +209,7 @@ cdef void try_dots(FewRowsForm* tried, const FewRowsParameters* p, const DeviceF
 
 cdef void try_axpy(FewRowsForm* tried, const FewRowsParameters* p, const DeviceFacts* device,
                    double* best, FewRowsForm* out) noexcept nogil:
-    """Try the shapes of axpy.cuh, whose macros have the same conditions."""
+    """Try the shapes of axpy.cuh, whose macros have the same conditions, too."""
     cdef int itemsize = dtype_itemsize(tried.type_x)
     cdef int each = tried.nbytes // itemsize, rows = 16
     cdef int sums = tried.tokens * each

@@ -7,6 +7,13 @@
 #include "gputensor/_kernels/cuda/words.h"
 #include "gputensor/blas/kernels/shared/quick.cuh"
 
+// Declares a kernel's clusters.
+#if SPLITS > 1
+#define BY_CLUSTER __cluster_dims__(SPLITS, 1, 1)
+#else
+#define BY_CLUSTER
+#endif
+
 // Synchronizes the threads of the block, or of its whole cluster, and makes their writes visible.
 __device__ __forceinline__ void meet() {
 #if SPLITS > 1

@@ -111,10 +111,7 @@ __device__ __forceinline__ void store_sums(const Place& at, uint32 total,
         }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
-#if SPLITS > 1
-__cluster_dims__(SPLITS, 1, 1)
-#endif
+extern "C" __global__ void BY_CLUSTER __launch_bounds__(THREADS, MIN_BLOCKS)
 kernel(const Parameters p) {
     start_early();
     extern __shared__ __align__(128) char memory[];

@@ -348,10 +348,7 @@ __device__ __forceinline__ void send_sums(const Parameters& p, uint32 shared, in
 #endif
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
-#if SPLITS > 1
-__cluster_dims__(SPLITS, 1, 1)
-#endif
+extern "C" __global__ void BY_CLUSTER __launch_bounds__(THREADS, 1)
 kernel(const Parameters p) {
 #if !STEADY
     start_early();
