@@ -54,16 +54,22 @@ def view(cupy, operand, device):
     return cupy.ndarray(operand.shape, dtype, place, tuple(strides))
 
 
+def _free(address, _device):
+    """Give memory back. A function of the module, which no garbage collection clears.
+
+    Arrays that a traceback keeps are freed by the garbage collector. A function that is garbage
+    together with them has lost its globals when CuPy calls it, and the process would crash.
+    """
+    raw_delete(address)
+
+
 def _allocator(cupy, stream):
     """Return an allocator for CuPy that takes memory from ours, on `stream`."""
 
     def malloc(nbytes, device):
         return raw_alloc(device, nbytes, stream)
 
-    def free(address, _device):
-        raw_delete(address)
-
-    return cupy.cuda.PythonFunctionAllocator(malloc, free).malloc
+    return cupy.cuda.PythonFunctionAllocator(malloc, _free).malloc
 
 
 def run(engine, device, stream, attributes, operands):

@@ -50,3 +50,34 @@ def test_torch_runs_on_our_memory_and_survives_an_out_of_memory(tmp_path):
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.split()[-1] == "ok"
+
+COLLECTED_PROGRAM = """
+import gc
+import gputensor as gt
+from gputensor._engines import factors
+
+def stops(module, x):
+    parts = [module.array(x) for _ in range(3)]
+    raise RuntimeError("stopped")
+
+factors.lu = stops
+x = gt.ones((64, 64), device="cuda")
+before = gt.memory.memory_allocated(0)
+gc.disable()
+for _ in range(20):
+    try:
+        gt.linalg.lu_factor(x)
+    except RuntimeError as error:
+        error.itself = error
+assert gt.memory.memory_allocated(0) > before
+gc.collect()
+assert gt.memory.memory_allocated(0) == before
+"""
+
+
+def test_arrays_of_an_engine_that_a_traceback_keeps_are_collected():
+    pytest.importorskip("cupy")
+    found = subprocess.run(
+        [sys.executable, "-c", COLLECTED_PROGRAM], capture_output=True, text=True, timeout=300
+    )
+    assert found.returncode == 0, found.stderr[-2000:]

@@ -143,3 +143,9 @@ def test_a_program_for_a_gpu_that_is_not_there_makes_the_calls(cupy, rng, tmp_pa
     with gt.load_program(tmp_path / "inverse.gtp", device="cuda") as program:
         found = program(gt.asarray(x, device="cuda")).numpy()
     np.testing.assert_allclose(found, np.linalg.inv(x), rtol=1e-4, atol=1e-6)
+
+
+def test_no_collection_clears_the_function_that_frees(cupy):
+    """CuPy calls it as arrays are collected, when a function of a call may have no globals."""
+    _, free = cupy_calls._allocator(sys.modules["cupy"], 0).__self__.functions
+    assert getattr(sys.modules[free.__module__], free.__name__) is free
