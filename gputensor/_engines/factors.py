@@ -6,6 +6,7 @@ order, as in LAPACK but counted from 0.
 """
 
 import importlib
+import warnings
 
 import numpy as np
 
@@ -63,7 +64,9 @@ def lu(module, x):
         pivots = _eliminate(made, min(x.shape[-2:]))
     else:
         library = importlib.import_module("cupyx.scipy.linalg")
-        parts = [library.lu_factor(one, check_finite=False) for one in stack]
+        with warnings.catch_warnings():  # it warns of singular matrices, which have factors, too
+            warnings.simplefilter("ignore", RuntimeWarning)
+            parts = [library.lu_factor(one, check_finite=False) for one in stack]
         made, pivots = (module.stack(one) for one in zip(*parts, strict=True))
     return made.reshape(x.shape), pivots.reshape(*x.shape[:-2], -1)
 
