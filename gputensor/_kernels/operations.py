@@ -172,7 +172,7 @@ _ROWS = (
      {"iu": "integer_modulo<C>(a, b)", "f": "float_modulo<C>(a, b)"}, "np.remainder",
      "x1 % x2, with the sign of x2; an integer modulo 0 gives 0.", "[7, -7], 3 -> array([1, 2])"),
     ("pow", 2, "same",
-     {"iu": "integer_power<C>(a, b)", "f": "pow(a, b)", "c": "power(a, b)"}, "power",
+     {"iu": "integer_power<C>(a, b)", "f": "float_power(a, b)", "c": "power(a, b)"}, "power",
      """x1 to the power x2.
 
      Integers to a negative int raise ValueError. Negative powers in an integer *tensor* x2 cannot

@@ -287,6 +287,8 @@ FN T integer_power(T a, T b) {
     }
     return (T)result;
 }
+// CUDA's pow may be off by an ulp where the result is a itself: pow(3.0, 1.0) is below 3.
+FN T float_power(T a, T b) { return b == 1 ? a : b == 2 ? a * a : pow(a, b); }
 FN T shift_left(T a, T b) {
     return (uint64)b < 8 * sizeof(T) ? (T)((uint64)a << (uint64)b) : (T)0;
 }
