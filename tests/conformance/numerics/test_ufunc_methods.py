@@ -1,5 +1,7 @@
 """The methods of NumPy's ufuncs, on this library's functions and on NumPy's with tensors."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -117,6 +119,12 @@ IN_TURN = {
     "floor_divide": "int32",
     "left_shift": "int64",
 }
+
+
+def from_the_left(ufunc, lines, first=None):
+    """All partial results. NumPy 2.5's ``power.reduce`` gives a[0] ** a[-1] on some processors."""
+    parts = [*lines] if first is None else [first, *lines]
+    return list(itertools.accumulate(parts, ufunc))
 
 
 @pytest.mark.parametrize("name", IN_TURN)
