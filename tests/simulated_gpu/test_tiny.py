@@ -36,9 +36,9 @@ SIZES = (
     (17, 33, 15),
     (64, 64, 64),
     (5, 130, 128),
-    (33, 1, 63),
+    (33, 1, 21),
     (33, 2, 127),
-    (1, 31, 64),
+    (1, 31, 23),
 )
 # Products of 16-bit types leave these sizes to the library.
 LONG = ((19, 35, 129), (40, 16, 256), (170, 197, 37), (180, 200, 128))
@@ -125,6 +125,8 @@ def test_few_terms_of_large_results(rng):
     m = (18 << 20) // (n * numpy_dtype(name).itemsize) - int(rng.integers(0, 4))
     a, b = random_array(rng, (m, k), name), random_array(rng, (k, n), name)
     x, y = (gt.asarray(one, device="cuda") for one in (a, b))
+    if k < 3 and rng.random() < 0.5:
+        y = gt.asarray(b.T.copy(), device="cuda").T
     base = gt.full((m, n), float("nan"), dtype=x.dtype, device="cuda")
     forget_kernels(0)
     gt.matmul(x, y, out=base)

@@ -160,11 +160,11 @@ def products(rng):
         assert_near(got, wide(x) @ wide(w).T, np.abs(wide(x)) @ np.abs(wide(w)).T + 3, name)
 
 
-def turned(rng):
+def turned(rng, least_rows=520, columns=(2, 9)):
     """Check products of many rows by few columns, whose terms are neighbours on both sides."""
     m, n, k = (
-        int(rng.integers(520, 1100)),
-        int(rng.integers(2, 17)),
+        int(rng.integers(least_rows, 2 * least_rows)),
+        int(rng.integers(*columns)),
         4 * int(rng.integers(512, 600)),
     )
     x, w, c, bias = (

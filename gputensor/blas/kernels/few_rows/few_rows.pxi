@@ -22,11 +22,13 @@ cdef enum:
     # Limits of the rule. Bytes of weights, at most:
     FEW_MOST_OF_ONE = 16000000      # for one row, and where the libraries have much to win
     FEW_MOST_OF_VECTOR = 10000000   # for one row by aligned weights along the terms
+    FEW_MOST_OF_PIECES = 8000000    # for one row by weights along the outputs, read by 2 bytes
     FEW_MOST_OF_HALF = 10000000     # for 5 to 8 rows by unaligned weights of 16 bits
     FEW_MOST_OF_EIGHT = 25000000    # for 5 to 8 unaligned rows by aligned weights of 16 bits
     # Terms:
     FEW_LEAST_OF_EIGHT = 500        # for the same
     FEW_LEAST_HALF_TERMS = 256      # for up to 4 rows by aligned weights of 16 bits
+    FEW_LEAST_OF_SIXTEEN = 256      # for 9 to 16 rows
     FEW_MOST_UNCUT = 4096           # where K cannot be cut and outputs are fewer than the next
     FEW_LEAST_UNCUT = 512
     # Lines of fewer bytes than this are too short for more outputs than the next.
@@ -41,6 +43,7 @@ cdef double FEW_LATENCY = 740       # of a batch of loads
 cdef double FEW_WAVE = 1000         # to begin and end a block
 cdef double AHEAD_WAVE = 2300
 cdef double FEW_PART = 100          # for each part of K
+cdef double FEW_MEETING = 300       # of the blocks of clusters, where each multiprocessor has one
 cdef double FEW_TERM = 0.15         # for each term of a row of x
 cdef double FEW_ISSUED = 1.2        # for an instruction of a block that has a multiprocessor
 
@@ -155,6 +158,8 @@ cdef double few_rows_cost(const FewRowsForm* form, int64_t blocks, int64_t k,
     if rest:
         cost += fixed + max(batches * FEW_LATENCY,
                             max(nbytes * rest / rate, each * ceil_divide(rest, multiprocessors)))
+    if form.splits > 1:
+        cost += FEW_MEETING * min(1.0, <double>blocks / multiprocessors)
     return cost + FEW_PART * form.splits
 
 
@@ -308,7 +313,8 @@ cdef bint few_rows_wins(const Product* product) except -1 nogil:
     cdef FewRowsParameters p
     cdef bint is_along_terms = few_rows_fill(product, &p)
     cdef int itemsize = dtype_itemsize(product.type_a)
-    cdef bint is_whole = piece_nbytes(&p, itemsize, is_along_terms) == MOST_PIECE_NBYTES
+    cdef int piece = piece_nbytes(&p, itemsize, is_along_terms)
+    cdef bint is_whole = piece == MOST_PIECE_NBYTES
     cdef int64_t nbytes = p.n * p.k * itemsize
     if (not known_facts(product.device).can_cluster and p.k > FEW_MOST_UNCUT
             and p.n < FEW_LEAST_UNCUT):
@@ -316,7 +322,9 @@ cdef bint few_rows_wins(const Product* product) except -1 nogil:
     if is_along_terms and p.k * itemsize < FEW_LEAST_LINE and p.n > FEW_MOST_SHORT:
         return False
     if p.m == 1:
-        return nbytes <= (FEW_MOST_OF_VECTOR if is_along_terms and is_whole else FEW_MOST_OF_ONE)
+        if is_along_terms:
+            return nbytes <= (FEW_MOST_OF_VECTOR if is_whole else FEW_MOST_OF_ONE)
+        return nbytes <= (FEW_MOST_OF_PIECES if piece == 2 else FEW_MOST_OF_ONE)
     if itemsize == 2:
         if p.m <= 4 and is_along_terms:
             # The libraries read large aligned weights at 3.5 TB/s if x lies along the terms, too.
@@ -331,7 +339,8 @@ cdef bint few_rows_wins(const Product* product) except -1 nogil:
                 and nbytes <= FEW_MOST_OF_EIGHT)
     if p.m <= 8:
         return True
-    return product.compute == COMPUTE_32F and nbytes <= FEW_MOST_OF_ONE
+    return (product.compute == COMPUTE_32F and nbytes <= FEW_MOST_OF_ONE
+            and p.k >= FEW_LEAST_OF_SIXTEEN)
 
 
 cdef int few_rows_build(const Product* product, const Choice* choice, Plan* plan) except -1 nogil:

@@ -322,18 +322,22 @@ cdef bint skinny_wins(const Product* product) except -1 nogil:
         return (skinny_half_wins(product.n, product.m, product.k)
                 and product.k >= EAGER_HALF_TERMS and is_worthwhile(product.m, 2 * product.k))
     if product.n > SKINNY_MAX_ROWS:
-        return turned_wins(product.m, product.n, product.k)
-    return is_worthwhile(product.m, product.k * 4)
+        # From .92 to 1.19 times as fast for a single column.
+        return product.m > 1 and float32_wins(product.m, product.n, product.k)
+    return float32_wins(product.n, product.m, product.k)
 
 
-cdef bint turned_wins(int64_t m, int64_t n, int64_t k) noexcept nogil:
-    """Return whether ours is faster than the libraries for n rows in float32 by m columns."""
+cdef bint float32_wins(int64_t m, int64_t n, int64_t k) noexcept nogil:
+    """Return whether ours is the fastest for m rows by n weights, or turned, in float32."""
     # Measured on an H200 at 94 random sizes: 1.0 to 2.7 times as fast as the better library where
-    # this is true; .73 to .85 at 692 x 11 x 12616, 784 x 16 x 7872 and 8379 x 15 x 260, and from
-    # .92 to 1.19 for a single column.
-    if m == 1 or not is_worthwhile(n, 4 * k):
+    # this is true; .73 to .85 at 692 x 11 x 12616, 784 x 16 x 7872 and 8379 x 15 x 260.
+    if not is_worthwhile(n, 4 * k):
         return False
-    return m <= 8 or (k >= 512 if n >= 3000 else k <= 4096)
+    if m <= 8:
+        return True
+    if 4 * n * k <= FEW_MOST_OF_ONE and k >= FEW_LEAST_OF_SIXTEEN:
+        return False                # 3776 x 16 x 920: 15.6 us, few_rows/ 11.9
+    return k >= 512 if n >= 3000 else k <= 4096
 
 
 cdef int skinny_build(const Product* product, const Choice* choice, Plan* plan) except -1 nogil:

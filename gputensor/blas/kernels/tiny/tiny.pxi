@@ -30,7 +30,9 @@ cdef enum:
     LARGE_TERMS = 128
     SMALL_TERMS_HALF = 128
     LARGE_TERMS_HALF = 16       # 256x256x64 in bf16 takes 3.3 us, the library 2.2 (H200)
-    VECTOR_TERMS = 64           # of a matrix times a vector, for which a tile has few threads
+    # Of a matrix times a vector, for which a tile has few threads, and few_rows/ has a kernel.
+    VECTOR_TERMS = 23
+    VECTOR_LINES = 2048
 
 # Products of few terms, for any number of results (few_terms.cuh). On an H200, 49 random ones of 1
 # and 2 terms are .96 to 4.1 times as fast as by the better library, 1.68 in the geometric mean.
@@ -41,7 +43,7 @@ cdef enum:
     MORE_TERMS = 3
     FEW_ROWS = 64
     FEW_NBYTES = 16             # of results of a thread, in a column
-    FEW_COLUMNS = 4             # of a thread of a large product whose A is read by 16 bytes
+    FEW_COLUMNS = 4             # of a thread of a large product
     FEW_RESULTS = 2147483392
     MOST_GRID_Y = 65535
     MOST_RESIDENT = 2048        # threads of a multiprocessor
@@ -83,7 +85,7 @@ cdef inline bint is_one_wave(int64_t m, int64_t n, int64_t batch, int tile) noex
 cdef int tiny_tile(int dtype, int64_t m, int64_t n, int64_t k, int64_t batch) noexcept nogil:
     """Return the tile for a product of float types, or 0 when it is not tiny."""
     cdef bint is_half = dtype != DT_FLOAT32
-    if min(m, n) == 1 and k > VECTOR_TERMS:
+    if min(m, n) == 1 and (k > VECTOR_TERMS or max(m, n) > VECTOR_LINES):
         return 0
     # Also keeps the products of sizes below from overflowing.
     if m > BLOCKS * LARGE_TILE or n > BLOCKS * LARGE_TILE or batch > BLOCKS or k > SMALL_TERMS:
@@ -109,8 +111,10 @@ cdef inline bint reads_vectors(const Product* product) noexcept nogil:
 
 cdef int columns_of_few(const Product* product) noexcept nogil:
     """Return the columns of a thread: several if the threads of one wave have them."""
-    cdef int64_t nbytes = product.m * product.n * product.batch * dtype_itemsize(product.type_d)
-    if reads_vectors(product) and nbytes >= FEW_COLUMNS * FEW_NBYTES * BLOCKS * MOST_RESIDENT:
+    cdef int itemsize = dtype_itemsize(product.type_d)
+    cdef int64_t nbytes = product.m * product.n * product.batch * itemsize
+    if (product.m * itemsize % FEW_NBYTES == 0
+            and nbytes >= FEW_COLUMNS * FEW_NBYTES * BLOCKS * MOST_RESIDENT):
         return FEW_COLUMNS
     return 1
 
