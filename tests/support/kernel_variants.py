@@ -193,13 +193,14 @@ def quantized_tile():
 
 
 def quantized_wgmma():
-    for form, name, is_float, group, (tokens, tiles, stages) in itertools.product(
+    for form, name, is_float, group, (tokens, tiles, stages, parts) in itertools.product(
         (products.INT8, products.INT4), HALVES, BITS, (0, 32, 64, 128),
-        ((32, 2, 10), (64, 1, 10), (64, 2, 8), (128, 1, 8), (128, 2, 6), (256, 1, 5)),
+        ((32, 2, 10, 1), (64, 1, 10, 2), (64, 2, 8, 4), (128, 1, 8, 2), (128, 2, 6, 1),
+         (256, 1, 5, 1)),
     ):  # fmt: skip
         yield quantized.wgmma(
             form, name, "float32" if is_float else name, tokens, tiles=tiles, stages=stages,
-            x_stages=stages, group=group,
+            group=group, parts=parts,
         )  # fmt: skip
 
 
@@ -221,7 +222,7 @@ def quantized_endings():
             )  # fmt: skip
         for tokens in (64, 128):
             yield quantized.wgmma(
-                form, name, name, tokens, tiles=2, stages=4, x_stages=4, group=group, end=end
+                form, name, name, tokens, tiles=2, stages=4, group=group, parts=tokens // 64, end=end
             )
         yield quantized.join(name, name, form == products.INT8, end)
 

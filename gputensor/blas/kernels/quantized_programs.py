@@ -85,7 +85,7 @@ def tile(form, x_name, y_name, tokens, *, row_warps, k_warps, stages, group, end
     return program_of("quantized/tile.cuh", defines, minimum=80)
 
 
-def wgmma(form, x_name, y_name, tokens, *, tiles, stages, x_stages, group, end=NO_FORMULA):
+def wgmma(form, x_name, y_name, tokens, *, tiles, stages, group, parts=1, end=NO_FORMULA):
     """Return the program of tiles of a product, on Hopper.
 
     Parameters
@@ -96,8 +96,10 @@ def wgmma(form, x_name, y_name, tokens, *, tiles, stages, x_stages, group, end=N
         Rows of x of a block: a multiple of 8, at most 256.
     tiles : int
         A block has 128 * `tiles` features.
-    stages, x_stages : int
-        Columns of 64 k of weights and of x in the rings of copies.
+    stages : int
+        Columns of 64 k, of weights and of x, in the rings of copies.
+    parts : int
+        Blocks of a cluster among which K is cut, a divisor of `tokens` / 8; or 1.
     """
     kind, count = PTX[x_name], tokens // 2
     sums = ", ".join(f'"+f"(d[{i}])' for i in range(count))
@@ -114,7 +116,8 @@ def wgmma(form, x_name, y_name, tokens, *, tiles, stages, x_stages, group, end=N
         "TOKENS": tokens,
         "TILES": tiles,
         "STAGES": stages,
-        "X_STAGES": x_stages,
+        "X_STAGES": stages,
+        "PARTS": parts,
         "GROUP": group,
         "MULTIPLY": multiply,
     }

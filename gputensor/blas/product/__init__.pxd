@@ -232,8 +232,8 @@ cdef struct TileShape:
     int rows                    # features
     int k_warps                 # of tile.cuh
     int stages
-    int x_stages                # of wgmma.cuh
-    int splits
+    int parts                   # of wgmma.cuh: blocks of a cluster among which K is cut, or 1
+    int splits                  # of K, besides these; their sums go through memory
     int shared_nbytes
 
 cdef enum:

@@ -115,7 +115,7 @@ def skinny_mma_block_shape(int form, int type_x, sizes, *, int group=0, int mult
 
 
 def quantized_tile_configure(*, has_wgmma=None, int rows=0, int tokens=0, int splits=0,
-                             int least_rows=17, int most_rows=2048):
+                             int parts=0, int least_rows=17, int most_rows=2048):
     """Force parts of the blocks of quantized tiles, and the rows of x that they take.
 
     >>> quantized_tile_configure(rows=128, most_rows=0)
@@ -124,5 +124,5 @@ def quantized_tile_configure(*, has_wgmma=None, int rows=0, int tokens=0, int sp
     cdef TileShape forced
     memset(&forced, 0, sizeof(forced))
     forced.has_wgmma = 0 if has_wgmma is None else 1 + bool(has_wgmma)
-    forced.rows, forced.tokens, forced.splits = rows, tokens, splits
+    forced.rows, forced.tokens, forced.splits, forced.parts = rows, tokens, splits, parts
     tile_force(&forced, least_rows, most_rows)

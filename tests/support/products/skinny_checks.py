@@ -234,8 +234,9 @@ def tiles(rng, kinds=((False, INT4), (False, INT8), (True, INT4), (True, INT8)))
             n -= int(rng.integers(0, 8))
         rows, splits = int(rng.choice([128, 256])), int(rng.integers(1, 3)) if k > 768 else 0
         tokens = int(rng.choice([128, 256])) if has_wgmma and rows == 128 and m > 64 else 0
+        parts = random_parts(rng, has_wgmma and tokens < 256, k, splits)
         internals.quantized_tile_configure(
-            has_wgmma=has_wgmma, rows=rows, tokens=tokens, splits=splits, most_rows=150
+            has_wgmma=has_wgmma, rows=rows, tokens=tokens, splits=splits, parts=parts, most_rows=150
         )  # fmt: skip
         x = rng.standard_normal((m, k + 8)).astype(DTYPES[name])
         bias = rng.standard_normal(n).astype(DTYPES[name])
@@ -252,8 +253,14 @@ def tiles(rng, kinds=((False, INT4), (False, INT8), (True, INT4), (True, INT8)))
         limit = (2.0**-17 + (1.01 * UNIT[name] if group else 0)) * terms
         limit += 1.01 * UNIT[name] * np.abs(exact)
         error = np.abs(got - exact)
-        used = (has_wgmma, form, name, group, (m, n, k), rows, tokens, splits)
+        used = (has_wgmma, form, name, group, (m, n, k), rows, tokens, splits, parts)
         assert np.all(error <= limit), (used, float(np.nanmax(error / limit)))
+
+
+def random_parts(rng, may_part, k, splits):
+    """The blocks of a cluster among which K is cut: as few as it has terms for, or a choice."""
+    most = k // 64 // (2 * max(splits, 1))
+    return int(rng.choice([one for one in (1, 2, 4) if one == 1 or one <= most])) if may_part else 0
 
 
 def endings(rng, kinds=tuple((wgmma, form) for wgmma in (False, True) for form in FORMS)):
@@ -317,7 +324,10 @@ def endings(rng, kinds=tuple((wgmma, form) for wgmma in (False, True) for form i
         weights = [None if one is None else operand_of(one) for one in (w, scales)]
         arguments = [operand_of(out), x_on, *weights, bias_on, *others_on]
         arguments += [None] * (3 - len(others_on))
-        internals.quantized_tile_configure(has_wgmma=has_wgmma, splits=splits, most_rows=100)
+        parts = random_parts(rng, has_wgmma, k, splits)
+        internals.quantized_tile_configure(
+            has_wgmma=has_wgmma, splits=splits, parts=parts, most_rows=100
+        )
         plan_tiles(0, True)
         try:
             stream = gt.current_stream("cuda").cuda_stream
@@ -326,6 +336,6 @@ def endings(rng, kinds=tuple((wgmma, form) for wgmma in (False, True) for form i
         finally:
             plan_tiles(0, False)
             internals.quantized_tile_configure()
-        used = (has_wgmma, form, name, out_name, group, (m, n, k), ending, splits)
+        used = (has_wgmma, form, name, out_name, group, (m, n, k), ending, splits, parts)
         difference = np.abs(wide(out.numpy()) - exact)
         assert np.all(difference <= limit), (used, float(np.nanmax(difference / limit)))

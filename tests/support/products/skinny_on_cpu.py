@@ -18,7 +18,9 @@ _REPLACEMENTS = (
     ("cp.async.cg", "cpu_copy(to, from, is_valid, 16);"),
     ("cp.async.ca.shared.global.L2::128B", "cpu_copy(to, from, is_valid, 8);"),
     ("cp.async.ca", "cpu_copy(to, from, is_valid, 4);"),
-    ("cp.async.bulk.shared", "cpu_bulk_copy(to, from, nbytes, barrier);"),
+    ("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes ",
+     "cpu_bulk_copy(to, from, nbytes, barrier, cpu_here - cpu_cluster, 1);"),
+    ("cp.async.bulk.shared", "cpu_bulk_copy(to, from, nbytes, barrier, 0, cpu_splits);"),
     ("{\\n.reg .b32 remote;", "cpu_barrier(barrier, rank).arrive(0);"),
     ("cp.async.", ";"),
     ("createpolicy", "policy = 0;"),
@@ -43,6 +45,8 @@ _REPLACEMENTS = (
     ("st.shared.v2", "cpu_store_pair(cpu_shared + %0, %1, %2);"),
     ("st.shared::cluster.f32", "memcpy(cpu_cluster[owner].shared + %0, &%1, 4);"),
     ("mapa", "%0 = %1;"),
+    ("ld.shared::cluster.v4", "memcpy(&x, cpu_cluster[split].shared + from, 16);"),
+    ("bar.sync 1, 256;", "cpu_here->some.wait(256);"),
     ("ld.shared::cluster", "memcpy(&x, cpu_cluster[split].shared + from, 4);"),
     ("ld.shared.f32", "memcpy(&x, cpu_shared + from, 4);"),
     ("barrier.cluster.arrive", "cpu_whole.wait(SPLITS * blockDim.x);"),
@@ -86,7 +90,7 @@ struct CpuBarrier {
 struct CpuBlock {
     char memory[CPU_SHARED_NBYTES + 128];
     char* shared;
-    CpuBarrier all, warps[32];
+    CpuBarrier all, some, warps[32];
     unsigned lanes[1024], fragments[1024][6];
 };
 static CpuBlock cpu_cluster[8];
@@ -172,10 +176,11 @@ static CpuCounted& cpu_barrier(unsigned at, int block = -1) {
     static CpuCounted all[8][64];
     return all[block < 0 ? cpu_here - cpu_cluster : block][at / 8 % 64];
 }
-// To all blocks of the cluster.
-static void cpu_bulk_copy(unsigned to, unsigned long long from, unsigned nbytes, unsigned barrier) {
+// To `count` blocks of the cluster, from one on.
+static void cpu_bulk_copy(unsigned to, unsigned long long from, unsigned nbytes, unsigned barrier,
+                          int first, int count) {
     if (to % 16 || from % 16 || nbytes % 16) abort();
-    for (int i = 0; i < cpu_splits; ++i) {
+    for (int i = first; i < first + count; ++i) {
         memcpy(cpu_cluster[i].shared + to, (const char*)from, nbytes);
         cpu_barrier(barrier, i).nbytes -= (int)nbytes;
         cpu_barrier(barrier, i).check();

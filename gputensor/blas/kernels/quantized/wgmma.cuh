@@ -6,15 +6,16 @@
 // features each. One more thread keeps a ring of x, which order.cuh has brought into the order of the
 // instruction. order.cuh has waited for all work before this product, so the first weights are copied
 // while it still runs. The two blocks of a cluster have the same rows of x, and each loads half of
-// them for both.
+// them for both; or, as PARTS, the same features and rows and a part of K each, and add their sums.
 //
 // Defined before this text: FORM, X_KIND, Y_KIND, GROUP, PAIRED (TILES is 2 then) and FORMULA as in
-// tile.cuh; TOKENS; TILES, blocks of 64 features of a warpgroup; STAGES of weights; X_STAGES;
+// tile.cuh; TOKENS; TILES, blocks of 64 features of a warpgroup; STAGES of weights; X_STAGES; PARTS,
+// 1, or the blocks of a cluster among which K is cut, a divisor of TOKENS / 8;
 // MULTIPLY, the instruction that multiplies 16 k from registers a and descriptor b and adds them to
 // the sums d.
 #pragma once
 
-#define SPLITS 2                // blocks of a cluster
+#define SPLITS (PARTS > 1 ? PARTS : 2)      // blocks of a cluster
 #define THREADS 384
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -32,14 +33,46 @@
 
 __device__ __forceinline__ void multiply_16(float* d, const uint32* a, uint64 b) { MULTIPLY }
 
-// Gives a stage of x back to both blocks, since both load into it.
+// Gives a stage of x back to the blocks that load into it: both, unless K is cut among them.
 __device__ __forceinline__ void release(uint32 empty) {
+#if PARTS > 1
+    if (threadIdx.x % 32 == 0) arrive(empty);
+#else
     if (threadIdx.x % 32 < 2) barrier_arrive_at(empty, threadIdx.x % 32);
+#endif
 }
 // Rows of 128 bytes, swizzled. The upper bits of an address name the block of the cluster.
 __device__ __forceinline__ uint64 descriptor(uint32 at) {
     return (uint64)((at & 0x3ffff) >> 4) | 1ull << 16 | 64ull << 32 | 1ull << 62;
 }
+
+// ---- sums of blocks that share the terms
+
+#if PARTS > 1
+// Waits for the warps that multiply.
+__device__ __forceinline__ void meet_multipliers() { asm volatile("bar.sync 1, 256;" ::: "memory"); }
+
+__device__ __forceinline__ void store_four(uint32 to, const float* sums) {
+    Words x;
+#pragma unroll
+    for (int e = 0; e < 4; ++e) x.item[e] = __float_as_uint(sums[e]);
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
+                 :: "r"(to), "r"(x.item[0]), "r"(x.item[1]), "r"(x.item[2]), "r"(x.item[3])
+                 : "memory");
+}
+
+// Adds the four sums at an address in the shared memory of a block of the cluster.
+__device__ __forceinline__ void add_four(float* sums, uint32 from, int split) {
+    Words x;
+    uint32 there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(from), "r"(split));
+    asm volatile("ld.shared::cluster.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x.item[0]), "=r"(x.item[1]), "=r"(x.item[2]), "=r"(x.item[3])
+                 : "r"(there) : "memory");
+#pragma unroll
+    for (int e = 0; e < 4; ++e) sums[e] += __uint_as_float(x.item[e]);
+}
+#endif
 
 // ---- weights
 
@@ -141,19 +174,55 @@ struct Part { int token, row, split, first, count; };   // of the block; columns
 
 __device__ __forceinline__ void load_x(const Parameters& p, const Part& part, uint32 shared,
                                        uint32 rank) {
-    const int half = X_NBYTES / 2;
+    const int half = X_NBYTES / 2, offset = PARTS > 1 ? 0 : rank * half;
     const uint32 full = shared + BARRIERS_AT, empty = full + 8 * X_STAGES;
     uint64 x = (uint64)(p.ordered + ((int64)part.first * p.ordered_rows + part.token) * 128
-                        + rank * half);
+                        + offset);
     uint32 stage = 0, phase = 1;
     for (int step = 0; step < part.count; ++step) {
         barrier_wait(empty + 8 * stage, phase);
         barrier_expect(full + 8 * stage, X_NBYTES);
-        bulk_load_to_both(shared + stage * X_NBYTES + rank * half, x, half, full + 8 * stage);
+#if PARTS > 1
+        bulk_load(shared + stage * X_NBYTES, x, X_NBYTES, full + 8 * stage);
+#else
+        bulk_load_to_both(shared + stage * X_NBYTES + offset, x, half, full + 8 * stage);
+#endif
         x += (int64)p.ordered_rows * 128;
         if (++stage == X_STAGES) stage = 0, phase ^= 1;
     }
 }
+
+#if PARTS > 1
+const int OWN = TOKENS / 8 / PARTS;     // eights of tokens whose sums a block adds
+
+// Adds the sums of all blocks for this block's share of the tokens, in the order of the blocks, and
+// writes the results. The sums lie where the rings were, a thread's fours 256 * 16 bytes apart.
+__device__ __forceinline__ void join_parts(const Parameters& p, const Part& part, uint32 shared,
+                                           const float (*sums)[TOKENS / 8][4], int row) {
+    const int lane = threadIdx.x % 32, rank = blockIdx.x % SPLITS;
+    const uint32 own = shared + threadIdx.x * 16;
+    meet_multipliers();                 // nobody still reads weights or x
+#pragma unroll
+    for (int tile = 0; tile < TILES; ++tile)
+#pragma unroll
+        for (int i = 0; i < TOKENS / 8; ++i)
+            store_four(own + (tile * (TOKENS / 8) + i) * 4096, sums[tile][i]);
+    cluster_sync();
+    float total[TILES][OWN][4] = {};
+#pragma unroll
+    for (int split = 0; split < PARTS; ++split)
+#pragma unroll
+        for (int tile = 0; tile < TILES; ++tile)
+#pragma unroll
+            for (int i = 0; i < OWN; ++i)
+                add_four(total[tile][i], own + (tile * (TOKENS / 8) + rank * OWN + i) * 4096,
+                         split);
+#pragma unroll
+    for (int tile = 0; tile < TILES; tile += 1 + PAIRED)
+        write_features<OWN>(p, part.split, part.token + rank * OWN * 8 + lane % 4 * 2,
+                            row + 64 * tile + lane / 4 * 2, total[tile], total[tile + PAIRED]);
+}
+#endif
 
 __device__ __forceinline__ void multiply_block(const Parameters& p, const Part& part,
                                                uint32 shared) {
@@ -199,29 +268,41 @@ __device__ __forceinline__ void multiply_block(const Parameters& p, const Part& 
     copies_wait<0>();
 #pragma unroll
     for (int tile = 0; tile < TILES; ++tile) settle<TOKENS / 2>(sums[tile][0]);
+#if PARTS > 1
+    join_parts(p, part, shared, sums, row);
+#else
 #pragma unroll
     for (int tile = 0; tile < TILES; tile += 1 + PAIRED)
         write_features<TOKENS / 8>(p, part.split, part.token + lane % 4 * 2,
                                    row + 64 * tile + lane / 4 * 2, sums[tile], sums[tile + PAIRED]);
+#endif
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(SPLITS, 1, 1)
 kernel(const Parameters p) {
     extern __shared__ __align__(1024) char memory[];
     const uint32 shared = shared_address(memory), rank = blockIdx.x % SPLITS;
-    const int pairs = (p.row_tiles + 1) / 2, columns = (int)((p.k + 63) / 64);
+    const int columns = (int)((p.k + 63) / 64), parts = p.splits * PARTS;
     int place = blockIdx.x / SPLITS;
     Part part;
     part.token = place % p.token_tiles * TOKENS;
     place /= p.token_tiles;
+#if PARTS > 1
+    part.row = place % p.row_tiles * (BLOCK_ROWS >> PAIRED);
+    part.split = place / p.row_tiles;
+    const int cut = part.split * PARTS + (int)rank;
+#else
+    const int pairs = (p.row_tiles + 1) / 2;
     part.row = (place % pairs * 2 + (int)rank) * (BLOCK_ROWS >> PAIRED);
-    part.split = place / pairs;
-    part.first = (int)((int64)columns * part.split / p.splits);
-    part.count = (int)((int64)columns * (part.split + 1) / p.splits) - part.first;
+    const int cut = part.split = place / pairs;
+#endif
+    part.first = (int)((int64)columns * cut / parts);
+    part.count = (int)((int64)columns * (cut + 1) / parts) - part.first;
     if (threadIdx.x == 0) {
         for (int i = 0; i < X_STAGES; ++i) {
             barrier_init(shared + BARRIERS_AT + 8 * i, 1);
-            barrier_init(shared + BARRIERS_AT + 8 * (X_STAGES + i), 16);    // warps of two blocks
+            // The warps of this block, or of both.
+            barrier_init(shared + BARRIERS_AT + 8 * (X_STAGES + i), PARTS > 1 ? 8 : 16);
         }
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
@@ -232,10 +313,13 @@ kernel(const Parameters p) {
         start_early();
         if (threadIdx.x == 256) load_x(p, part, shared, rank);
         __syncwarp();
+#if PARTS > 1
+        cluster_sync();         // that of join_parts
+#endif
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
         multiply_block(p, part, shared);
     }
-    // A block's shared memory must stay until the other has given its last stage back.
+    // A block's shared memory must stay until no other gives a stage back or reads its sums.
     cluster_sync();
 }
