@@ -222,8 +222,9 @@ def quantized_endings():
             )  # fmt: skip
         for tokens in (64, 128):
             yield quantized.wgmma(
-                form, name, name, tokens, tiles=2, stages=4, group=group, parts=tokens // 64, end=end
-            )
+                form, name, name, tokens, tiles=2, stages=4, group=group, parts=tokens // 64,
+                end=end,
+            )  # fmt: skip
         yield quantized.join(name, name, form == products.INT8, end)
 
 
