@@ -51,6 +51,7 @@ def test_torch_runs_on_our_memory_and_survives_an_out_of_memory(tmp_path):
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.split()[-1] == "ok"
 
+
 COLLECTED_PROGRAM = """
 import gc
 import gputensor as gt

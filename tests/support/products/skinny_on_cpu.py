@@ -18,8 +18,10 @@ _REPLACEMENTS = (
     ("cp.async.cg", "cpu_copy(to, from, is_valid, 16);"),
     ("cp.async.ca.shared.global.L2::128B", "cpu_copy(to, from, is_valid, 8);"),
     ("cp.async.ca", "cpu_copy(to, from, is_valid, 4);"),
-    ("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes ",
-     "cpu_bulk_copy(to, from, nbytes, barrier, cpu_here - cpu_cluster, 1);"),
+    (
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes ",
+        "cpu_bulk_copy(to, from, nbytes, barrier, cpu_here - cpu_cluster, 1);",
+    ),
     ("cp.async.bulk.shared", "cpu_bulk_copy(to, from, nbytes, barrier, 0, cpu_splits);"),
     ("{\\n.reg .b32 remote;", "cpu_barrier(barrier, rank).arrive(0);"),
     ("cp.async.", ";"),
