@@ -13,7 +13,7 @@ from gputensor._arrays cimport (
     has_no_elements,
 )
 from gputensor._driver.registry cimport (
-    DEVICE_HOST, DeviceFacts, device_kind, known_facts, stream_captures,
+    DEVICE_HOST, device_kind, known_facts, stream_captures,
 )
 from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES, STATUS_OK, status_t
 from gputensor._kernels.faces cimport OP_CONJ, OP_COPY, OP_MUL, elementwise, fill
