@@ -31,8 +31,8 @@ cdef double TILE_WAVE = 3500            # each but the first
 cdef double TILE_JOIN = 1300
 cdef double TILE_JOIN_BYTE = 1 / 3600.
 cdef double TILE_ORDER_BYTE = 1 / 3700.
-cdef double TILE_MEETING = 800          # of the parts of a cluster
-cdef double TILE_MEETING_BYTE = 1 / 80. # of a block's sums
+cdef double TILE_MEETING = 800              # of the parts of a cluster
+cdef double TILE_MEETING_BYTE = 1 / 80.     # of a block's sums
 # For a column of 64 k: in all, for a row of weights, and for a row times a token.
 cdef double TILE_COLUMN_MMA = 74
 cdef double TILE_COLUMN_WGMMA = 124
