@@ -115,12 +115,17 @@ extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
                 const float x = wide(a[(int64)row * p.line_a + (int64)term * p.term_a]);
                 sums[v] = fmaf(x, is_next ? next[term] : b[term], term ? sums[v] : 0.0f);
             }
+        if (is_plain) {
 #pragma unroll
-        for (int v = 0; v < EACH; ++v) {
-            const bool is_next = i + v >= p.m;
-            if (v < last)
-                made.item[v] = result_of(p, item, is_next ? i + v - p.m : i + v, j + is_next,
-                                         sums[v]);
+            for (int v = 0; v < EACH; ++v) made.item[v] = narrow<output_t>(sums[v]);
+        } else {
+#pragma unroll
+            for (int v = 0; v < EACH; ++v) {
+                const bool is_next = i + v >= p.m;
+                if (v < last)
+                    made.item[v] = result_of(p, item, is_next ? i + v - p.m : i + v, j + is_next,
+                                             sums[v]);
+            }
         }
     } else {
 #pragma unroll
@@ -129,7 +134,7 @@ extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
 #pragma unroll
             for (int term = 0; term < TERMS; ++term)
                 sum = fmaf(wide(a[(int64)i * p.line_a + (int64)term * p.term_a]), b[term], sum);
-            made.item[v] = result_of(p, item, i, j, sum);
+            made.item[v] = is_plain ? narrow<output_t>(sum) : result_of(p, item, i, j, sum);
             if (++i == p.m) {
                 i = 0;
                 if (++j == p.n) break;
