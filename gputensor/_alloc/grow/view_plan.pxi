@@ -11,9 +11,8 @@ holes are left to small requests.
 Mapping a page costs MAP_US whatever its size (measured: cuMemMap and cuMemSetAccess on an H200),
 and growing costs memory that never comes back. So a view is made when it saves at least a granule,
 at MIB_US for each MiB at most, and the mapping time so far stays within SPARE_US and SPEND times
-what filling the reserved bytes with 20 MiB pages would have cost. With smaller pages, which a user
-chooses to reserve less at the price of more driver calls, the yardstick is filling with those
-pages, SPEND is SPEND_SMALL, and a MiB of new memory counts for more. So the driver time of a
+what filling the reserved bytes with 20 MiB pages would have cost. If the user chose smaller pages,
+the yardstick is filling with those, and SPEND_FINE and MIB_US_FINE apply. So the driver time of a
 program is bounded whatever its pattern, and a miss plans nothing once that time is spent.
 """
 
@@ -50,9 +49,10 @@ cdef struct Plan:
 
 cdef double STEP_US = 40.5      # creating and mapping one page of STEP bytes
 cdef double VIEW_PLAN_SPEND = 8.0
-cdef double VIEW_PLAN_SPEND_SMALL = 14.0  # for pages up to STEP
+cdef double VIEW_PLAN_SPEND_FINE = 28.0   # for pages up to STEP
 cdef double VIEW_PLAN_SPARE_US = 1000.0   # ... and this: a small program may map a few pages, too
 cdef double MIB_US = 20.0       # the cost of a MiB of new memory: no view may cost more to spare it
+cdef double MIB_US_FINE = 40.0
 cdef double SHORT_MIB_US = 1e6
 
 
@@ -263,9 +263,8 @@ cdef bint _has_room(View* view, Plan* plan) noexcept nogil:
 
 # Whether another `us` of driver time, in place of `grow_us`, is within bounds.
 cdef bint _view_plan_affordable(DeviceAllocator* a, double us, double grow_us) noexcept nogil:
-    cdef double step = <double>min(a.config.page_size, <size_t>STEP)
-    cdef double times = VIEW_PLAN_SPEND_SMALL if a.config.page_size <= STEP else VIEW_PLAN_SPEND
-    cdef double spend_us = times * STEP_US * <double>_reserved(a) / step
+    cdef double times = VIEW_PLAN_SPEND if a.config.page_size > STEP else VIEW_PLAN_SPEND_FINE
+    cdef double spend_us = times * STEP_US * <double>_reserved(a) / min(_page_size(a), <size_t>STEP)
     return a.mapping_us + us - grow_us <= VIEW_PLAN_SPARE_US + spend_us
 
 
@@ -276,7 +275,7 @@ cdef bint plan_view(DeviceAllocator* a, Request* request, int effort, bint may_b
     cdef StreamBins* sb = pool_bins(request.pool, request.stream)
     cdef size_t grow_need, nbytes = request.nbytes
     cdef double us, grow_us, best_us = 1e300
-    cdef double mib_us = MIB_US * STEP / <double>min(a.config.page_size, <size_t>STEP)
+    cdef double mib_us = MIB_US if a.config.page_size > STEP else MIB_US_FINE * STEP / _page_size(a)
     cdef View* view
     cdef View* best = NULL
     cdef bint forced = effort != VIEW_IF_WORTH
