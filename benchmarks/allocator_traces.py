@@ -2,6 +2,7 @@
 
     python benchmarks/allocator_traces.py [--device host|cuda] [--repetitions 5]
     python benchmarks/allocator_traces.py --variants [--settings page_reuse:False]
+    python benchmarks/allocator_traces.py --page-sizes
 
 Utilization (peak requested / peak reserved) and modelled driver seconds come from the simulator (a
 phantom host device, the same code and decisions as on a GPU); the yardstick is 20 MiB pages without
@@ -13,7 +14,9 @@ call that gives access to a page meanwhile was seen to wait up to 1 ms for it. W
 next side would pay for the memory that the other side released.
 
 With `--variants` the simulator also runs programs like the recorded ones (traces/variants.py) and
-prints means; `--settings` are allocator settings to compare with. No result file is written then.
+prints means; `--settings` are allocator settings to compare with. `--page-sizes` runs the same
+programs at several `page_size_mb` and prints the MiB that each reserves, and how much more a page
+size needs, at worst, than a larger one. No result file is written then.
 """
 
 import argparse
@@ -41,6 +44,8 @@ from gputensor._driver.registry import (  # noqa: E402
 from report import Report  # noqa: E402
 
 TRACES = Path(__file__).parent / "traces"
+PAGE_SIZES = (2, 4, 8, 16, 20, 40)
+MOST = 1.01  # what a page size may reserve, in proportion to a larger one
 PAUSE = 0.3  # seconds for the driver to clear released memory
 
 
@@ -108,15 +113,17 @@ def simulated_row(name, trace):
     }
 
 
+def groups():
+    """Return the recorded traces and their variants, each as pairs of a name and a trace."""
+    traces = {path.stem: read_trace(path) for path in sorted(TRACES.glob("*.npz"))}
+    changed = ((name, Trace(*columns)) for name, *columns in variants(traces))
+    return {"recorded": traces.items(), "variants": changed}
+
+
 def compare(settings):
     """Print a row for each recorded trace and each variant, and the means of both groups."""
     gt.memory.set_allocator_settings(settings)
-    traces = {path.stem: read_trace(path) for path in sorted(TRACES.glob("*.npz"))}
-    groups = {
-        "recorded": traces.items(),
-        "variants": ((name, Trace(*columns)) for name, *columns in variants(traces)),
-    }
-    for group, members in groups.items():
+    for group, members in groups().items():
         report = Report(group, group)
         for name, trace in members:
             report.add(**simulated_row(name, trace))
@@ -127,15 +134,45 @@ def compare(settings):
         print(f"{group}: mean utilization {means[0]:.4f}, mean ratio {means[1]:.3f}\n")
 
 
+def compare_page_sizes():
+    """Print what each program reserves at each page size, and how often smaller pages need more."""
+    for group, members in groups().items():
+        report = Report(group, group)
+        shares = {size: [] for size in PAGE_SIZES}
+        ratios = []
+        for name, trace in members:
+            reserved = {}
+            for size in PAGE_SIZES:
+                gt.memory.set_allocator_settings(f"page_size_mb:{size}")
+                found = simulate(trace)
+                reserved[size] = found["peak_reserved_bytes"]
+                shares[size].append(found["peak_requested_bytes"] / reserved[size])
+            ratios.append(max(
+                reserved[small] / reserved[large]
+                for small in PAGE_SIZES for large in PAGE_SIZES if small < large
+            ))  # fmt: skip
+            columns = {f"{size} MiB": nbytes >> 20 for size, nbytes in reserved.items()}
+            report.add(program=name, **columns, **{"worst %": round(100 * (ratios[-1] - 1), 2)})
+        report.rows.sort(key=lambda row: -row["worst %"])
+        print(report.table())
+        means = ", ".join(f"{size} MiB {statistics.mean(shares[size]):.4f}" for size in PAGE_SIZES)
+        over = sum(ratio > MOST for ratio in ratios)
+        print(f"{group}: {over} of {len(ratios)} programs need over 1 % more at a smaller size")
+        print(f"{group}: mean utilization {means}\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", choices=("host", "cuda"), default=None)
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--variants", action="store_true", help="simulate programs like these")
     parser.add_argument("--settings", default="", help="allocator settings, with --variants")
+    parser.add_argument("--page-sizes", action="store_true", help="compare page sizes")
     options = parser.parse_args()
     if options.variants:
         return compare(options.settings)
+    if options.page_sizes:
+        return compare_page_sizes()
     device = options.device or ("cuda" if cuda_device_count() else "host")
     gt.empty(1, device=device)
     entry = load("events").time_events

@@ -1,5 +1,6 @@
 """Smaller pages cost more driver calls and never need more memory; the default size costs few."""
 
+import importlib.util
 import random
 from pathlib import Path
 
@@ -8,11 +9,13 @@ import pytest
 from gputensor import memory
 from gputensor._alloc.observe import empty_cache
 from gputensor._alloc.replay import replay_trace
-from gputensor._alloc.replay.trace_file import read_trace
+from gputensor._alloc.replay.trace_file import Trace, read_trace
 from gputensor._driver.registry import close_host, open_host, start_trace, take_trace
 from tests.support.alloc_probe import MIB, opened
 
 TRACES = Path(__file__).parents[3] / "benchmarks" / "traces"
+NAMES = sorted(path.stem for path in TRACES.glob("*.npz"))
+QUICK = ("bert_serve", "multistream")  # their variants depend most on the page size
 
 
 def reserved(trace, page_size):
@@ -26,12 +29,56 @@ def reserved(trace, page_size):
         memory.set_allocator_settings("page_size_mb:40")
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in TRACES.glob("*.npz")))
-def test_smaller_pages_reserve_no_more_than_larger_ones(name):
-    trace = read_trace(TRACES / f"{name}.npz")
+def check_page_sizes(name, trace):
     found = {size: reserved(trace, size) for size in (2, 4, 8, 16, 20, 40)}
     for size, nbytes in found.items():
-        assert all(nbytes <= 1.01 * found[other] for other in found if other > size), found
+        assert all(nbytes <= 1.01 * found[other] for other in found if other > size), (name, found)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_smaller_pages_reserve_no_more_than_larger_ones(name):
+    check_page_sizes(name, read_trace(TRACES / f"{name}.npz"))
+
+
+def variants_of(names):
+    """Yield ``(name, trace)`` for the variants of recorded traces."""
+    spec = importlib.util.spec_from_file_location("variants", TRACES / "variants.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for name, *columns in module.variants({n: read_trace(TRACES / f"{n}.npz") for n in names}):
+        yield name, Trace(*columns)
+
+
+@pytest.mark.parametrize(
+    "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.sweep) for n in NAMES]
+)
+def test_smaller_pages_reserve_no_more_for_variants(name):
+    for variant, trace in variants_of([name]):
+        check_page_sizes(variant, trace)
+
+
+@pytest.mark.sweep
+def test_smaller_pages_reserve_no_more_for_two_programs():
+    pairs = [(name, trace) for name, trace in variants_of(NAMES) if "," not in name]
+    assert len(pairs) == 4
+    for name, trace in pairs:
+        check_page_sizes(name, trace)
+
+
+@pytest.mark.parametrize("size", [8, 16, 20])
+def test_small_pages_depend_on_the_reserved_bytes(size):
+    # 256 MiB are below 128 pages of 4 MiB: larger settings make no difference yet.
+    def pages(page_size):
+        with opened(f"page_size_mb:{page_size}", capacity=2**37, phantom=True) as probe:
+            start_trace(probe.device)
+            for nbytes in [3 * MIB] * 80 + [9 * MIB]:
+                probe.malloc(nbytes)
+            calls = take_trace(probe.device)
+            return [arguments[1] for name, _, arguments in calls if name == "page_create"]
+
+    assert pages(size) == pages(4)
+    assert max(pages(size)) <= 4 * MIB
+    assert max(pages(40)) == 40 * MIB
 
 
 def test_a_large_growth_is_one_page():
