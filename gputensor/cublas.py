@@ -1,7 +1,7 @@
 """The product of ``cupy.cublas``, for programs that use it."""
 
 from gputensor.errors import Described, argument_error
-from gputensor.tensor.core import Tensor, tensor_argument
+from gputensor.tensor.core import Tensor, written_argument
 from gputensor.tensor.functions import conj
 from gputensor.tensor.products import addmm, matmul
 
@@ -37,7 +37,7 @@ def gemm(transa, transb, a, b, out=None, alpha=1.0, beta=0.0):  # noqa: PLR0917
     if out is None:
         result = matmul(left, right)
         return result if isinstance(alpha, (int, float)) and alpha == 1 else result * alpha
-    tensor_argument(out, "gemm")
+    written_argument(out, "gemm")
     return addmm(out, left, right, beta=beta, alpha=alpha, out=out)
 
 

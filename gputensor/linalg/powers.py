@@ -9,6 +9,7 @@ from gputensor.tensor import functions as fn
 from gputensor.tensor import grids, manipulation
 from gputensor.tensor.core import tensor_argument
 from gputensor.tensor.interop import copy
+from gputensor.tensor.interop.arrays import tensors
 from gputensor.tensor.manipulation import diagonals
 from gputensor.tensor.products import matmul
 
@@ -123,7 +124,7 @@ def multi_dot(arrays, /):
     >>> multi_dot([a, a, a]).tolist()
     [[4.0, 4.0], [4.0, 4.0]]
     """
-    arrays = list_argument("multi_dot: arrays", arrays, "a sequence of Tensors")
+    arrays = tensors(list_argument("multi_dot: arrays", arrays, "a sequence of Tensors"))
     if len(arrays) < 2:
         raise argument_error(ValueError, "multi_dot: arrays", len(arrays), "2 or more")
     ends = (1, 2), *[(2,)] * (len(arrays) - 2), (1, 2)

@@ -6,7 +6,7 @@ from gputensor._arrays.dtypes import float32
 from gputensor.errors import argument_error, float_argument
 from gputensor.nn import activated
 from gputensor.tensor import functions
-from gputensor.tensor.core import Tensor
+from gputensor.tensor.core import Tensor, refusal
 from gputensor.tensor.interop import astype
 from gputensor.tensor.manipulation import arange, reshape, take
 
@@ -18,7 +18,7 @@ _TURNED = ("add", ("mul", _PAIR, _COSINE), ("mul", _OTHER, ("mul", _SINE, _SIGN)
 
 def _tensor(value, name):
     if not isinstance(value, Tensor):
-        raise argument_error(TypeError, name, value, "a Tensor")
+        raise refusal(f"{name}: got {type(value).__name__}; expected a Tensor", value)
     return value
 
 

@@ -9,7 +9,7 @@ from gputensor._arrays.dtypes import float32, float64, int64
 from gputensor.errors import Described, argument_error, int_argument, list_argument
 from gputensor.random.distributions import Target, draw, gumbel, integers, uniform
 from gputensor.tensor import functions as fn
-from gputensor.tensor.core import Tensor, axis_argument, tensor_argument
+from gputensor.tensor.core import Tensor, axis_argument, tensor_argument, written_argument
 from gputensor.tensor.interop import asarray, astype
 from gputensor.tensor.manipulation import arange, expand_dims, moveaxis, reshape, take
 from gputensor.tensor.manipulation.axes import broadcast_shapes
@@ -64,7 +64,7 @@ def shuffle(x, axis=0, *, generator=None):
     >>> sorted(x.tolist())
     [0, 1, 2, 3]
     """
-    axis = axis_argument(axis, tensor_argument(x, "shuffle").ndim, "shuffle")
+    axis = axis_argument(axis, written_argument(x, "shuffle", "x").ndim, "shuffle")
     x[...] = take(x, _order(x.shape[axis], "shuffle", x.device, generator), axis=axis)
 
 

@@ -13,7 +13,7 @@ from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, tensor_argument
 from gputensor.tensor.engine import queue_call
 from gputensor.tensor.interop import astype
-from gputensor.tensor.interop.arrays import beside, values_argument
+from gputensor.tensor.interop.arrays import beside, tensors, values_argument
 from gputensor.tensor.manipulation import flip, linspace, reshape, zeros
 from gputensor.tensor.quantiles import quantile
 from gputensor.tensor.sorting import searchsorted
@@ -276,7 +276,7 @@ def histogramdd(sample, /, bins=10, range=None, density=False, weights=None):
         columns = [sample[:, i] for i in builtins.range(sample.shape[1])]
     else:
         columns = [reshape(tensor_argument(one, "histogramdd"), -1)
-                   for one in list_argument("histogramdd: sample", sample)]  # fmt: skip
+                   for one in tensors(list_argument("histogramdd: sample", sample))]  # fmt: skip
     ndim = len(columns)
     if ndim == 0:
         raise argument_error(ValueError, "histogramdd: sample", sample, "at least one coordinate")

@@ -8,6 +8,7 @@ that functions of ``numerics.options`` provide.
 """
 
 import importlib
+import inspect
 import sys
 
 from gputensor.tensor.core import checked_parameters, named
@@ -127,34 +128,6 @@ GROUPS = {
 }
 NAMES = {name: names for names, functions in GROUPS.items() for name in functions.split()}
 NAMES["clip"] = "a|input a_min a_max"
-#: How many of the first parameters of a function may be lists of numbers: ``gt.mean([1, 2])``.
-LISTED = {
-    name: count
-    for count, names in (
-        (1, "all choose amax amin any argmax argmin argsort argwhere average bincount "
-            "count_nonzero cumprod cumsum diff digitize ediff1d expand_dims flatnonzero flip "
-            "fliplr flipud gradient histogram histogram_bin_edges max mean median min moveaxis "
-            "nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin "
-            "nanpercentile nanprod nanquantile nanstd nansum nanvar nonzero percentile prod ptp "
-            "quantile ravel repeat reshape roll rot90 sort squeeze std sum swapaxes take tile "
-            "trace transpose trapezoid tril trim_zeros triu unique unwrap var full_like ones_like "
-            "zeros_like pad broadcast_to array_split split array_str cumulative_trapezoid angle "
-            "frac imag isneginf isposinf logit logsumexp real real_if_close softmax log_softmax "
-            "unstack insert append delete piecewise empty_like partition argpartition iscomplex "
-            "isreal frexp spacing cumulative_sum cumulative_prod"),
-        (2, "allclose array_equal array_equiv corrcoef cov cross dot extract histogram2d inner "
-            "intersect1d isin kron lerp matmul outer searchsorted setdiff1d setxor1d tensordot "
-            "union1d vdot vecdot xlogy"),
-    )
-    for name in names.split()
-}  # fmt: skip
-#: The same for the functions of `linalg`.
-LISTED_MATRICES = {
-    **dict.fromkeys(
-        "cholesky cond det eig eigh eigvals eigvalsh inv matrix_norm matrix_power matrix_rank norm "
-        "pinv qr slogdet svd svdvals vector_norm".split(), 1),
-    **dict.fromkeys(("lstsq", "solve"), 2),
-}  # fmt: skip
 CREATION = "array asarray empty eye full ones zeros"
 LIKE = "empty_like full_like ones_like zeros_like"
 #: Option, the function of `numerics.options` that provides it, functions of the package.
@@ -270,12 +243,15 @@ def find(module, name, names=NAMES, options=OPTIONS):
     """
     home = importlib.import_module(module)
     found = getattr(home, name)
-    table = LISTED if names is NAMES else LISTED_MATRICES if names is LINALG else {}
-    table = dict.fromkeys(TRANSFORMS, 1) if names is TRANSFORMS else table
-    is_named = any(name in known for known in (names, options, table))
-    is_named = is_named and hasattr(found, "__code__")
-    if is_named or module.startswith(CHECKED) and checked_parameters(found):
-        found = named(found, names.get(name, ""), options.get(name), listed=table.get(name, 0))
+    code = getattr(found, "__code__", None)
+    is_named = name in names or name in options
+    takes_tensors = (
+        code is not None
+        and module.startswith(CHECKED)
+        and (code.co_argcount or code.co_flags & inspect.CO_VARARGS)
+    )
+    if code is not None and is_named or takes_tensors:
+        found = named(found, names.get(name, ""), options.get(name))
         # So that a copy that pickle makes is the same function.
         for place in (home, sys.modules[found.__module__]):
             if hasattr(place, name):

@@ -5,7 +5,13 @@ import math
 from gputensor._arrays.dtypes import float32, int32
 from gputensor.errors import Described, argument_error, function_argument, list_argument
 from gputensor.tensor import functions as fn
-from gputensor.tensor.core import Tensor, axis_argument, spellings, tensor_argument
+from gputensor.tensor.core import (
+    Tensor,
+    axis_argument,
+    spellings,
+    tensor_argument,
+    written_argument,
+)
 from gputensor.tensor.engine import queue_call
 from gputensor.tensor.grids import within
 from gputensor.tensor.interop import asarray, astype, copy
@@ -28,7 +34,7 @@ def copyto(target, source, /, *, where=True):
     >>> x.tolist()
     [3.0, 3.0]
     """
-    tensor_argument(target, "copyto")
+    written_argument(target, "copyto", "dst")
     if where is True:
         target[...] = source
     else:
@@ -47,7 +53,7 @@ def putmask(x, mask, values, /):
     >>> x.tolist()
     [1, 2, 10, 20]
     """
-    device = tensor_argument(x, "putmask").device
+    device = written_argument(x, "putmask", "a").device
     values = asarray(values, x.dtype, device=device)
     if values.shape != x.shape and values.size:
         turn = fn.remainder(arange(x.size, device=x.device), values.size)
@@ -64,7 +70,7 @@ def place(x, mask, values, /):
     >>> x.tolist()
     [1, 10, 20, 10]
     """
-    shape = tensor_argument(x, "place").shape
+    shape = written_argument(x, "place", "arr").shape
     if tensor_argument(mask, "place").shape != shape:
         raise argument_error(
             ValueError, "place: mask", Described(f"shape {mask.shape}"), f"{shape}"
@@ -87,7 +93,7 @@ def put(x, indices, values, /):
     >>> x.tolist()
     [[0.0, 0.0], [0.0, 5.0]]
     """
-    flat = reshape(tensor_argument(x, "put"), -1)
+    flat = reshape(written_argument(x, "put", "a"), -1)
     flat[indices] = values
     if not x.is_contiguous:
         x[...] = reshape(flat, x.shape)

@@ -148,6 +148,8 @@ cdef bint flag_argument(object value, str name, str argument) except -1
 cdef object copy_argument(object value, str name)
 # `value` as a Tensor; TypeError names the function.
 cpdef Tensor tensor_argument(object value, str name)
+# The same for a tensor that the function writes to.
+cpdef Tensor written_argument(object value, str name, str argument=*)
 
 
 # ---- call

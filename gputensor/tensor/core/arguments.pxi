@@ -144,8 +144,16 @@ def type_name(value):
 
 cpdef Tensor tensor_argument(object value, str name):
     if type(value) is not Tensor:
-        raise TypeError(f"{name}: argument: got {type_name(value)}; expected a Tensor "
-                        "(asarray makes one of an array or a number)")
+        # Functions that `spellings` and `named` return make a tensor of it (array_likes.pxi).
+        raise refusal(f"{name}: argument: got {type_name(value)}; expected a Tensor "
+                      "(asarray makes one of an array or a number)", value)
+    return <Tensor> value
+
+
+cpdef Tensor written_argument(object value, str name, str argument="out"):
+    if type(value) is not Tensor:
+        raise TypeError(f"{name}: {argument}: got {type_name(value)}; expected a Tensor, to which "
+                        "the result is written")
     return <Tensor> value
 
 

@@ -167,7 +167,7 @@ cdef enum:
 
 
 cdef int common_dtype(str name, PyObject** values, int count, int rule) except -1:
-    """The dtype code that the arguments promote to; HAS_LISTS if a list or tuple is among them."""
+    """The dtype code that the arguments promote to; HAS_LISTS if there are lists among them."""
     cdef int common = -1
     cdef int weakest = -1
     cdef int i, kind
@@ -181,7 +181,7 @@ cdef int common_dtype(str name, PyObject** values, int count, int rule) except -
         else:
             kind = number_kind(<object> values[i])
             if kind < 0:
-                if type(<object> values[i]) is list or type(<object> values[i]) is tuple:
+                if type(<object> values[i]) in (list, tuple, range):
                     return HAS_LISTS
                 got = type_name(<object> values[i])
                 raise TypeError(f"{name}: argument {i + 1}: got {got}; expected "

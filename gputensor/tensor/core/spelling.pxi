@@ -22,6 +22,9 @@ cdef extern from *:
     }
     """
     ctypedef object (*vectorcallfunc)(object, PyObject* const*, size_t, PyObject*)
+    # The same function: NULL, with an exception set, if it raises.
+    ctypedef PyObject* (*uncheckedfunc "vectorcallfunc")(
+        object, PyObject* const*, size_t, PyObject*) noexcept
     bint is_interned "gputensor_is_interned"(PyObject* text)
     void make_callable "gputensor_make_callable"(type kind, Py_ssize_t offset)
     vectorcallfunc PyVectorcall_Function(object function)
@@ -29,8 +32,10 @@ cdef extern from *:
                                PyObject* keywords)
     Py_ssize_t PyVectorcall_NARGS(size_t count)
     bint is_exactly_int "PyLong_CheckExact"(PyObject* value)
+    object returned "(PyObject*)"(PyObject* result)     # takes over the reference
     Py_ssize_t PyTuple_GET_SIZE(PyObject* values)
     PyObject* PyTuple_GET_ITEM(PyObject* values, Py_ssize_t i)
+    bint PyErr_ExceptionMatches(object kind)
     object PyMethod_New(object function, object instance)
 
 
@@ -47,7 +52,6 @@ cdef class Spelled:
     cdef dict options               # another library's option -> the function that provides it
     cdef tuple names                # their keywords, those names and the options
     cdef bint takes_sizes           # several ints in front are one shape
-    cdef Py_ssize_t listed          # how many parameters in front may be lists of numbers
     cdef Py_ssize_t order_place     # where NumPy has ``order`` by position, or NO_PLACE
     cdef tuple checked              # names of parameters that take no arrays
     cdef tuple rules                # what each of them takes: one of the three below
@@ -196,15 +200,20 @@ cdef int arguments_check(Spelled known, PyObject* const* values, Py_ssize_t coun
 
 
 cdef object spelled_call(object self, PyObject* const* values, size_t count, PyObject* keywords):
+    cdef PyObject* result = (<uncheckedfunc> tensors_call)(self, values, count, keywords)
+    if result is NULL and PyErr_ExceptionMatches(TypeError):
+        return call_with_array_like(self, values, PyVectorcall_NARGS(count), keywords)
+    return returned(result)     # or raises what is set
+
+
+# A call whose arguments are tensors.
+cdef object tensors_call(object self, PyObject* const* values, size_t count, PyObject* keywords):
     cdef Spelled known = <Spelled> self
     cdef PyObject* keyword
     cdef object name
     cdef Py_ssize_t i
     if known.takes_sizes and PyVectorcall_NARGS(count) > 1 and is_exactly_int(values[1]):
         return call_with_shape(known, values, PyVectorcall_NARGS(count), keywords)
-    for i in range(min(known.listed, PyVectorcall_NARGS(count))):
-        if type(<object> values[i]) is list or type(<object> values[i]) is tuple:
-            return call_with_lists(known, values, PyVectorcall_NARGS(count), keywords)
     if PyVectorcall_NARGS(count) == known.order_place + 1:
         if isinstance(<object> values[known.order_place], str):
             return call_with_order(known, values, keywords)
@@ -283,19 +292,6 @@ cdef object call_with_shape(Spelled spelled, PyObject* const* values, Py_ssize_t
     return spelled.function(tuple([<object> values[i] for i in range(count)]), **given)
 
 
-cdef object call_with_lists(Spelled spelled, PyObject* const* values, Py_ssize_t count,
-                            PyObject* keywords):
-    cdef Py_ssize_t first = min(spelled.listed, count)
-    cdef dict given = {}
-    cdef object tensors = of_dotted_name("gputensor.tensor.interop.arrays.tensors")
-    cdef Py_ssize_t i
-    if keywords is not NULL:
-        for i in range(len(<tuple> keywords)):
-            given[(<tuple> keywords)[i]] = <object> values[count + i]
-    found = tensors([<object> values[i] for i in range(first)])
-    return spelled(*found, *[<object> values[i] for i in range(first, count)], **given)
-
-
 cdef object call_with_order(Spelled spelled, PyObject* const* values, PyObject* keywords):
     cdef Py_ssize_t count = spelled.order_place
     cdef dict given = {"order": <object> values[count]}
@@ -358,7 +354,7 @@ cdef Spelled spelled(object function, object theirs, dict words):
     return result
 
 
-def named(function, names, options=None, /, listed=0):
+def named(function, names, options=None, /):
     """Return the function, which then also accepts keywords for parameters at given positions.
 
     Parameters
@@ -370,8 +366,6 @@ def named(function, names, options=None, /, listed=0):
     options : dict of str, optional
         Further keywords, and the dotted names of the functions that provide them: these are called
         with the value, the function, and the other arguments.
-    listed : int
-        How many of the first parameters may be lists of numbers, which become tensors.
 
     >>> def ask(x, k, /, axis=None):
     ...     return x, k, axis
@@ -383,7 +377,6 @@ def named(function, names, options=None, /, listed=0):
     for i, several in enumerate(names.split()):
         result.places |= {word: i for word in several.split("|") if word != "_"}
     result.options |= options or {}
-    result.listed = max(result.listed, listed)    # a function may be in several tables
     if result.options.get("order", "").endswith(".in_memory_order"):
         result.order_place = function.__code__.co_argcount
     words = [*result.words, *result.places, *result.options]

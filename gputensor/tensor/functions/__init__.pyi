@@ -1,7 +1,7 @@
 from collections.abc import Callable
 from typing import Any, overload
 
-from gputensor.tensor.core import Axis, Number, Tensor
+from gputensor.tensor.core import ArrayLike, Axis, Number, Tensor
 from gputensor.tensor.functions import elementwise_functions  # made by setup.py
 from gputensor.tensor.functions.elementwise_functions import *  # noqa: F403
 from gputensor.tensor.numerics.torch_results import Found
@@ -34,13 +34,13 @@ def find_ufunc_methods_with(find: Callable[[], Callable[..., Any]]) -> None: ...
 def merged(result: Any, out: Tensor | None, mask: Tensor) -> Tensor: ...
 def numbers_too(function: Callable[..., Any]) -> Callable[..., Any]: ...
 @overload
-def where(condition: Tensor, /) -> tuple[Tensor, ...]: ...
+def where(condition: ArrayLike, /) -> tuple[Tensor, ...]: ...
 @overload
 def where(
-    condition: Tensor, x1: Tensor | Number, x2: Tensor | Number, /, *, out: Tensor | None = None
+    condition: ArrayLike, x1: ArrayLike, x2: ArrayLike, /, *, out: Tensor | None = None
 ) -> Tensor: ...
 def clip(
-    x: Tensor,
+    x: ArrayLike,
     /,
     min: Tensor | Number | None = None,
     max: Tensor | Number | None = None,
@@ -49,9 +49,9 @@ def clip(
     a_min: Tensor | Number | None = None,
     a_max: Tensor | Number | None = None,
 ) -> Tensor: ...
-def gelu(x: Tensor, /, *, approximate: str = "none", out: Tensor | None = None) -> Tensor: ...
+def gelu(x: ArrayLike, /, *, approximate: str = "none", out: Tensor | None = None) -> Tensor: ...
 def sum(
-    x: Tensor,
+    x: ArrayLike,
     /,
     axis: Axis = None,
     dtype: Any = None,
@@ -64,7 +64,7 @@ def sum(
     where: Tensor | bool | None = None,
 ) -> Tensor: ...
 def prod(
-    x: Tensor,
+    x: ArrayLike,
     /,
     axis: Axis = None,
     dtype: Any = None,
@@ -77,7 +77,7 @@ def prod(
     where: Tensor | bool | None = None,
 ) -> Tensor: ...
 def mean(
-    x: Tensor,
+    x: ArrayLike,
     /,
     axis: Axis = None,
     dtype: Any = None,
@@ -90,7 +90,7 @@ def mean(
 ) -> Tensor: ...
 @overload
 def max(
-    x: Tensor,
+    x: ArrayLike,
     /,
     axis: Axis = None,
     out: Tensor | None = None,
@@ -100,12 +100,12 @@ def max(
     where: Tensor | bool | None = None,
 ) -> Tensor: ...
 @overload
-def max(x: Tensor, /, *, keepdims: bool = False, dim: int, keepdim: bool = False) -> Found: ...
+def max(x: ArrayLike, /, *, keepdims: bool = False, dim: int, keepdim: bool = False) -> Found: ...
 @overload
-def max(x: Tensor, /, axis: int, *, keepdim: bool) -> Found: ...
+def max(x: ArrayLike, /, axis: int, *, keepdim: bool) -> Found: ...
 @overload
 def min(
-    x: Tensor,
+    x: ArrayLike,
     /,
     axis: Axis = None,
     out: Tensor | None = None,
@@ -115,11 +115,11 @@ def min(
     where: Tensor | bool | None = None,
 ) -> Tensor: ...
 @overload
-def min(x: Tensor, /, *, keepdims: bool = False, dim: int, keepdim: bool = False) -> Found: ...
+def min(x: ArrayLike, /, *, keepdims: bool = False, dim: int, keepdim: bool = False) -> Found: ...
 @overload
-def min(x: Tensor, /, axis: int, *, keepdim: bool) -> Found: ...
+def min(x: ArrayLike, /, axis: int, *, keepdim: bool) -> Found: ...
 def amax(
-    x: Tensor,
+    x: ArrayLike,
     /,
     axis: Axis = None,
     out: Tensor | None = None,
@@ -131,7 +131,7 @@ def amax(
     where: Tensor | bool | None = None,
 ) -> Tensor: ...
 def amin(
-    x: Tensor,
+    x: ArrayLike,
     /,
     axis: Axis = None,
     out: Tensor | None = None,
@@ -143,7 +143,7 @@ def amin(
     where: Tensor | bool | None = None,
 ) -> Tensor: ...
 def any(
-    x: Tensor,
+    x: ArrayLike,
     /,
     axis: Axis = None,
     out: Tensor | None = None,
@@ -154,7 +154,7 @@ def any(
     where: Tensor | bool | None = None,
 ) -> Tensor: ...
 def all(
-    x: Tensor,
+    x: ArrayLike,
     /,
     axis: Axis = None,
     out: Tensor | None = None,
@@ -165,7 +165,7 @@ def all(
     where: Tensor | bool | None = None,
 ) -> Tensor: ...
 def argmax(
-    x: Tensor,
+    x: ArrayLike,
     /,
     axis: int | None = None,
     out: Tensor | None = None,
@@ -175,7 +175,7 @@ def argmax(
     keepdim: bool = False,
 ) -> Tensor: ...
 def argmin(
-    x: Tensor,
+    x: ArrayLike,
     /,
     axis: int | None = None,
     out: Tensor | None = None,
@@ -185,7 +185,7 @@ def argmin(
     keepdim: bool = False,
 ) -> Tensor: ...
 def var(
-    x: Tensor,
+    x: ArrayLike,
     /,
     axis: Axis = None,
     dtype: Any = None,
@@ -200,7 +200,7 @@ def var(
     where: Tensor | bool | None = None,
 ) -> Tensor: ...
 def std(
-    x: Tensor,
+    x: ArrayLike,
     /,
     axis: Axis = None,
     dtype: Any = None,
@@ -215,7 +215,7 @@ def std(
     where: Tensor | bool | None = None,
 ) -> Tensor: ...
 def count_nonzero(
-    x: Tensor,
+    x: ArrayLike,
     /,
     axis: Axis = None,
     *,

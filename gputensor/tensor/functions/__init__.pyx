@@ -17,7 +17,7 @@ from gputensor.tensor.core cimport (
     RULE_CLASSIFY, RULE_COMPARE, RULE_FLOAT, RULE_LOGICAL, RULE_SAME, RULE_WHERE, Tensor,
     axes_mask, axis_argument, check_distinct, copied, copy_into, dtype_argument,
     elementwise_tensor, empty_tensor, flag_argument, number_kind, on_one_device, overlaps,
-    tensor_argument, tensor_over, without_lists, work_begin, work_end,
+    tensor_argument, tensor_over, without_lists, work_begin, work_end, written_argument,
 )
 
 import functools

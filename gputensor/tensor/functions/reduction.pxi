@@ -84,7 +84,7 @@ cdef Tensor beside(str name, Tensor a, object out):
 
 
 cdef Tensor checked_result(str name, object out, tuple shape, int code):
-    cdef Tensor target = tensor_argument(out, name)
+    cdef Tensor target = written_argument(out, name)
     if target.shape != shape:
         raise ValueError(f"{name}: out: got shape {target.shape}; expected {shape}, that of the "
                          "result")

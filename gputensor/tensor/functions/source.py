@@ -122,10 +122,10 @@ def stub_source(rows):
     """Return the text of the functions' stub."""
     names = [f'    "{row.public_name}",' for row in generated(rows)]
     text = ["from typing import Any, overload", ""]
-    text += ["from gputensor.tensor.core import Number, Tensor", "", "__all__ = [", *names, "]", ""]
+    text += ["from gputensor.tensor.core import ArrayLike, Number, Tensor", ""]
+    text += ["__all__ = [", *names, "]", ""]
     for row in generated(rows):
-        annotation = "Tensor" if row.arity == 1 else "Tensor | Number"
-        inputs = "".join(f"{name}: {annotation}, " for name in row.parameters)
+        inputs = "".join(f"{name}: ArrayLike, " for name in row.parameters)
         if row.arity == 1:
             text += ["@overload", f"def {row.public_name}(x: Number, /) -> Any: ...", "@overload"]
         more = ", alpha: Number | None = None" if row.public_name in SCALED else ""

@@ -11,7 +11,7 @@ __all__ = ["MAX_NDIM", "PLAIN", "array", "beside", "host_array", "tensor", "valu
 
 MAX_NDIM = 16  # that of _arrays
 #: Values that functions of several tensors take as tensors.
-PLAIN = (bool, int, float, complex, list, tuple, np.generic)
+PLAIN = (bool, int, float, complex, list, tuple, range, np.generic)
 
 
 def beside(values, x):
@@ -36,10 +36,29 @@ def tensors(values):
     """
     like = next((one for one in values if isinstance(one, Tensor)), None)
     return [
-        one if not isinstance(one, (list, tuple)) else asarray(one) if like is None
+        one if not isinstance(one, (list, tuple, range)) else asarray(one) if like is None
         else beside(one, like)
         for one in values
     ]  # fmt: skip
+
+
+def array_like(value, others):
+    """Return a number or a list as a tensor, beside the first tensor of `others` if there is one.
+
+    A number beside a tensor is weak, as in ``x + 1``.
+
+    >>> array_like(3, [asarray(0.5, "float64", device="host")]).dtype.name
+    'float64'
+    """
+    like = next((one for one in others if isinstance(one, Tensor)), None)
+    if like is None:
+        return asarray(value)
+    if not isinstance(value, (bool, int, float, complex, np.generic)):
+        return beside(value, like)
+    number = value.item() if isinstance(value, np.generic) else value
+    has_arithmetic = not like.dtype.name.startswith("float8")
+    dtype = result_type(like.dtype, number) if has_arithmetic else None
+    return asarray(number, dtype, device=like.device)
 
 
 def array(obj, /, dtype=None, *, device=None, copy=True, ndmin=0):

@@ -3,7 +3,7 @@
 import operator
 
 from gputensor.errors import Described, argument_error
-from gputensor.tensor.core import axis_argument, spellings, tensor_argument
+from gputensor.tensor.core import axis_argument, spellings, tensor_argument, written_argument
 from gputensor.tensor.functions import sum as sum_over
 from gputensor.tensor.interop import copy
 from gputensor.tensor.interop.arrays import values_argument
@@ -113,7 +113,7 @@ def fill_diagonal(x, value, /, wrap=False):
     >>> x.tolist()
     [[5.0, 0.0], [0.0, 5.0]]
     """
-    if tensor_argument(x, "fill_diagonal").ndim < 2:
+    if written_argument(x, "fill_diagonal", "a").ndim < 2:
         got = Described(f"{x.ndim} dimensions")
         raise argument_error(ValueError, "fill_diagonal: x", got, "2 or more")
     if x.ndim > 2 and len(set(x.shape)) > 1:

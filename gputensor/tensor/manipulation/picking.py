@@ -9,7 +9,13 @@ import numpy as np
 from gputensor._arrays.dtypes import bool_, int64
 from gputensor.errors import Described, argument_error, int_argument
 from gputensor.streams.order import tracer
-from gputensor.tensor.core import Tensor, axis_argument, spellings, tensor_argument
+from gputensor.tensor.core import (
+    Tensor,
+    axis_argument,
+    spellings,
+    tensor_argument,
+    written_argument,
+)
 from gputensor.tensor.functions import equal, where
 from gputensor.tensor.functions import max as largest
 from gputensor.tensor.interop import asarray, astype
@@ -194,8 +200,9 @@ def put_along_axis(x, indices, values, /, axis=-1):
     >>> x.tolist()
     [[0.0, 5.0], [5.0, 0.0]]
     """
+    written_argument(x, "put_along_axis", "arr")
     if axis is None:
-        if not tensor_argument(x, "put_along_axis").is_contiguous:
+        if not x.is_contiguous:
             got = Described("a tensor that is not contiguous")
             rule = "a contiguous one if axis is None"
             raise argument_error(ValueError, "put_along_axis: x", got, rule)

@@ -10,7 +10,7 @@ from gputensor.errors import (
     list_argument,
 )
 from gputensor.tensor import functions as fn
-from gputensor.tensor.core import axis_argument, spellings, tensor_argument
+from gputensor.tensor.core import Tensor, axis_argument, spellings, tensor_argument
 from gputensor.tensor.grids import tril_indices, triu_indices
 from gputensor.tensor.interop import astype, copy
 from gputensor.tensor.manipulation import arange, reshape, zeros
@@ -93,6 +93,7 @@ def piecewise(x, conditions, functions, /, *arguments, **keywords):
     ----------
     x : Tensor
     conditions : sequence of Tensor
+        The rows of a tensor with several axes are a sequence, too.
     functions : sequence of callables or numbers
         One for each condition, and optionally one for elements without a true condition, which
         default to 0.
@@ -104,6 +105,8 @@ def piecewise(x, conditions, functions, /, *arguments, **keywords):
     >>> piecewise(x, [x < 0], [lambda v: -v, 10]).tolist()
     [2.0, 10.0]
     """
+    if isinstance(conditions, Tensor) and conditions.ndim > 1:
+        conditions = list(conditions)
     conditions = list(conditions) if isinstance(conditions, (list, tuple)) else [conditions]
     functions = list_argument("piecewise: funclist", functions)
     if len(functions) not in (len(conditions), len(conditions) + 1):

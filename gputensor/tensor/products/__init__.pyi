@@ -5,7 +5,7 @@ from typing import Any, overload
 import numpy as np
 
 from gputensor.blas.plan import Precision
-from gputensor.tensor.core import Tensor
+from gputensor.tensor.core import ArrayLike, Tensor
 
 def scaled_matmul(
     a: Tensor,
@@ -21,8 +21,8 @@ def scaled_matmul(
     fast_accumulation: bool = False,
 ) -> Tensor: ...
 def matmul(
-    x1: Tensor,
-    x2: Tensor,
+    x1: ArrayLike,
+    x2: ArrayLike,
     /,
     *,
     scale: Number | complex | Tensor | None = None,
@@ -68,8 +68,8 @@ def dot(
     precision: str | Precision | None = None,
 ) -> Tensor: ...
 def vecdot(
-    x1: Tensor,
-    x2: Tensor,
+    x1: ArrayLike,
+    x2: ArrayLike,
     /,
     *,
     axis: int = -1,

@@ -29,6 +29,7 @@ from gputensor.tensor.core cimport (
     RULE_SAME, Tensor, axis_argument, broadcast_operand, broadcast_shape, contiguous, copied,
     dtype_argument, elementwise_tensor, empty_tensor, flag_argument, number_kind, on_one_device,
     promote_codes, tensor_argument, view_tensor, without_lists, work_begin, work_end,
+    written_argument,
 )
 
 from gputensor._arrays.element_types import DTYPES

@@ -14,7 +14,7 @@ import string
 
 from gputensor._arrays.promotion import result_type
 from gputensor.errors import int_argument
-from gputensor.tensor.core import Tensor, spellings
+from gputensor.tensor.core import Tensor, refusal, spellings
 from gputensor.tensor.functions import sum as sum_over
 from gputensor.tensor.interop import astype
 from gputensor.tensor.interop.arrays import tensors
@@ -54,7 +54,8 @@ def tensordot(x1, x2, /, axes=2, *, precision=None):
     """
     for name, value in (("x1", x1), ("x2", x2)):
         if not isinstance(value, Tensor):
-            raise TypeError(f"tensordot: {name}: got {type(value).__name__}; expected a Tensor")
+            text = f"tensordot: {name}: got {type(value).__name__}; expected a Tensor"
+            raise refusal(text, value)
     left, right = _axis_pairs(x1, x2, axes)
     for i, j in zip(left, right, strict=True):
         if x1.shape[i] != x2.shape[j]:
@@ -146,7 +147,8 @@ def einsum(subscripts, /, *operands, optimize=True, precision=None):
         operands = tensors(operands)
     for operand in operands:
         if not isinstance(operand, Tensor):
-            raise TypeError(f"einsum: operand: got {type(operand).__name__}; expected a Tensor")
+            text = f"einsum: operand: got {type(operand).__name__}; expected a Tensor"
+            raise refusal(text, operand)
     terms, result = _parse(subscripts, operands)
     _check_lengths(terms, operands)
     dtypes = {operand.dtype for operand in operands}

@@ -187,7 +187,7 @@ cdef Tensor token_result(Tensor tokens, Tensor weights, object out, object out_d
     cdef Tensor result
     cdef int code
     if out is not None:
-        result = tensor_argument(out, NAME)
+        result = written_argument(out, NAME)
         code = result_code(tokens, result, out_dtype)
         if result.dtype_code != code:
             raise TypeError(f"{NAME}: out: got {DTYPES[result.dtype_code].name}; expected "

@@ -59,7 +59,7 @@ cdef Tensor result_for(str name, Tensor a, Tensor b, object out, int dtype, Oper
         result = empty_tensor(dtype, ndim, shape, device)
         result.fill_operand(&operands[2])
         return result
-    result = tensor_argument(out, name)
+    result = written_argument(out, name)
     if result.storage.device != device:
         on_one_device(name, (a, b), result)     # raises, because set_result has tried it already
     if result.dtype_code != dtype:

@@ -11,7 +11,7 @@ import numpy as np
 from gputensor._arrays.dtypes import bfloat16, float16, float32
 from gputensor.blas.host import int4_layout
 from gputensor.blas.host.group_scales import in_groups
-from gputensor.tensor.core import Tensor
+from gputensor.tensor.core import Tensor, refusal
 from gputensor.tensor.interop import asarray
 
 __all__ = ["pack_int4", "quantize_int4", "quantize_int8", "unpack_int4"]
@@ -22,7 +22,8 @@ _GROUP_SIZES = (32, 64, 128)
 def _quantize(weight, group_size, largest, name):
     """Return integers ``[n, k]`` and scales ``[groups, n]``, as arrays."""
     if not isinstance(weight, Tensor):
-        raise TypeError(f"{name}: weight: got {type(weight).__name__}; expected a Tensor")
+        text = f"{name}: weight: got {type(weight).__name__}; expected a Tensor"
+        raise refusal(text, weight)
     if weight.dtype not in (float16, bfloat16, float32):
         raise TypeError(
             f"{name}: weight: got {weight.dtype}; expected float16, bfloat16 or float32"

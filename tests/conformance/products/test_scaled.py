@@ -210,7 +210,7 @@ def test_wrong_arguments_are_named(place):
     refused(TypeError, "a: got bfloat16; expected float8_e4m3", a.astype("bfloat16"), b, one, one)
     refused(ValueError, "b: got 1 dimensions; expected 2", a, b[:, 0], one, one)
     refused(ValueError, "inner dimensions", a, b[:128], one, one)
-    refused(TypeError, r"argument: got float; expected a Tensor \(asarray makes", a, b, 0.5, one)
+    refused(TypeError, r"argument: got str; expected a Tensor \(asarray makes", a, b, "a", one)
     refused(TypeError, "scale_b: got float64; expected float32", a, b, one, one.astype("float64"))
     text = r"scale_a: got shape \(16, 3\); expected one element, \(16, 1\) \(rows\)"
     refused(ValueError, text, a, b, gt.ones((16, 3), dtype="float32", device=place), one)

@@ -277,5 +277,5 @@ def test_bool_after_the_axis_is_keepdim(where, rng):
         np.testing.assert_allclose(getattr(x, name)(1, unbiased, True).numpy(), want, 1e-12)
     assert x.median(1, True).indices.shape == (3, 1)
     assert x.logsumexp(1, True).shape == (3, 1)
-    with pytest.raises(TypeError, match="sum: out: got dtype|sum: argument: got int"):
+    with pytest.raises(TypeError, match="sum: out: got int; expected a Tensor"):
         x.sum(0, None, 3)

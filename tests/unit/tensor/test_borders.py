@@ -44,7 +44,7 @@ MISTAKES = {
     "gt.stack([])": "stack: arrays: got []",
     "gt.concat(None)": "concat: arrays: got NoneType; expected a sequence of tensors",
     "gt.count_nonzero(gt.zeros(3), axis=4)": "count_nonzero: axis: got 4",
-    "gt.zeros_like(3)": "zeros_like: argument: got int",
+    "gt.zeros_like('a')": "zeros_like: argument: got str",
     "gt.tile(gt.zeros(2), -1)": "tile: repetitions: got [-1]",
     "gt.logaddexp(gt.zeros(2), 'a')": "logaddexp: argument 2: got str; expected a Tensor",
     "gt.logaddexp(gt.zeros(2), gt.zeros(3))": "logaddexp: got shapes (2,) and (3,)",

@@ -1,0 +1,257 @@
+"""Numbers and lists where functions take tensors: the result is that of tensors."""
+
+import numpy as np
+import pytest
+
+import gputensor as gt
+from tests.support.tensor_arrays import check_same
+
+#: Functions of one vector.
+OF_VECTORS = """
+aminmax all angle any argmax argmin argsort argwhere atleast_1d atleast_2d atleast_3d average
+bincount copy corrcoef count_nonzero cov cumprod cumsum cumulative_prod cumulative_sum
+cumulative_trapezoid diag diagflat diff ediff1d fix flatnonzero flatten flip frexp gradient
+histogram histogram_bin_edges i0 imag iscomplex isneginf isposinf isreal logsumexp max mean median
+min modf msort nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin
+nanprod nanstd nansum nanvar nonzero numel ones_like poly polyder polyint prod ptp ravel real
+real_if_close roots sinc sort sort_complex spacing square squeeze std std_mean sum trapezoid
+trim_zeros unique unique_all unique_consecutive unique_counts unique_inverse unique_values unstack
+unwrap var var_mean zeros_like
+""".split()
+#: Calls with ``A(...)`` around each argument that is a tensor elsewhere.
+CALLS = """
+adjoint(A([[1.0, 2.0], [3.0, 4.0]]))
+addcdiv(A([1.0]), A([2.0]), A([4.0]))
+addmm(A([1.0, 2.0]), A([[1.0, 2.0]]), A([[1.0, 2.0], [3.0, 4.0]]))
+allclose(A([1.0, 2.0]), A([1.0, 2.5]))
+append(A([1, 2]), A([3]))
+apply_along_axis(gt.sum, 0, A([[1, 2], [3, 4]]))
+apply_over_axes(gt.sum, A([[1, 2], [3, 4]]), [0])
+argmax(A([[1, 5], [7, 2]]), axis=1)
+argpartition(A([3, 1, 2]), 1)
+argsort(a=A([3, 1, 2]))
+array_equal(A([1, 2]), A([1, 2]))
+array_equiv(A([1, 2]), A([[1, 2], [1, 2]]))
+array_split(A([1, 2, 3]), 2)
+astype(A([1, 2]), "float64")
+as_strided(A([1, 2, 3]), (2, 2), (1, 1))
+average(A([1, 2]), weights=A([3, 1]))
+bmm(A([[[1.0, 2.0]]]), A([[[1.0], [2.0]]]))
+broadcast_arrays(A([1, 2]), A([[1], [2]]))
+broadcast_to(A([1, 2]), (2, 2))
+bucketize(A([1, 4]), A([2, 3]))
+cdist(A([[0.0, 0.0]]), A([[3.0, 4.0]]))
+choose(A([0, 1]), A([[1, 2], [3, 4]]))
+chunk(A([1, 2]), 2)
+clip(A([1, 5]), A([2, 2]), A([3, 4]))
+column_stack((A([1, 2]), A([3, 4])))
+compress(A([True, False]), A([1, 2]))
+concatenate((A([1, 2]), A([3])))
+convolve(A([1, 2]), A([1, 1]))
+correlate(A([1, 2, 3]), A([1, 1]))
+cross(A([1, 2, 3]), A([3, 2, 1]))
+delete(A([1, 2, 3]), A([1]))
+diag_embed(A([1, 2]))
+diagonal(A([[1, 2], [3, 4]]))
+diff(A([1, 4, 9]), prepend=A([0]))
+digitize(A([1, 4]), A([2, 3]))
+dot(A([1, 2]), A([3, 4]))
+dsplit(A([[[1, 2]]]), 2)
+dstack((A([1, 2]), A([3, 4])))
+einsum("i,i", A([1, 2]), A([3, 4]))
+expand_dims(A([1, 2]), 0)
+extract(A([True, False]), A([1, 2]))
+fft.fft(A([1.0, 2.0]))
+fft.fftshift(A([1, 2, 3]))
+fft.irfft(A([1.0, 2.0]))
+flatten(A([[1, 2], [3, 4]]))
+fliplr(A([[1, 2]]))
+full_like(A([1, 2]), 7)
+gather(A([[1, 2]]), 1, A([[1]]))
+histogram(A([1, 2, 3]), A([0, 2, 4]))
+histogram2d(A([1, 2]), A([1, 2]), 2)
+histogramdd((A([1, 2]), A([3, 4])), 2)
+hsplit(A([1, 2]), 2)
+hstack((A([1, 2]), A([3])))
+index_add(A([1, 2]), 0, A([0]), A([5]))
+index_copy(A([1, 2]), 0, A([0]), A([5]))
+index_fill(A([1, 2]), 0, A([0]), 5)
+index_select(A([1, 2]), 0, A([1]))
+inner(A([1, 2]), A([3, 4]))
+insert(A([1, 2]), 1, A([5]))
+interp(A([1.5, 2.5]), A([1, 2, 3]), A([3, 4, 6]))
+intersect1d(A([1, 2]), A([2, 3]))
+isclose(A([1.0, 2.0]), A([1.0, 2.5]))
+isin(A([1, 2]), A([2]))
+kron(A([1, 2]), A([1, 1]))
+kthvalue(A([3, 1, 2]), 2)
+lerp(A([1.0]), A([2.0]), 0.5)
+lexsort((A([1, 2]), A([2, 1])))
+linalg.cholesky(A([[2.0, 0.0], [0.0, 2.0]]))
+linalg.cond(A([[1.0, 2.0], [3.0, 4.0]]))
+linalg.cross(A([1, 2, 3]), A([3, 2, 1]))
+linalg.det(A([[1, 2], [3, 4]]))
+linalg.diagonal(A([[1, 2], [3, 4]]))
+linalg.eigh(A([[2.0, 1.0], [1.0, 2.0]]))
+linalg.inv(A([[1, 2], [3, 4]]))
+linalg.lstsq(A([[1.0, 2.0], [3.0, 4.0]]), A([1.0, 2.0]))
+linalg.matrix_norm(A([[1, 2], [3, 4]]))
+linalg.matrix_power(A([[1, 2], [3, 4]]), 3)
+linalg.matrix_rank(A([[1, 2], [3, 4]]))
+linalg.matrix_transpose(A([[1, 2], [3, 4]]))
+linalg.multi_dot([A([[1, 2]]), A([[3], [4]])])
+linalg.norm(A([3, 4]))
+linalg.pinv(A([[1.0, 2.0], [3.0, 4.0]]))
+linalg.qr(A([[1.0, 2.0], [3.0, 4.0]]))
+linalg.slogdet(A([[1, 2], [3, 4]]))
+linalg.solve(A([[1, 2], [3, 4]]), A([1, 2]))
+linalg.svdvals(A([[1.0, 2.0], [3.0, 4.0]]))
+linalg.trace(A([[1, 2], [3, 4]]))
+linalg.vector_norm(A([3, 4]))
+masked_fill(A([1, 2]), A([True, False]), 0)
+masked_select(A([1, 2]), A([True, False]))
+matmul(A([[1, 2]]), A([[1], [2]]))
+matrix_transpose(A([[1, 2]]))
+matvec(A([[1, 2]]), A([1, 2]))
+max(A([[1, 5], [7, 2]]), axis=0, keepdims=True)
+mean(A([[1, 2], [3, 4]]), axis=0)
+meshgrid(A([1, 2]), A([3, 4]))
+moveaxis(A([[1, 2]]), 0, 1)
+mm(A([[1, 2]]), A([[1], [2]]))
+mv(A([[1, 2]]), A([1, 2]))
+narrow(A([1, 2, 3]), 0, 1, 2)
+nanpercentile(A([1.0, 2.0]), 50)
+nanquantile(A([1.0, 2.0]), 0.5)
+one_hot(A([1, 0]), 2)
+outer(A([1, 2]), A([3, 4]))
+packbits(A([1, 0, 1]))
+pad(A([1, 2]), 1)
+partition(A([3, 1, 2]), 1)
+percentile(A([1, 2]), 50)
+permute_dims(A([[1, 2]]), (1, 0))
+piecewise(A([1, 2]), A([[True, False]]), [1, 2])
+polyadd(A([1, 2]), A([3]))
+polyfit(A([1.0, 2.0, 3.0]), A([1.0, 2.0, 4.0]), 1)
+polymul(A([1, 2]), A([3]))
+polyval(A([1, 2]), A([3, 4]))
+logcumsumexp(A([1.0, 2.0]), 0)
+cummax(A([1, 3, 2]), 0)
+quantile(A([1, 2]), A([0.5]))
+ravel_multi_index((A([0]), A([1])), (2, 2))
+renorm(A([[1.0, 2.0]]), 2, 0, 1)
+repeat(A([1, 2]), 2)
+reshape(A([[1, 2]]), (2, 1))
+resize(A([1, 2]), (2, 2))
+roll(A([1, 2]), 1)
+rollaxis(A([[1, 2]]), 1)
+rot90(A([[1, 2]]))
+round(A([1.26, 2.0]), 1)
+scatter(A([1, 2]), 0, A([0]), A([5]))
+scatter_add(A([1, 2]), 0, A([0]), A([5]))
+searchsorted(A([1, 2, 3]), A([2, 3]))
+select([A([True, False])], [A([1, 2])])
+setdiff1d(A([1, 2]), A([2]))
+setxor1d(A([1, 2]), A([2]))
+shape(A([1, 2]))
+softmax(A([1.0, 2.0]))
+sort(A([[3, 1], [4, 2]]), axis=0)
+split(A([1, 2]), 2)
+stack((A([1, 2]), A([3, 4])))
+std(A([1, 2]), correction=1)
+sum(A([[1, 2], [3, 4]]), axis=1)
+sum(a=A([1, 2]))
+swapaxes(A([[1, 2]]), 0, 1)
+take(A([1, 2, 3]), A([0, 2]))
+take_along_axis(A([[1, 2], [3, 4]]), A([[0], [1]]), axis=1)
+tensordot(A([1, 2]), A([3, 4]), 1)
+tile(A([1, 2]), 2)
+topk(A([1, 3, 2]), 2)
+trace(A([[1, 2], [3, 4]]))
+transpose(A([[1, 2]]))
+trapezoid(A([1, 2]), A([0, 1]))
+tril(A([[1, 2], [3, 4]]))
+unflatten(A([1, 2]), 0, (1, 2))
+union1d(A([1, 2]), A([2, 3]))
+unravel_index(A([1, 2]), (2, 2))
+vander(A([1, 2]))
+vdot(A([1, 2]), A([3, 4]))
+vecdot(A([1, 2]), A([3, 4]))
+vecmat(A([1, 2]), A([[1], [2]]))
+vsplit(A([[1], [2]]), 2)
+vstack((A([1, 2]), A([3, 4])))
+where(A([True, False]), A([1, 2]), A([3, 4]))
+where(A([True, False]))
+""".strip().split("\n")
+CALLS += [f"{name}(A([3, 1, 2]))" for name in OF_VECTORS]
+#: Functions of one number.
+OF_NUMBERS = """
+all any argmax argmin atleast_1d atleast_2d average copy count_nonzero cumprod cumsum diagflat
+flatten isreal max mean median min nan_to_num nanmax nanmean nanmin nansum ndim ones_like prod
+ptp ravel shape size squeeze std sum unique unique_values var zeros_like
+""".split()
+
+
+def result(call, where, convert):
+    with gt.Device(where):
+        return eval(f"gt.{call}", {"gt": gt, "A": convert})
+
+
+def check_equal(got, want):
+    if isinstance(want, (tuple, list)):
+        assert type(got) is type(want)
+        for one, other in zip(got, want, strict=True):
+            check_equal(one, other)
+    elif isinstance(want, gt.Tensor):
+        assert got.device == want.device
+        check_same(got, want.numpy())
+    else:
+        assert got == want
+
+
+def check_list(call, where):
+    check_equal(result(call, where, list), result(call, where, gt.asarray))
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_list_gives_the_result_of_its_tensor(where, call):
+    check_list(call, where)
+
+
+def test_ranges_are_lists(where):
+    with gt.Device(where):
+        x = gt.ones(3)
+        check_same(x + gt.sum(range(3)) + gt.add(range(3), x), np.array([5, 6, 7], np.float32))
+        check_same(gt.concat([x, range(2)]), np.array([1, 1, 1, 0, 1], np.float32))
+        check_same(gt.sin(range(3)), np.sin(np.arange(3, dtype=np.float32)), 1e-6)
+
+
+def test_number_beside_a_tensor_keeps_its_dtype(where):
+    x = gt.asarray([1, 2], dtype="int8", device=where)
+    small = gt.ones((16, 16), dtype="float8_e4m3", device=where)
+    check_same(gt.broadcast_arrays(x, 3)[1], np.array([3, 3], np.int8))
+    check_same(gt.broadcast_arrays(np.float64(2.5), x)[0], np.array([2.5, 2.5], np.float32))
+    assert gt.scaled_matmul(small, small, 0.5, 2.0)[0, 0].item() == 16
+
+
+def test_tensor_that_is_written_is_never_made(where):
+    x = gt.ones(2, device=where)
+    values = [1.0, 2.0]
+    for call in (
+        lambda: gt.put(values, 0, 1), lambda: gt.place(values, [True, False], 1),
+        lambda: gt.putmask(values, [True, False], 1), lambda: gt.copyto(values, x),
+        lambda: gt.fill_diagonal([values, values], 1), lambda: gt.sum(x, out=values),
+        lambda: gt.put_along_axis(values, [0], 1, 0), lambda: gt.matmul(x, x, out=values),
+        lambda: gt.add(x, x, out=values), lambda: gt.take(x, [0, 1], out=values),
+        lambda: gt.clip(x, 0, 1, out=values), lambda: gt.cumsum(x, out=values),
+        lambda: gt.random.shuffle(values),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match="got list; expected a Tensor"):
+            call()
+    assert values == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_number_gives_the_result_of_its_tensor(where, name):
+    for number in (3, 2.5, True, 1j) if name in ("sum", "ravel", "copy") else (3, 2.5):
+        call = f"{name}(A({number}))"
+        check_equal(result(call, where, lambda one: one), result(call, where, gt.asarray))
