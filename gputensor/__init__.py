@@ -124,8 +124,7 @@ _LATE = {
         "array_repr array_str get_printoptions printoptions set_printoptions"
     ),
     "gputensor.tensor.grids": (
-        "diag_indices geomspace indices ix_ logspace ravel_multi_index tril_indices triu_indices "
-        "unravel_index vander"
+        "diag_indices indices ix_ ravel_multi_index tril_indices triu_indices unravel_index vander"
     ),
     "gputensor.random": (
         "bernoulli Generator manual_seed multinomial normal poisson rand randint randn randperm"
@@ -157,6 +156,7 @@ _LATE = {
         "diag_embed from_numpy frombuffer fromfunction fromiter polar scalar_tensor"
     ),
     "gputensor.tensor.numerics.polynomials": "polyadd polyder polydiv polyint polymul polysub",
+    "gputensor.tensor.numerics.progressions": "geomspace logspace",
     "gputensor.tensor.numerics.running": (
         "cummax cummin logcumsumexp mode unique_consecutive unwrap"
     ),
@@ -191,7 +191,7 @@ _LATE = {
     "gputensor.tensor.manipulation.joining": (
         "append column_stack concat dstack hstack meshgrid repeat roll stack tile unstack vstack"
     ),
-    "gputensor.tensor.manipulation.padding": "pad",
+    "gputensor.tensor.numerics.padding": "pad",
     "gputensor.tensor.manipulation.picking": (
         "argwhere compress delete extract flatnonzero gather index_select insert masked_fill "
         "masked_select one_hot put_along_axis scatter take_along_axis"

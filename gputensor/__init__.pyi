@@ -344,10 +344,8 @@ from gputensor.tensor.functions import trunc as trunc
 from gputensor.tensor.functions import var as var
 from gputensor.tensor.functions import where as where
 from gputensor.tensor.grids import diag_indices as diag_indices
-from gputensor.tensor.grids import geomspace as geomspace
 from gputensor.tensor.grids import indices as indices
 from gputensor.tensor.grids import ix_ as ix_
-from gputensor.tensor.grids import logspace as logspace
 from gputensor.tensor.grids import ravel_multi_index as ravel_multi_index
 from gputensor.tensor.grids import tril_indices as tril_indices
 from gputensor.tensor.grids import triu_indices as triu_indices
@@ -440,7 +438,6 @@ from gputensor.tensor.manipulation.joining import hstack as hstack
 from gputensor.tensor.manipulation.joining import meshgrid as meshgrid
 from gputensor.tensor.manipulation.joining import tile as tile
 from gputensor.tensor.manipulation.joining import vstack as vstack
-from gputensor.tensor.manipulation.padding import pad as pad
 from gputensor.tensor.manipulation.picking import argwhere as argwhere
 from gputensor.tensor.manipulation.picking import compress as compress
 from gputensor.tensor.manipulation.picking import delete as delete
@@ -518,12 +515,15 @@ from gputensor.tensor.numerics.making import fromfunction as fromfunction
 from gputensor.tensor.numerics.making import fromiter as fromiter
 from gputensor.tensor.numerics.making import polar as polar
 from gputensor.tensor.numerics.making import scalar_tensor as scalar_tensor
+from gputensor.tensor.numerics.padding import pad as pad
 from gputensor.tensor.numerics.polynomials import polyadd as polyadd
 from gputensor.tensor.numerics.polynomials import polyder as polyder
 from gputensor.tensor.numerics.polynomials import polydiv as polydiv
 from gputensor.tensor.numerics.polynomials import polyint as polyint
 from gputensor.tensor.numerics.polynomials import polymul as polymul
 from gputensor.tensor.numerics.polynomials import polysub as polysub
+from gputensor.tensor.numerics.progressions import geomspace as geomspace
+from gputensor.tensor.numerics.progressions import logspace as logspace
 from gputensor.tensor.numerics.running import unique_consecutive as unique_consecutive
 from gputensor.tensor.numerics.running import unwrap as unwrap
 from gputensor.tensor.numerics.tapers import bartlett as bartlett

@@ -9,7 +9,7 @@ from gputensor.tensor import functions as fn
 from gputensor.tensor.core import tensor_argument
 from gputensor.tensor.interop import astype
 from gputensor.tensor.manipulation import arange, matrix_transpose, ones, reshape, zeros
-from gputensor.tensor.manipulation.padding import pad
+from gputensor.tensor.numerics.padding import pad
 from gputensor.tensor.numerics.windows import unfold
 from gputensor.tensor.writing import index_add
 

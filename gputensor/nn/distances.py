@@ -10,8 +10,8 @@ from gputensor.tensor.core import spellings, tensor_argument
 from gputensor.tensor.interop import astype
 from gputensor.tensor.manipulation import broadcast_arrays, reshape
 from gputensor.tensor.manipulation.composed import logaddexp
-from gputensor.tensor.manipulation.padding import pad
 from gputensor.tensor.numerics.distances import powered
+from gputensor.tensor.numerics.padding import pad
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_similarity", "huber_loss",

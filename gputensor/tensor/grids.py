@@ -6,7 +6,7 @@ import numpy as np
 
 from gputensor._arrays.dtypes import float64, int64, uint64
 from gputensor._arrays.promotion import result_type
-from gputensor.errors import Described, argument_error, float_argument, int_argument, list_argument
+from gputensor.errors import Described, argument_error, int_argument, list_argument
 from gputensor.streams.queue import Device
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor
@@ -16,7 +16,6 @@ from gputensor.tensor.manipulation import (
     arange,
     broadcast_to,
     empty,
-    linspace,
     ones,
     reshape,
     tril,
@@ -26,8 +25,8 @@ from gputensor.tensor.manipulation import (
 from gputensor.tensor.manipulation.joining import stack
 
 __all__ = [
-    "diag_indices", "geomspace", "indices", "ix_", "logspace", "ravel_multi_index",
-    "tril_indices", "triu_indices", "unravel_index", "vander",
+    "diag_indices", "indices", "ix_", "ravel_multi_index", "tril_indices", "triu_indices",
+    "unravel_index", "vander",
 ]  # fmt: skip
 
 
@@ -68,44 +67,6 @@ def _ends(name, start, stop):
         if not isinstance(one, (Tensor, list, tuple, np.ndarray, np.generic, int, float, complex)):
             raise argument_error(TypeError, f"{name}: {title}", one, "a number or a Tensor")
     return start, stop
-
-
-def logspace(start, stop, num=50, endpoint=True, base=10.0, *, dtype=None, device=None):
-    """Return `num` values from ``base**start`` to ``base**stop`` with a constant ratio.
-
-    >>> logspace(0, 2, 3, device="host").tolist()
-    [1.0, 10.0, 100.0]
-    """
-    start, stop = _ends("logspace", start, stop)
-    powers = linspace(start, stop, num, endpoint, dtype="float64", device=device)
-    return astype(fn.pow(base, powers), "float32" if dtype is None else dtype, copy=False)
-
-
-def geomspace(start, stop, num=50, endpoint=True, *, dtype=None, device=None):
-    """Return `num` values from `start` to `stop`, of one sign, with a constant ratio.
-
-    >>> geomspace(1, 8, 4, device="host").tolist()
-    [1.0, 2.0, 4.0, 8.0]
-    """
-    start, stop = (
-        one if isinstance(one, Tensor) else float_argument(f"geomspace: {title}", one)
-        for title, one in (("start", start), ("stop", stop))
-    )
-    ends = (start, stop)
-    if not any(isinstance(one, Tensor) for one in ends) and max(ends) < 0:
-        values = geomspace(-start, -stop, num, endpoint, dtype="float64", device=device)
-        return astype(fn.negative(values), "float32" if dtype is None else dtype, copy=False)
-    if not all((one > 0).all() if isinstance(one, Tensor) else one > 0 for one in ends):
-        rule = "both above 0, or two numbers below 0"
-        raise argument_error(ValueError, "geomspace: start, stop", ends, rule)
-    first, last = (fn.log2(astype(one, float64)) if isinstance(one, Tensor) else math.log2(one)
-                   for one in (start, stop))  # fmt: skip
-    values = fn.pow(2.0, linspace(first, last, num, endpoint, dtype="float64", device=device))
-    if num:
-        values[0] = start
-    if num > 1 and endpoint:
-        values[-1] = stop
-    return astype(values, "float32" if dtype is None else dtype, copy=False)
 
 
 def indices(dimensions, dtype=int64, *, device=None):

@@ -57,7 +57,7 @@ IGNORED = {
     "overwrite_input": None,
 }
 #: Functions that take every `order`.
-ORDERED = ("ravel", "reshape")
+ORDERED = ("copy", "empty_like", "full_like", "ones_like", "ravel", "reshape", "zeros_like")
 #: Functions that take a tensor only by ``like=x``; their result is on its device.
 CREATION = frozenset(
     "arange array asanyarray asarray ascontiguousarray asfortranarray empty eye full identity "

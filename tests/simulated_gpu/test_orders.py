@@ -4,9 +4,13 @@ import numpy as np
 import pytest
 
 import gputensor as gt
+from gputensor._engines import cupy_calls
+from tests.conformance.numerics import test_array_likes as array_likes
 from tests.conformance.numerics import test_numerics as numerics
+from tests.conformance.numerics import test_progressions as progressions
 from tests.conformance.tensor import test_choices as choices
 from tests.conformance.tensor import test_orders as orders
+from tests.support import cupy_on_cpu
 
 pytestmark = pytest.mark.orders("deferred")
 
@@ -112,3 +116,22 @@ def test_scans_of_extremes(rng, dtype, shape):
 
 def test_scans_of_exponentials(rng):
     numerics.check_exponentials(rng, 0, "float32", 1e-4)
+
+
+@pytest.fixture
+def engines(monkeypatch):
+    """A stand-in for CuPy, which few of the functions below need."""
+    cupy_calls.library.cache_clear()
+    cupy_on_cpu.install(monkeypatch)
+    yield
+    cupy_calls.library.cache_clear()
+
+
+@pytest.mark.parametrize("name", progressions.CHECKS)
+def test_progressions_and_memory_orders(rng, engines, name):
+    progressions.CHECKS[name](rng, "cuda")
+
+
+def test_lists_give_the_results_of_tensors(rng, engines):
+    for call in rng.choice(array_likes.CALLS, 40, replace=False):
+        array_likes.check_list(call, "cuda")

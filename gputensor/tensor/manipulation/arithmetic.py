@@ -6,6 +6,8 @@ Each launches a few kernels. `out` has the same meaning as in the functions of t
 import builtins
 import math
 
+import numpy as np
+
 from gputensor._arrays.dtypes import finfo, float16, float32, float64, int16, int32, int64, uint64
 from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error, int_argument
@@ -408,12 +410,21 @@ def iscomplex(x, /):
 def nextafter(x1, x2, /):
     """Return the next floating-point number after x1 towards x2, in their common dtype.
 
+    As in NumPy, integers without a tensor of floats beside them become float16, float32 or
+    float64, by their width.
+
     >>> import gputensor as gt
     >>> nextafter(gt.asarray([0.0, 1.0], device="host"), 1.0).tolist()
     [1.401298464324817e-45, 1.0]
+    >>> nextafter(gt.asarray([1], device="host"), 2).tolist()
+    [1.0000000000000002]
     """
     tensors = [x for x in (x1, x2) if type(x) is Tensor]
     dtype = result_type(*(tensors or [tensor_argument(x1, "nextafter")]))
+    if dtype.kind in "biu":
+        is_wide = any(isinstance(x, float) for x in (x1, x2))
+        dtype = float64 if is_wide else np.result_type(result_type(x1, x2), float16)
+        x1, x2 = (astype(x, dtype) if type(x) is Tensor else x for x in (x1, x2))
     if dtype.kind not in "fV" or dtype.itemsize not in _BITS:
         got = Described(dtype.name)
         raise argument_error(TypeError, "nextafter: x1", got, "a floating-point dtype")

@@ -46,27 +46,69 @@ def swapaxes(x, /, axis1, axis2):
 def ravel(x, /, order="C"):
     """Return the elements in one dimension: a view if the strides allow it, otherwise a copy.
 
-    With `order` "F" the first axis of `x` changes fastest.
+    Parameters
+    ----------
+    order : {"C", "F", "A", "K"}
+        The order in which elements are read: "C": the last axis changes fastest; "F": the first
+        one; "A": "F" if `x` has this order in memory and not the other, otherwise "C"; "K": the
+        order in memory, but forwards along each axis.
 
     >>> import gputensor as gt
-    >>> ravel(gt.zeros((2, 3), device="host")).shape
-    (6,)
+    >>> x = gt.asarray([[1, 2], [3, 4]], device="host").T
+    >>> ravel(x).tolist(), ravel(x, "K").tolist()
+    ([1, 3, 2, 4], [1, 2, 3, 4])
     """
-    return reshape(tensor_argument(x, "ravel"), -1, order)
+    return _raveled(tensor_argument(x, "ravel"), order, None)
+
+
+def _raveled(x, order, copy):
+    if isinstance(order, str) and order in ("K", "k"):
+        x, order = permute_dims(x, _reading_axes(x)), "C"
+    elif order not in (None, *"CFAcfa"):
+        raise argument_error(ValueError, "ravel: order", order, "'C', 'F', 'A' or 'K'")
+    return reshape(x, -1, order, copy=copy)
+
+
+def memory_axes(x):
+    """Return the axes of a tensor by falling distance between elements in memory.
+
+    >>> import gputensor as gt
+    >>> memory_axes(gt.zeros((2, 3, 4), device="host").transpose(2, 0, 1))
+    [1, 2, 0]
+    """
+    return sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis]))
+
+
+def _reading_axes(x):
+    """Return the axes in the order in which NumPy reads them in order "K".
+
+    Axes that a broadcast repeats (stride 0) compare with no others, so they stay near their place.
+    """
+    strides = [0 if n == 1 else abs(s) for n, s in zip(x.shape, x.strides, strict=True)]
+    axes = []  # from the last to the first
+    for axis in reversed(range(x.ndim)):
+        place = len(axes)
+        for i in reversed(range(len(axes))):
+            if strides[axis] and strides[axes[i]]:
+                if strides[axes[i]] <= strides[axis]:
+                    break
+                place = i
+        axes.insert(place, axis)
+    return axes[::-1]
 
 
 @spellings(start_dim="start_axis", end_dim="end_axis")
 def flatten(x, /, start_axis=0, end_axis=-1):
     """Return a copy with the axes from `start_axis` through `end_axis` merged into one.
 
-    In the place of `start_axis` it takes NumPy's order, "C" or "F".
+    In the place of `start_axis` it takes NumPy's order: "C", "F", "A" or "K", as :func:`ravel`.
 
     >>> import gputensor as gt
     >>> flatten(gt.zeros((2, 3, 4), device="host"), 1).shape
     (2, 12)
     """
     if isinstance(start_axis, str):
-        return reshape(x, -1, start_axis, copy=True)
+        return _raveled(tensor_argument(x, "flatten"), start_axis, True)
     if tensor_argument(x, "flatten").ndim == 0:
         return reshape(x, 1, copy=True)
     first = axis_argument(start_axis, x.ndim, "flatten")

@@ -124,7 +124,9 @@ def reshape(x, /, shape, order="C", *, copy=None):
     cdef int ndim
     cdef int64_t known = 1
     if type(order) is not str:
-        raise argument_error(TypeError, "reshape: order", order, "'C', 'F' or 'A'")
+        if order is not None:
+            raise argument_error(TypeError, "reshape: order", order, "'C', 'F' or 'A'")
+        order = "C"
     if copy is None and a.is_c_contiguous and order == "C":
         ndim = plain_shape(shape, a.size_, dims)
         if ndim >= 0:
@@ -132,7 +134,7 @@ def reshape(x, /, shape, order="C", *, copy=None):
     copy = copy_argument(copy, "reshape")
     if not hasattr(shape, "__iter__"):
         shape = (shape,)
-    if order != "C" and is_first_fastest(a, order):
+    if order != "C" and is_first_fastest(a, order.upper()):
         return transpose(reshape(transpose(a), tuple(shape)[::-1], copy=copy))
     wanted = list(shape)
     if wanted.count(-1) > 1:
@@ -171,6 +173,8 @@ cdef bint is_first_fastest(Tensor a, object order) except -1:
     """Whether reshape's order "F", or "A" for this tensor, lets the first axis change fastest."""
     if order == "A":
         return not a.is_c_contiguous and (<Tensor> transpose(a)).is_c_contiguous
+    if order == "C":
+        return False
     if order != "F":
         raise argument_error(ValueError, "reshape: order", order, "'C', 'F' or 'A'")
     return True

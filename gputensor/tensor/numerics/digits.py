@@ -9,7 +9,7 @@ from gputensor.tensor.core import axis_argument, tensor_argument
 from gputensor.tensor.interop import astype
 from gputensor.tensor.manipulation import arange, moveaxis, reshape
 from gputensor.tensor.manipulation.arithmetic import ldexp, nextafter
-from gputensor.tensor.manipulation.padding import pad
+from gputensor.tensor.numerics.padding import pad
 
 __all__ = ["frexp", "packbits", "real_if_close", "spacing", "unpackbits"]
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from gputensor.errors import argument_error
 from gputensor.tensor import functions as fn
-from gputensor.tensor.core import Tensor, tensor_argument
+from gputensor.tensor.core import Tensor, tensor_argument, written_argument
 from gputensor.tensor.interop import asarray, ascontiguous, astype
 from gputensor.tensor.manipulation import arange, moveaxis, permute_dims, reshape
+from gputensor.tensor.manipulation.axes import memory_axes
 
 __all__ = [
     "along_axis_of_first", "along_axis_of_result", "along_axis_of_second", "along_new_axis",
@@ -39,17 +40,33 @@ def unused(value, function, /, *arguments, **keywords):
 def in_memory_order(order, function, /, *arguments, **keywords):
     """``order=``: a new tensor is row-major, for "F" a transposed view of row-major memory.
 
+    With "A" and "K" it has the order of the first argument, if that is a tensor of its shape:
+    "A" for "F" if the argument has only this order, and "K" the same order of axes in memory.
+
     >>> import gputensor as gt
     >>> gt.zeros((2, 3), order="F", device="host").strides
     (4, 8)
+    >>> x = gt.zeros((2, 3), device="host").T
+    >>> gt.copy(x).strides, gt.copy(x, order="K").strides
+    ((8, 4), (4, 12))
     """
-    if order not in ("C", "F", "A", "K", None):
+    known = order.upper() if isinstance(order, str) else order
+    if known not in ("C", "F", "A", "K", None):
         raise argument_error(ValueError, f"{_name(function)}: order", order, "C, F, A or K")
     result = function(*arguments, **keywords)
-    if order != "F" or result.ndim < 2:
+    if known not in ("F", "A", "K") or result.ndim < 2:
         return result
-    axes = tuple(reversed(range(result.ndim)))
-    return permute_dims(ascontiguous(permute_dims(result, axes)), axes)
+    axes = list(reversed(range(result.ndim)))
+    if known != "F":
+        like = arguments[0] if arguments else None
+        if not isinstance(like, Tensor) or like.shape != result.shape:
+            return result
+        if known == "K":
+            axes = memory_axes(like)
+        elif like.is_contiguous or not permute_dims(like, axes).is_contiguous:
+            return result
+    moved = ascontiguous(permute_dims(result, axes))
+    return permute_dims(moved, sorted(range(len(axes)), key=axes.__getitem__))
 
 
 def without_fields(order, function, /, *arguments, **keywords):
@@ -140,8 +157,8 @@ def copied_to(out, function, /, *arguments, **keywords):
     result = function(*arguments, **keywords)
     if out is None:
         return result
+    written_argument(out, _name(function))
     name = f"{_name(function)}: out"
-    tensor_argument(out, name)
     if out.shape != result.shape:
         raise argument_error(ValueError, name, out.shape, f"shape {result.shape}")
     if not np.can_cast(result.dtype, out.dtype, "same_kind"):
@@ -161,8 +178,8 @@ def drawn_to(out, function, /, *arguments, **keywords):
     """
     if out is None:
         return function(*arguments, **keywords)
+    written_argument(out, _name(function))
     name = f"{_name(function)}: out"
-    tensor_argument(out, name)
     place = _inner(function).__code__.co_varnames.index("size")
     size = keywords.get("size") if len(arguments) <= place else arguments[place]
     if size is None:

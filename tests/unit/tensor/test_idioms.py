@@ -237,7 +237,7 @@ MISTAKES = {
     "gt.pad(x, -1)": "pad: pad_width: got -1; expected 0 or more",
     "gt.pad(x, 1, 'mirror')": (
         "pad: mode: got 'mirror'; expected one of constant, empty, edge, reflect, symmetric, wrap, "
-        "linear_ramp, maximum, mean, minimum"
+        "linear_ramp, maximum, mean, median, minimum"
     ),
     "gt.take_along_axis(x, x, 0)": (
         "take_along_axis: indices: got float32; expected an integer dtype"

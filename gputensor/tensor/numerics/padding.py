@@ -8,13 +8,14 @@ from gputensor.tensor.core import tensor_argument
 from gputensor.tensor.interop import asarray, astype, copy
 from gputensor.tensor.interop.arrays import host_array
 from gputensor.tensor.manipulation import broadcast_to, empty, joining, moveaxis
+from gputensor.tensor.quantiles import median
 
 __all__ = ["pad"]
 
 # Modes in which each element of the border is an element of the tensor.
 GATHERED = ("edge", "reflect", "symmetric", "wrap")
 # Modes whose border is computed from the elements along the axis.
-COMPUTED = ("linear_ramp", "maximum", "mean", "minimum")
+COMPUTED = ("linear_ramp", "maximum", "mean", "median", "minimum")
 MODES = ("constant", "empty", *GATHERED, *COMPUTED)
 
 
@@ -53,15 +54,15 @@ def pad(
         axis first.)
     mode : str or function
         The values of the border: "constant", "edge", "reflect", "symmetric", "wrap", "linear_ramp",
-        "maximum", "mean" or "minimum"; "empty" leaves them undefined. A function is called for
-        each vector along each axis of the tensor with a border of zeros, and writes the border:
-        ``function(vector, (before, after), axis, options)``.
+        "maximum", "mean", "median" or "minimum"; "empty" leaves them undefined. A function is
+        called for each vector along each axis of the tensor with a border of zeros, and writes the
+        border: ``function(vector, (before, after), axis, options)``.
     constant_values, end_values : number, pair or sequence of pairs
         The values of mode "constant", and those at which a "linear_ramp" ends, in the order of
         `pad_width`.
     stat_length : int, pair, sequence of pairs or None
-        How many elements from each end the modes "maximum", "mean" and "minimum" use; all of them
-        if None. In mode "mean", integers are rounded.
+        How many elements from each end the modes "maximum", "mean", "median" and "minimum" use;
+        all of them if None. Means and medians of integers are rounded.
     **options
         What a function as `mode` gets as its last argument, a dict.
 
@@ -176,13 +177,17 @@ def _computed(x, widths, mode, given):
 
 def _statistic(x, mode, axis):
     """Return a statistic along an axis, in the dtype of `x`."""
-    if mode != "mean":
+    if mode in ("maximum", "minimum"):
         function = functions.max if mode == "maximum" else functions.min
         return function(x, axis=axis, keepdims=True)
     if x.dtype.kind not in "iub":
-        return functions.mean(x, axis=axis, keepdims=True)
-    mean = functions.sum(astype(x, "float64"), axis=axis, keepdims=True) / x.shape[axis]
-    return astype(mean if x.dtype.kind == "b" else functions.round(mean), x.dtype)
+        function = functions.mean if mode == "mean" else median
+        return astype(function(x, axis=axis, keepdims=True), x.dtype, copy=False)
+    if mode == "median":
+        middle = median(astype(x, "float64"), axis=axis, keepdims=True)
+    else:
+        middle = functions.sum(astype(x, "float64"), axis=axis, keepdims=True) / x.shape[axis]
+    return astype(middle if x.dtype.kind == "b" else functions.round(middle), x.dtype)
 
 
 def _ramp(x, axis, end, width, value):
