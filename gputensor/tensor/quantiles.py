@@ -26,6 +26,8 @@ ESTIMATES = {
     "interpolated_inverted_cdf": (0, 1), "hazen": (0.5, 0.5), "weibull": (0, 0),
     "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8),
 }  # fmt: skip
+#: The methods whose quantiles are elements; those of integers are exact.
+CHOOSING = ("lower", "higher", "nearest", "inverted_cdf", "closest_observation")
 #: The methods of NumPy; the order statistics among them have no constants.
 METHODS = (
     "linear", "lower", "higher", "nearest", "midpoint", *ESTIMATES, "inverted_cdf",
@@ -40,8 +42,12 @@ def _quantile(x, q, axis, method, keepdims, name):
     _check_method(method, name)
     _check_real(x, name)
     lines, kept_shape = _lines(x, axis, name)
+    ordered = sort(lines)
+    if x.dtype.kind in "iu" and method in CHOOSING:
+        result = _between(ordered, q, method)
+        return _with_axes(result, lines, kept_shape) if keepdims else result
     dtype = float64 if x.dtype.kind in "iu" else x.dtype
-    ordered = astype(sort(lines), dtype, copy=False)
+    ordered = astype(ordered, dtype, copy=False)
     result = _between(ordered, q, method)
     # NaN is sorted to the end; if there is one, it is the result.
     last = ordered[..., -1]
@@ -58,12 +64,11 @@ def _weighted(x, q, axis, weights, keepdims, name):
     ordered = take_along_axis(lines, order, -1)
     sums = cumsum(take_along_axis(_aligned(x, axis, weights, lines, name), order, -1), -1)
     sums = fn.divide(sums, sums[..., -1:])
-    dtype = float32 if x.dtype.kind in "iub" else x.dtype
     found = []
     for share in q if isinstance(q, list) else [q]:
         is_below = fn.logical_or(fn.less(sums, float(share)), fn.equal(sums, 0))
         place = fn.minimum(fn.sum(is_below, -1, keepdims=True), lines.shape[-1] - 1)
-        found.append(astype(take_along_axis(ordered, place, -1)[..., 0], dtype, copy=False))
+        found.append(take_along_axis(ordered, place, -1)[..., 0])
     result = stack(found) if isinstance(q, list) else found[0]
     if not name.startswith("nan") and x.dtype.kind == "f":
         last = ordered[..., -1]

@@ -23,7 +23,7 @@ def _result_dtype(x, dtype):
 def _accumulated(name, x, axis, dtype, out, initial):
     """Return the cumulative results along `axis`, after the value `initial` unless it is None."""
     word = "sum" if name.endswith("sum") else "prod"
-    if axis is None:
+    if axis is None or not x.ndim and axis in (0, -1):
         x, axis = reshape(x, -1), 0
     axis = axis_argument(axis, x.ndim, name)
     dtype = _result_dtype(x, dtype)

@@ -188,7 +188,10 @@ def polyval(p, x, /):
     [11, 18]
     """
     first = p if isinstance(p, Tensor) else x if isinstance(x, Tensor) else asarray(p)
-    p, x = _vector(beside(p, first), "polyval"), beside(x, first)
+    p, x = beside(p, first), beside(x, first)
+    if x.dtype.kind == "b" and p.dtype.kind in "iu":
+        x = astype(x, p.dtype)
+    p = _vector(p, "polyval")
     result = fn.add(fn.multiply(x, 0), p[0])
     for i in range(1, p.size):
         result = fn.add(fn.multiply(result, x), p[i])

@@ -58,6 +58,10 @@ def _back(rows, shape, axis):
     return moveaxis(reshape(rows, (*shape[:-1], rows.shape[-1])), -1, axis)
 
 
+def _ndim(x, name):
+    return tensor_argument(x, name).ndim
+
+
 def _line(x, axis, name):
     if axis is None:
         return reshape(tensor_argument(x, name), -1), 0
@@ -126,7 +130,7 @@ def argsort(x, /, axis=-1, kind=None, *, descending=False, stable=True):
     if isinstance(kind, bool):
         kind, descending = None, kind
     _check_kind(kind, "argsort")
-    x, axis = _line(x, axis, "argsort")
+    x, axis = _line(x, None if axis in (0, -1) and not _ndim(x, "argsort") else axis, "argsort")
     if x.size == 0:
         return _new(x, int64)
     if x.dtype.kind == "c":

@@ -314,7 +314,7 @@ def _variables(x, rowvar):
     x = astype(x, result_type(x.dtype, float64), copy=False) if x.dtype.kind in "iub" else x
     if x.ndim < 2:
         return reshape(x, (1, -1))
-    return x if rowvar or x.shape[0] == 1 else moveaxis(x, 0, 1)
+    return x if rowvar else moveaxis(x, 0, 1)
 
 
 def corrcoef(x, y=None, rowvar=True):

@@ -195,7 +195,7 @@ def apply_along_axis(function, axis, x, /, *arguments, **keywords):
     [3.0, 3.0]
     """
     moved = moveaxis(values_argument(x, "apply_along_axis"), axis, -1)
-    rows = reshape(moved, (-1, moved.shape[-1]))
+    rows = reshape(moved, (math.prod(moved.shape[:-1]), moved.shape[-1]))
     function_argument("apply_along_axis: func1d", function)
     results = [function(rows[i], *arguments, **keywords) for i in range(rows.shape[0])]
     results = [one if isinstance(one, Tensor) else asarray(one, device=x.device) for one in results]

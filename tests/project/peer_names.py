@@ -229,6 +229,7 @@ DIFFERENCES = {
         ("ndarray((2, 3))", "empty((2, 3))", "`ndarray` is the type of tensors, not a function"),
         ("x.sum(), x[0, 0]", "the same", "tensors; `x[0, 0]` is a view, `item()` gives a number"),
         ("x.base, x.setflags", "", "a view does not name its source and can be written to"),
+        ("x.shape = (2, 3)", "x.reshape(2, 3)", "a tensor keeps its shape; views share memory"),
         ("ufunc, add.nin, add.identity", "", "functions, with the methods of ufuncs"),
         ("add(x, y, casting='unsafe')", "astype", "`dtype=` is there; it converts tensors as in C"),
         ("roots, polyroots, eigvals", "the same", "always of complex numbers"),
@@ -407,7 +408,7 @@ DIFFERENCES = {
             "the same",
             "`dim=`, `keepdim=`, `unbiased=`: correction 1; `std(x)`, `axis=`: 0, as in NumPy",
         ),
-        ("median(x)", "median", "the mean of the two middle elements, as in NumPy"),
+        ("median(x), nanmedian(x)", "the same", "the mean of the two middle elements, as in NumPy"),
         ("split(x, 2)", "split(dim=0)", "pieces of 2; without `dim=` 2 pieces, as in NumPy"),
         ("squeeze(x, 1)", "squeeze(dim=1)", "`squeeze(x, 1)` needs an axis of extent 1"),
         (

@@ -8,6 +8,8 @@ from gputensor._engines import cupy_calls
 from tests.conformance.numerics import test_array_likes as array_likes
 from tests.conformance.numerics import test_numerics as numerics
 from tests.conformance.numerics import test_progressions as progressions
+from tests.conformance.numerics import test_random_calls as random_calls
+from tests.conformance.numerics import test_ufunc_options as ufunc_options
 from tests.conformance.tensor import test_choices as choices
 from tests.conformance.tensor import test_orders as orders
 from tests.support import cupy_on_cpu
@@ -135,3 +137,13 @@ def test_progressions_and_memory_orders(rng, engines, name):
 def test_lists_give_the_results_of_tensors(rng, engines):
     for call in rng.choice(array_likes.CALLS, 40, replace=False):
         array_likes.check_list(call, "cuda")
+
+
+def test_random_calls(rng, engines):
+    for name in rng.choice(list(random_calls.CASES), 12, replace=False):
+        random_calls.check_calls(rng, "cuda", name, 3)
+
+
+def test_options_of_ufuncs(rng, engines):
+    for name in rng.choice(ufunc_options.NAMES, 12, replace=False):
+        ufunc_options.check_options(rng, "cuda", name)

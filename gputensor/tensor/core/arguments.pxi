@@ -107,6 +107,8 @@ cdef int axes_mask(object axis, int ndim, str name) except -1:
     if axis is None:
         return (1 << ndim) - 1
     if type(axis) is int:
+        if ndim == 0 and -1 <= axis <= 0:       # NumPy and PyTorch reduce numbers along it, too
+            return 0
         return 1 << axis_argument(axis, ndim, name)
     for one in axis if isinstance(axis, (tuple, list)) else (axis,):
         bit = 1 << axis_argument(one, ndim, name)

@@ -29,7 +29,7 @@ from gputensor._arrays.dtypes import iinfo
 from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
 from gputensor.errors import Described, argument_error
-from gputensor.tensor.core import spellings, type_name
+from gputensor.tensor.core import out_argument, spellings, type_name
 
 # setup.py makes this file from the table of operations, in the build folder.
 include "numbers.pxi"

@@ -96,17 +96,72 @@ def ufunc_method(name, method, /, *inputs, **keywords):
     return ufunc_methods()(name, method, *inputs, **keywords)
 
 
+cdef object with_options(object function, tuple arguments, dict keywords, bint has_several):
+    """Compute a composed function with the options `out`, `where` and `dtype` of NumPy's ufuncs."""
+    cdef str name = function.__name__
+    cdef object out = keywords.pop("out", None)
+    cdef object mask = keywords.pop("where", True)
+    cdef object dtype = keywords.pop("dtype", None)
+    if isinstance(out, tuple) and len(out) == 1:
+        out = out[0]
+    if dtype is not None and has_several:
+        arguments = tuple([copied(one, dtype_argument(dtype, 0)) if type(one) is Tensor else one
+                           for one in arguments])
+        dtype = None
+    if dtype is not None and not keywords:
+        result = in_dtype(function, arguments, None, True, dtype, RULE_SAME)
+    else:
+        result = function(*arguments, **keywords)
+    if not isinstance(result, tuple):
+        return written(name, result, out, mask)
+    outs = (None,) * len(result) if out is None else out
+    if not isinstance(outs, tuple) or len(outs) != len(result):
+        raise argument_error(TypeError, f"{name}: out", out, f"a tuple of {len(result)} tensors")
+    found = [written(name, one, to, mask) for one, to in zip(result, outs)]
+    return tuple(found)
+
+
+cdef object written(str name, object result, object out, object mask):
+    """Return `out` with the result in it where the mask is true; without `out` a new tensor."""
+    if out is None:
+        return result if mask is True else merged(result, None, mask)
+    written_argument(out, name)
+    if type(result) is not Tensor:          # of numbers only
+        result = positive(out, dtype=out.dtype) * 0 + result
+    if mask is not True:
+        return merged(result, out, mask)
+    copy_into(out_argument(out, result, result.shape, result.dtype, name), result)
+    return out
+
+
 def numbers_too(function):
     """Let a composed element-wise function take lists, and return NumPy's scalar for numbers.
+
+    If NumPy has a ufunc of its name, it also takes ``out``, which may follow the operands,
+    ``where`` and ``dtype``, as the functions of the table of operations do.
 
     >>> numbers_too(lambda x: x)(2.0)    # NumPy has no such function
     2.0
     """
     name = function.__name__
-    operands = getattr(getattr(function, "__code__", None), "co_posonlyargcount", 0)
+    code = getattr(function, "__code__", None)
+    operands = getattr(code, "co_posonlyargcount", 0)
+    ufunc = getattr(np, "rint" if name == "round" else name, None)
+    results = ufunc.nout if isinstance(ufunc, np.ufunc) else 0
+    own = frozenset(code.co_varnames[:code.co_argcount + code.co_kwonlyargcount] if code else ())
+    options = frozenset(("out", "where", "dtype")) if results else frozenset()
+    further = options - own
 
     @functools.wraps(function)
     def call(*arguments, **keywords):
+        if "out" in further and len(arguments) == operands + results:
+            keywords["out"] = arguments[operands:]
+            arguments = arguments[:operands]
+        if keywords and not further.isdisjoint(keywords):
+            if "out" in own and len(arguments) == operands + 1:
+                keywords["out"] = arguments[operands]
+                arguments = arguments[:operands]
+            return with_options(call, arguments, keywords, results > 1)
         if arguments and type(arguments[0]) is not Tensor and not [
                 value for value in keywords.values() if type(value) not in (bool, int, float)]:
             result = of_numbers(name, arguments, keywords)

@@ -128,7 +128,7 @@ cdef Tensor position(int op, str name, object x, object axis, object keepdims, o
     cdef int mask = (1 << a.ndim_) - 1
     if dtype_kind(a.dtype_code) == KIND_COMPLEX:
         return masked("complex_position", name, (a, axis, out, keepdims), {})
-    if axis is not None:
+    if axis is not None and not (a.ndim_ == 0 and type(axis) is int and -1 <= axis <= 0):
         mask = 1 << axis_argument(axis, a.ndim_, name)
     return reduced(Reduction(op, mask, a.dtype_code, DT_INT64), name, a, keepdims, out)
 

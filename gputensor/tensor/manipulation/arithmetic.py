@@ -1,6 +1,7 @@
 """Element-wise functions composed of those of the table of operations.
 
-Each launches a few kernels. `out` has the same meaning as in the functions of the table.
+Each launches a few kernels. `out`, `where` and `dtype` have the same meaning as in the functions of
+the table; those that a function lacks are provided by `numbers_too`.
 """
 
 import builtins
@@ -150,6 +151,8 @@ def round(x, /, decimals=0, out=None):
     >>> round(gt.asarray([2.5, 1.26], device="host"), 1).tolist()
     [2.5, 1.2999999523162842]
     """
+    if isinstance(decimals, Tensor):  # NumPy's rint has `out` there
+        decimals, out = 0, decimals
     places = int_argument("round: decimals", decimals)
     kind = tensor_argument(x, "round").dtype.kind
     if kind == "c":

@@ -65,13 +65,25 @@ def diff(x, /, n=1, axis=-1, prepend=None, append=None):
 def ediff1d(x, /, to_end=None, to_begin=None):
     """Return the differences of neighbours of the flattened `x`, with optional values at the ends.
 
+    The values at the ends are converted to the dtype of `x`.
+
     >>> import gputensor as gt
-    >>> ediff1d(gt.asarray([1, 4, 9], device="host")).tolist()
-    [3, 5]
+    >>> ediff1d(gt.asarray([1, 4, 9], device="host"), to_end=[0, 0]).tolist()
+    [3, 5, 0, 0]
     """
-    inside = diff(reshape(tensor_argument(x, "ediff1d"), -1))
-    ends = [[reshape(one, -1) for one in _edge(end, x, 0, "ediff1d")] for end in (to_begin, to_end)]
-    return concat([*ends[0], inside, *ends[1]]) if any(ends) else inside
+    x = reshape(tensor_argument(x, "ediff1d"), -1)
+    parts = [diff(x)]
+    for place, (title, end) in enumerate((("to_begin", to_begin), ("to_end", to_end))):
+        if end is None:
+            continue
+        if result_type(x, *([end] if isinstance(end, Tensor) else [])).kind != x.dtype.kind:
+            got = Described(end.dtype.name)
+            rule = f"values that fit the dtype of x, {x.dtype.name}"
+            raise argument_error(TypeError, f"ediff1d: {title}", got, rule)
+        is_tensor = isinstance(end, Tensor)
+        end = astype(end, x.dtype) if is_tensor else asarray(end, x.dtype, device=x.device)
+        parts.insert(place * len(parts), reshape(end, -1))
+    return concat(parts) if len(parts) > 1 else parts[0]
 
 
 def _slope(x, axis, spacing, edge_order):

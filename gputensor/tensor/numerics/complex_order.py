@@ -104,6 +104,8 @@ def _lines(name, x, axis):
         axes = tuple(range(x.ndim))
     else:
         axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+        if not x.ndim and axes in ((0,), (-1,)):  # as for real numbers
+            axes = ()
         axes = tuple(axis_argument(one, x.ndim, name) for one in axes)
     for one in axes:
         if x.shape[one] == 0:
@@ -142,7 +144,7 @@ def extreme(name, x, axis, out, keepdims):
     (1+3j)
     """
     lines, axes = _lines(name, x, axis)
-    places = expand_dims(_places(lines, name == "max"), axis=-1)
+    places = expand_dims(_places(lines, "max" in name), axis=-1)
     found = take_along_axis(lines, places, -1)[..., 0]
     return _given(name, x, axes, found, out, keepdims)
 

@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 from gputensor._arrays.dtypes import finfo, float32, int32, uint8
 from gputensor.errors import Described, argument_error, float_argument, int_argument
 from gputensor.tensor import functions as fn
@@ -86,6 +88,7 @@ def unpackbits(x, /, axis=None, count=None, bitorder="big"):
     return moveaxis(bits, -1, axis)
 
 
+@fn.numbers_too
 def frexp(x, /):
     """Return fractions of magnitude 0.5 to 1 and int32 exponents: x is fraction * 2**exponent.
 
@@ -122,15 +125,18 @@ def frexp(x, /):
     return astype(fraction, dtype, copy=False), fn.where(is_plain, exponent, 0)
 
 
+@fn.numbers_too
 def spacing(x, /):
     """Return the distance to the next number away from 0, with the sign of x.
+
+    Integers become float16, float32 or float64, by their width.
 
     >>> import gputensor as gt
     >>> spacing(gt.asarray([1.0, -1.0], dtype="float64", device="host")).tolist()
     [2.220446049250313e-16, -2.220446049250313e-16]
     """
     dtype = tensor_argument(x, "spacing").dtype
-    x = astype(x, float32) if dtype.kind in "biu" else x
+    x = astype(x, np.result_type(dtype, "float16")) if dtype.kind in "biu" else x
     size = fn.abs(x)
     width = fn.subtract(nextafter(size, math.inf), size)
     return fn.where(fn.less(x, 0), fn.negative(width), width)

@@ -139,6 +139,7 @@ def truth(name, x, axis, out, keepdims, *, where=None):
 def _count(x, axis, mask, name):
     """Return how many elements are selected, with the axes kept; an int without a mask."""
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = () if not x.ndim and axis in (0, -1) else axes
     axes = [axis_argument(one, x.ndim, name) for one in axes]
     if mask is not None:
         return fn.sum(mask, axis, keepdims=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from gputensor.errors import argument_error
 from gputensor.tensor import functions as fn
-from gputensor.tensor.core import Tensor, tensor_argument, written_argument
+from gputensor.tensor.core import Tensor, axis_argument, tensor_argument, written_argument
 from gputensor.tensor.interop import asarray, ascontiguous, astype
 from gputensor.tensor.manipulation import arange, moveaxis, permute_dims, reshape
 from gputensor.tensor.manipulation.axes import memory_axes
@@ -229,9 +229,12 @@ def within_extent(mode, function, /, *arguments, **keywords):
                  for one, index, extent in zip(modes, first, second, strict=True)]  # fmt: skip
         return function(tuple(moved), second, *rest, **keywords)
     axis = keywords.get("axis", rest[0] if name == "take" and rest else None)
+    if axis is not None:
+        axis = axis_argument(axis, tensor_argument(first, name).ndim, name)
     extent = tensor_argument(first, name).size if axis is None else first.shape[axis]
     if not isinstance(second, Tensor):
-        second = asarray(second, device=first.device)
+        is_empty = hasattr(second, "__len__") and len(second) == 0
+        second = asarray(second, int if is_empty else None, device=first.device)
     return function(first, _moved_in(mode, second, extent, name), *rest, **keywords)
 
 

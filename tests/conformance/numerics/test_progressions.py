@@ -140,3 +140,11 @@ def test_wrong_arguments_are_named(where, call, text):
     x = gt.ones(2, device=where)
     with pytest.raises((TypeError, ValueError), match=text):
         call(x)
+
+
+def test_ends_and_counts_have_numpys_and_torchs_names(where):
+    with gt.Device(where):
+        check_same(gt.arange(start=1, stop=6, step=2), np.arange(1, 6, 2))
+        check_same(gt.arange(start=1, end=4, dtype="int8"), np.arange(1, 4, dtype="int8"))
+        check_same(gt.logspace(start=0, end=2, steps=3), np.float32([1, 10, 100]))
+        check_same(gt.geomspace(start=1, stop=4, num=3), np.float32([1, 2, 4]))
