@@ -7,12 +7,17 @@
 
 import math
 import sys
+from fractions import Fraction
 
-from gputensor._arrays.dtypes import float64
+import numpy as np
+
+from gputensor._arrays.dtypes import float32, float64
+from gputensor._arrays.promotion import result_type
 from gputensor.nn import log_softmax, logsumexp, softmax
 from gputensor.nn.activations import logsigmoid
 from gputensor.tensor import functions as fn
 from gputensor.tensor.blends import logit, xlogy
+from gputensor.tensor.core import tensor_argument
 from gputensor.tensor.functions import (
     cbrt,
     digamma,
@@ -30,14 +35,15 @@ from gputensor.tensor.functions import (
 )
 from gputensor.tensor.interop import astype
 from gputensor.tensor.manipulation.arithmetic import exp2
-from gputensor.tensor.numerics.gammas import computed, mvlgamma, polygamma
+from gputensor.tensor.numerics.gammas import SHIFT, TAIL, computed, mvlgamma, polygamma
 from gputensor.tensor.parameter_names import given_names
 
 __all__ = [
-    "cbrt", "digamma", "entr", "erf", "erfc", "erfinv", "exp10", "exp2", "expit", "expm1", "gamma",
-    "gammainc", "gammaincc", "gammaln", "i0", "log1p", "log_expit", "log_softmax", "logit",
-    "logsumexp", "multigammaln", "ndtr", "polygamma", "psi", "rel_entr", "sinc", "softmax",
-    "xlog1py", "xlogy",
+    "beta", "betaln", "binom", "boxcox", "cbrt", "digamma", "entr", "erf", "erfc", "erfcinv",
+    "erfcx", "erfinv", "exp10", "exp2", "expit", "expm1", "exprel", "gamma", "gammainc",
+    "gammaincc", "gammaln", "i0", "log1p", "log_expit", "log_ndtr", "log_softmax", "logit",
+    "logsumexp", "multigammaln", "ndtr", "ndtri", "polygamma", "psi", "rel_entr", "sinc",
+    "softmax", "xlog1py", "xlogy", "zeta",
 ]  # fmt: skip
 
 expit, gammainc, gammaincc, gammaln = sigmoid, igamma, igammac, lgamma
@@ -126,6 +132,246 @@ def gamma(x, /):
     size = fn.where(fn.equal(wide, 0), 1 / wide, fn.where(is_odd, 0.0 - size, size))
     is_pole = fn.logical_and(wide < 0, fn.equal(whole, wide))
     return astype(fn.where(is_pole, math.nan, size), dtype, copy=False)
+
+
+def _wide(x, name):
+    """Return x in float64, and the dtype of the result."""
+    x, dtype = computed(x, name)
+    return astype(x, float64, copy=False), dtype
+
+
+def _both(x, y, name):
+    """Return both in float64, and the dtype of the result: that of their sum."""
+    is_number = [isinstance(one, (int, float, np.generic)) for one in (x, y)]
+    if all(is_number):
+        tensor_argument(x, name)
+    dtypes = [one if weak else _wide(one, name)[1] for one, weak in
+              zip((x, y), is_number, strict=True)]  # fmt: skip
+    dtype = result_type(*dtypes)
+    wides = [float(one) if weak else _wide(one, name)[0] for one, weak in
+             zip((x, y), is_number, strict=True)]  # fmt: skip
+    return *wides, float32 if dtype.kind in "biu" else dtype
+
+
+def erfcx(x, /):
+    """Return exp(x**2) * erfc(x), which neither overflows nor vanishes for large x.
+
+    It is computed in float64; the relative error is below 1e-13.
+
+    >>> import gputensor as gt
+    >>> round(erfcx(gt.asarray([100.0], device="host")).item(), 8)
+    0.00564161
+    """
+    x, dtype = _wide(x, "erfcx")
+    return astype(_erfcx(x), dtype, copy=False)
+
+
+def _erfcx(x):
+    near = fn.minimum(x, 12.0)
+    near = fn.multiply(fn.exp(near * near), fn.erfc(near))
+    # The asymptotic series: from 12 on its terms fall below 2**-53 before they grow.
+    far = fn.maximum(x, 12.0)
+    step, total = -0.5 / (far * far), 1.0
+    for k in range(10, 0, -1):
+        total = 1.0 + (2 * k - 1) * step * total
+    return fn.where(x < 12, near, total / (far * math.sqrt(math.pi)))
+
+
+def log_ndtr(x, /):
+    """Return the logarithm of :func:`ndtr`, also where that is 0.
+
+    >>> import gputensor as gt
+    >>> round(log_ndtr(gt.asarray([-100.0], device="host")).item(), 2)
+    -5005.52
+    """
+    x, dtype = _wide(x, "log_ndtr")
+    return astype(_log_ndtr(x), dtype, copy=False)
+
+
+def _log_ndtr(x):
+    low = fn.minimum(x, -1.0)
+    tail = fn.log(_erfcx(low * -math.sqrt(0.5)) / 2) - low * low / 2
+    return fn.where(x < -1, tail, fn.log1p(fn.erfc(x * math.sqrt(0.5)) / -2))
+
+
+def ndtri(p, /):
+    """Return the quantile of the standard normal distribution: the inverse of :func:`ndtr`.
+
+    -inf at 0 and inf at 1; NaN outside.
+
+    >>> import gputensor as gt
+    >>> round(ndtri(gt.asarray([0.975], device="host")).item(), 4)
+    1.96
+    """
+    p, dtype = _wide(p, "ndtri")
+    return astype(_ndtri(p), dtype, copy=False)
+
+
+def _ndtri(p):
+    small = fn.minimum(p, 1 - p)
+    near = fn.erfinv(2 * p - 1) * math.sqrt(2)
+    # Newton's method for the logarithm of ndtr in the tail, from an asymptotic value.
+    tail = fn.minimum(fn.where(small > 0, small, 1e-300), 0.02)
+    aim = fn.log(tail)
+    size = -2 * aim
+    far = -fn.sqrt(size - fn.log(size) - math.log(2 * math.pi))
+    for _ in range(5):
+        value = _log_ndtr(far)
+        slope = fn.exp(far * far / -2 - value) / math.sqrt(2 * math.pi)
+        far = far - (value - aim) / slope
+    far = fn.where(p < 0.5, far, 0.0 - far)
+    result = fn.where(small < 0.02, far, near)
+    result = fn.where(fn.equal(p, 0), -math.inf, fn.where(fn.equal(p, 1), math.inf, result))
+    return fn.where(fn.logical_and(p >= 0, p <= 1), result, math.nan)
+
+
+def erfcinv(y, /):
+    """Return the inverse of erfc for y from 0 to 2.
+
+    >>> import gputensor as gt
+    >>> erfcinv(gt.asarray([1.0, 0.0], device="host")).tolist()
+    [0.0, inf]
+    """
+    y, dtype = _wide(y, "erfcinv")
+    return astype(0.0 - _ndtri(y / 2) * math.sqrt(0.5), dtype, copy=False)
+
+
+def betaln(a, b, /):
+    """Return the logarithm of the magnitude of the beta function.
+
+    >>> import gputensor as gt
+    >>> round(betaln(gt.asarray([1e9], device="host"), 2.0).item(), 3)
+    -41.447
+    """
+    a, b, dtype = _both(a, b, "betaln")
+    return astype(_betaln(a, b), dtype, copy=False)
+
+
+def _betaln(a, b):
+    large, small = fn.maximum(a, b), fn.minimum(a, b)
+    plain = fn.lgamma(large) - fn.lgamma(large + small)
+    # For large a: Stirling's formula for both, so that their leading terms do not cancel.
+    far = fn.maximum(large, 10.0)
+    base = fn.maximum(small, 0.0)
+    total = far + base
+    difference = base - (far - 0.5) * fn.log1p(base / far) - base * fn.log(total)
+    difference = difference + _stirling(far) - _stirling(total)
+    is_far = fn.logical_and(large >= 10, small > 0)
+    return fn.lgamma(small) + fn.where(is_far, difference, plain)
+
+
+def _stirling(x):
+    """Return the rest of Stirling's formula for the logarithm of gamma, for x from 10 on."""
+    square, total = 1 / (x * x), 0.0
+    # B(2 k) / (2 k (2 k - 1)) for k of 1 to 8 (NIST DLMF, 5.11.1).
+    shares = "1/12 -1/360 1/1260 -1/1680 1/1188 -691/360360 1/156 -3617/122400".split()
+    for share in reversed(shares):
+        total = total * square + float(Fraction(share))
+    return total / x
+
+
+def _is_gamma_negative(x):
+    whole = fn.floor(x)
+    return fn.logical_and(fn.less(x, 0), fn.not_equal(fn.remainder(whole, 2), 0))
+
+
+def beta(a, b, /):
+    """Return the beta function, gamma(a) * gamma(b) / gamma(a + b).
+
+    >>> import gputensor as gt
+    >>> round(beta(gt.asarray([2.0], device="host"), 3.0).item(), 6)
+    0.083333
+    """
+    a, b, dtype = _both(a, b, "beta")
+    size = fn.exp(_betaln(a, b))
+    signs = [_is_gamma_negative(one) for one in (a, b, a + b)]
+    is_negative = fn.not_equal(fn.not_equal(signs[0], signs[1]), signs[2])
+    return astype(fn.where(is_negative, 0.0 - size, size), dtype, copy=False)
+
+
+def binom(n, k, /):
+    """Return the binomial coefficient of real n and k, both 0 or more; 0 where k is above n.
+
+    >>> import gputensor as gt
+    >>> binom(gt.asarray([5.0, 5.0], device="host"), 2.0).tolist()
+    [10.0, 10.0]
+    """
+    n, k, dtype = _both(n, k, "binom")
+    rest = fn.subtract(n, k)
+    size = fn.exp(0.0 - _betaln(fn.maximum(rest, 0.0) + 1.0, fn.add(k, 1.0))) / fn.add(n, 1.0)
+    is_whole = fn.logical_and(fn.equal(fn.floor(n), n), fn.equal(fn.floor(k), k))
+    size = fn.where(fn.logical_and(is_whole, size < 2.0**40), fn.round(size), size)
+    size = fn.where(fn.logical_and(rest < 0, is_whole), 0.0, size)
+    is_known = fn.logical_and(fn.greater_equal(n, 0), fn.greater_equal(k, 0))
+    is_known = fn.logical_and(is_known, fn.logical_or(rest >= 0, is_whole))
+    return astype(fn.where(is_known, size, math.nan), dtype, copy=False)
+
+
+def boxcox(x, lmbda, /):
+    """Return the Box-Cox transform: (x**lmbda - 1) / lmbda, and log(x) where lmbda is 0.
+
+    >>> import gputensor as gt
+    >>> boxcox(gt.asarray([4.0], device="host"), 0.5).tolist()
+    [2.0]
+    """
+    x, power, dtype = _both(x, lmbda, "boxcox")
+    logarithm = fn.log(x)
+    is_log = fn.less(fn.abs(power), 1e-19)
+    share = fn.where(is_log, 1.0, power)
+    value = fn.where(is_log, logarithm, fn.expm1(share * logarithm) / share)
+    return astype(value, dtype, copy=False)
+
+
+def exprel(x, /):
+    """Return (exp(x) - 1) / x, and 1 at 0.
+
+    >>> import gputensor as gt
+    >>> exprel(gt.asarray([0.0], device="host")).tolist()
+    [1.0]
+    """
+    x, dtype = _wide(x, "exprel")
+    is_zero = fn.equal(x, 0)
+    value = fn.expm1(x) / fn.where(is_zero, 1.0, x)
+    value = fn.where(fn.equal(x, math.inf), math.inf, value)
+    return astype(fn.where(is_zero, 1.0, value), dtype, copy=False)
+
+
+def zeta(x, q=1, /):
+    """Return Hurwitz's zeta function: the sum of ``(q + k)**-x`` over all k from 0.
+
+    With q of 1 it is Riemann's. inf at x of 1, and where q is 0 or a negative integer; NaN for
+    smaller x and for other negative q.
+
+    >>> import gputensor as gt
+    >>> round(zeta(gt.asarray([2.0], device="host")).item(), 4)
+    1.6449
+    """
+    x, q, dtype = _both(x, q, "zeta")
+    s, a = fn.maximum(x, 1.0 + 1e-9), fn.maximum(q, 1e-300)
+    limit = fn.where(fn.less(a, 1), math.inf, fn.where(fn.equal(a, 1), 1.0, 0.0))
+    value = fn.where(fn.equal(x, math.inf), limit, _hurwitz(s, a))
+    is_pole = fn.logical_and(fn.less_equal(q, 0), fn.equal(fn.floor(q), q))
+    value = fn.where(fn.logical_or(is_pole, fn.equal(x, 1)), math.inf, value)
+    is_wrong = fn.logical_or(fn.logical_and(fn.less(q, 0), fn.logical_not(is_pole)), fn.less(x, 1))
+    is_wrong = fn.logical_or(is_wrong, fn.not_equal(fn.add(x, q), fn.add(x, q)))
+    return astype(fn.where(is_wrong, math.nan, value), dtype, copy=False)
+
+
+def _hurwitz(s, q):
+    """Sum some terms; the rest by the formula of Euler and Maclaurin."""
+    total = fn.pow(q, fn.negative(s))
+    for k in range(1, SHIFT):
+        total = total + fn.pow(fn.add(q, float(k)), fn.negative(s))
+    s, start = fn.minimum(s, 300.0), fn.add(q, float(SHIFT))  # the rest vanishes before 300
+    power = fn.pow(start, fn.negative(s))
+    total = total + power * start / fn.subtract(s, 1.0) + power / 2
+    power, factor = power / start, s
+    for k, share in enumerate(TAIL):
+        if k:
+            factor = factor * fn.add(s, 2 * k - 1.0) * fn.add(s, 2.0 * k)
+        total = total + share * factor * power
+        power = power / (start * start)
+    return total
 
 
 given_names(sys.modules[__name__])

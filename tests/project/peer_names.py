@@ -113,10 +113,12 @@ slogdet ger addr pdist cholesky_solve Generator diagonal_scatter enable_grad get
 mvlgamma polygamma select_scatter set_grad_enabled slice_scatter testing.assert_close bilinear
 chain_matmul cholesky_inverse igamma igammac lobpcg lu_unpack nonzero_static orgqr pca_lowrank
 set_default_dtype sparse_coo_tensor svd_lowrank vmap special.digamma special.entr special.erf
-special.erfc special.erfinv special.exp2 special.expit special.expm1 special.gammainc
+special.erfc special.erfcx special.erfinv special.exp2 special.expit special.expm1
+special.gammainc
 special.gammaincc special.gammaln special.i0 special.log1p special.log_softmax special.logit
-special.logsumexp special.multigammaln special.ndtr special.polygamma special.psi special.sinc
-special.softmax special.xlog1py special.xlogy
+special.log_ndtr special.logsumexp special.multigammaln special.ndtr special.ndtri
+special.polygamma special.psi special.sinc
+special.softmax special.xlog1py special.xlogy special.zeta
 """.split()
 
 #: Names of torch.cuda; FloatTensor and FloatStorage stand for those of all element types.

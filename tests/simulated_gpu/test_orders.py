@@ -147,3 +147,11 @@ def test_random_calls(rng, engines):
 def test_options_of_ufuncs(rng, engines):
     for name in rng.choice(ufunc_options.NAMES, 12, replace=False):
         ufunc_options.check_options(rng, "cuda", name)
+
+
+def test_composed_special_functions(rng):
+    pytest.importorskip("scipy", reason="needs SciPy")
+    from tests.conformance.numerics import test_special as special
+
+    for i in rng.choice(len(special.COMPOSED), 4, replace=False):
+        special.check_composed(rng, "cuda", *special.COMPOSED[i])

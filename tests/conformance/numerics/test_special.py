@@ -96,3 +96,80 @@ def test_other_names_of_special_functions(where, rng):
     for name in ("entr", "ndtr", "gamma"):
         with pytest.raises(TypeError, match=f"{name}: x: got complex64; expected a real dtype"):
             getattr(gt.special, name)(x.astype("complex64"))
+
+
+ENDS = np.array([0.0, 1.0, -1.0, 12.0, -12.0, np.inf, -np.inf, np.nan])
+
+
+def with_ends(*parts):
+    return np.concatenate([*parts, ENDS])
+
+
+def shares(rng):
+    """Probabilities: all sizes of tails, close to a half, and the ends."""
+    wide = 10 ** rng.uniform(-300, 0, 200)
+    near = 0.5 + rng.uniform(-1e-6, 1e-6, 50)
+    return with_ends(rng.random(200), wide, 1 - 10 ** rng.uniform(-16, 0, 99), near)
+
+
+def positives(rng, low=-3, high=3):
+    return 10 ** rng.uniform(low, high, 300)
+
+
+def whole(rng):
+    return rng.integers(0, 60, 300).astype(float)
+
+
+#: Function, its arguments, and the greatest relative error against SciPy.
+COMPOSED = (
+    ("erfcx", lambda r: [with_ends(r.uniform(-25, 40, 300), positives(r, 0, 200))], 2e-13),
+    ("log_ndtr", lambda r: [with_ends(r.uniform(-40, 9, 300), -positives(r, -9, 99))], 1e-13),
+    ("ndtri", lambda r: [shares(r)], 1e-13),
+    ("erfcinv", lambda r: [2 * shares(r)], 1e-13),
+    ("beta", lambda r: [positives(r), positives(r)], 1e-10),
+    ("beta", lambda r: list(r.uniform(-6, 6, (2, 300))), 1e-9),
+    ("beta", lambda r: [positives(r), 2.5], 1e-10),
+    ("betaln", lambda r: [positives(r), positives(r)], 1e-11),
+    ("binom", lambda r: [whole(r), whole(r)], 1e-12),
+    ("binom", lambda r: [x := r.uniform(0, 300, 300), x * r.random(300)], 1e-10),
+    ("boxcox", lambda r: [positives(r), r.uniform(-3, 3, 300)], 1e-13),
+    ("boxcox", lambda r: [positives(r), 0.0], 1e-13),
+    ("exprel", lambda r: [with_ends(r.uniform(-700, 700, 300), positives(r, -20, 0))], 1e-13),
+    ("zeta", lambda r: [1 + positives(r, -6), positives(r, -3, 4)], 1e-12),
+    ("zeta", lambda r: [3.0, positives(r)], 1e-12),
+    ("zeta", lambda r: [np.array([2.0, 1.0, 3.0]), np.array([0.0, 2.0, -2.0])], 0),
+)  # fmt: skip
+
+
+def check_composed(rng, where, name, make, bound):
+    arguments = make(rng)
+    tensors = [gt.asarray(one, device=where) if np.ndim(one) else one for one in arguments]
+    got = getattr(gt.special, name)(*tensors).numpy()
+    with np.errstate(all="ignore"):
+        want = getattr(special, name)(*arguments)
+    np.testing.assert_allclose(got, want, bound, 1e-12 if name == "betaln" else 0)
+
+
+@pytest.mark.parametrize(("name", "make", "bound"), COMPOSED)
+def test_composed_functions(where, rng, name, make, bound):
+    check_composed(rng, where, name, make, bound)
+
+
+def test_beta_functions_far_apart(where, rng):
+    """SciPy loses digits there: B(a, 1) = 1 / a and B(a, 2) = 1 / (a (a + 1))."""
+    a = 10 ** rng.uniform(0, 15, 300)
+    x = gt.asarray(a, device=where)
+    np.testing.assert_allclose(gt.special.betaln(x, 1.0).numpy(), -np.log(a), 1e-13, 1e-13)
+    want = -np.log(a) - np.log(a + 1)
+    np.testing.assert_allclose(gt.special.betaln(2.0, x).numpy(), want, 1e-13, 1e-13)
+
+
+def test_composed_functions_of_other_dtypes_and_numbers(where):
+    with gt.Device(where):
+        x = gt.asarray([0.25, 0.75], dtype="float16")
+        assert gt.special.ndtri(x).dtype == gt.float16
+        assert gt.special.beta(gt.asarray([2, 3]), 2).dtype == gt.float32
+        assert gt.special.beta(2.0, 3.0).item() == pytest.approx(1 / 12)
+        assert gt.special.zeta(gt.asarray([2.0])).item() == pytest.approx(np.pi**2 / 6)
+        with pytest.raises(TypeError, match="erfcx: x: got complex64; expected a real dtype"):
+            gt.special.erfcx(x + 1j)
