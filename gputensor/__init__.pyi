@@ -970,6 +970,7 @@ def std_mean(
     *,
     correction: Any = ...,
     keepdims: Any = ...,
+    unbiased: Any = ...,
     dim: Any = ...,
     keepdim: Any = ...,
 ) -> tuple[Tensor, Tensor]: ...
@@ -1026,6 +1027,7 @@ def var_mean(
     *,
     correction: Any = ...,
     keepdims: Any = ...,
+    unbiased: Any = ...,
     dim: Any = ...,
     keepdim: Any = ...,
 ) -> tuple[Tensor, Tensor]: ...

@@ -121,6 +121,8 @@ def matrix_rank(x, /, tol=None, *, rtol=None):
     >>> matrix_rank(gt.ones((2, 2), device="host")).item()
     1
     """
+    if tensor_argument(x, "matrix_rank").ndim < 2:  # a vector or number has rank 0 or 1
+        return astype(fn.any(fn.not_equal(x, 0)), int64)
     a = matrices(x, "matrix_rank")
     if tol is not None and rtol is not None:
         got = Described("both tol and rtol")

@@ -126,26 +126,32 @@ def logaddexp2(x1, x2, /):
 
 
 @spellings(dim="axis", keepdim="keepdims")
-def var_mean(x, /, axis=None, *, correction=1, keepdims=False):
+def var_mean(x, /, axis=None, *, correction=1, keepdims=False, unbiased=True):
     """Return the variance and the mean over `axis`, with PyTorch's correction of 1.
+
+    With ``unbiased=False`` the correction is 0.
+
+    With ``unbiased=False`` the correction is 0.
 
     >>> import gputensor as gt
     >>> [one.item() for one in var_mean(gt.asarray([1.0, 3.0], device="host"))]
     [2.0, 2.0]
     """
-    variance = fn.var(x, axis, correction=correction, keepdims=keepdims)
+    variance = fn.var(x, axis, correction=correction if unbiased else 0, keepdims=keepdims)
     return variance, fn.mean(x, axis, keepdims=keepdims)
 
 
 @spellings(dim="axis", keepdim="keepdims")
-def std_mean(x, /, axis=None, *, correction=1, keepdims=False):
+def std_mean(x, /, axis=None, *, correction=1, keepdims=False, unbiased=True):
     """Return the standard deviation and the mean over `axis`, with PyTorch's correction of 1.
+
+    With ``unbiased=False`` the correction is 0.
 
     >>> import gputensor as gt
     >>> [one.item() for one in std_mean(gt.asarray([1.0, 3.0], device="host"), correction=0)]
     [1.0, 2.0]
     """
-    deviation = fn.std(x, axis, correction=correction, keepdims=keepdims)
+    deviation = fn.std(x, axis, correction=correction if unbiased else 0, keepdims=keepdims)
     return deviation, fn.mean(x, axis, keepdims=keepdims)
 
 

@@ -202,8 +202,10 @@ def searchsorted(x, values, /, side="left", sorter=None, *, right=False):
     Parameters
     ----------
     x : Tensor or list
-        One dimension, in ascending order; with `sorter` in any order.
+        In ascending order along the last axis; with `sorter` in any order. With several axes each
+        line is searched for the values at the same place, as in PyTorch.
     values : Tensor, number or list
+        If `x` has several axes, its other extents are those of `x`.
     side : {"left", "right"}
         The position before or after equal elements; ``right=True`` is PyTorch's ``side="right"``.
     sorter : Tensor, optional
@@ -215,9 +217,9 @@ def searchsorted(x, values, /, side="left", sorter=None, *, right=False):
     """
     if isinstance(x, (list, tuple)):
         x = beside(x, tensor_argument(values, "searchsorted"))
-    if tensor_argument(x, "searchsorted").ndim != 1:
-        got = Described(f"{x.ndim} dimensions")
-        raise argument_error(ValueError, "searchsorted: x", got, "1 dimension")
+    if tensor_argument(x, "searchsorted").ndim == 0:
+        got = Described("0 dimensions")
+        raise argument_error(ValueError, "searchsorted: x", got, "1 or more")
     if not isinstance(side, str) or side not in ("left", "right"):
         raise argument_error(ValueError, "searchsorted: side", side, "'left' or 'right'")
     side = "right" if right else side
@@ -233,10 +235,12 @@ def searchsorted(x, values, /, side="left", sorter=None, *, right=False):
             raise argument_error(
                 ValueError, "searchsorted: sorter", got, f"ints of shape {x.shape}"
             )
-        x = take(x, sorter)
+        x = take(x, sorter) if x.ndim == 1 else take_along_axis(x, sorter, -1)
     dtype = result_type(x, values)
     dtype = float32 if dtype.itemsize == 1 and dtype.kind in "fV" else dtype
     x, values = (astype(one, dtype, copy=False) for one in (x, values))
+    if x.ndim > 1:
+        return _searched_lines(x, values, side == "right")
     out = _new(values, int64)
     if values.size and dtype.kind == "c":
         return queue_engine(engines.searchsorted, (side,), [out], x, values)
@@ -244,6 +248,29 @@ def searchsorted(x, values, /, side="left", sorter=None, *, right=False):
         values = reshape(values.contiguous(), -1)
         queue_call("search", (side == "right",), (reshape(out, -1),), (x.contiguous(), values))
     return out
+
+
+def _searched_lines(x, values, is_right):
+    """Halve the part of each line in which a value belongs until no element is left."""
+    if values.ndim != x.ndim or values.shape[:-1] != x.shape[:-1]:
+        rule = f"{(*x.shape[:-1], -1)}, where -1 is any extent"
+        raise argument_error(ValueError, "searchsorted: shape of values", values.shape, rule)
+    low = zeros(values.shape, int64, device=x.device)
+    if not x.shape[-1] or not values.size:
+        return low
+    high = fn.add(low, x.shape[-1])
+    for _ in range(x.shape[-1].bit_length()):
+        middle = fn.floor_divide(fn.add(low, high), 2)
+        found = take_along_axis(x, fn.minimum(middle, x.shape[-1] - 1), -1)
+        is_after = fn.less_equal(found, values) if is_right else fn.less(found, values)
+        # NaN is sorted to the end.
+        if x.dtype.kind in "fc":
+            after_nan = fn.isnan(values) if is_right else fn.logical_not(fn.isnan(found))
+            is_after = fn.logical_or(is_after, fn.logical_and(fn.isnan(values), after_nan))
+        is_open = fn.less(low, high)
+        low = fn.where(fn.logical_and(is_open, is_after), fn.add(middle, 1), low)
+        high = fn.where(fn.logical_or(fn.logical_not(is_open), is_after), high, middle)
+    return low
 
 
 class UniqueAll(NamedTuple):

@@ -392,6 +392,11 @@ DIFFERENCES = {
         ("from_numpy", "asarray(a, copy=False)", "shares memory on a host device"),
         ("x.size()", "x.shape", "`x.size` is the number of elements, as in NumPy; `x.numel()` too"),
         ("x.is_contiguous()", "x.is_contiguous", "a property"),
+        (
+            "scaled_dot_product_attention",
+            "the same",
+            "`is_causal` aligns the last query with the last key; no dropout; heads may be shared",
+        ),
         ("nonzero(x), tril_indices", "argwhere", "these give a tuple of vectors, as in NumPy"),
         (
             "functional.pad(x, (1, 2))",

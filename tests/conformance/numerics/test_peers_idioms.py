@@ -310,3 +310,14 @@ def test_arguments_of_wrong_shapes_and_types_are_named(where, call, message):
     with pytest.raises((TypeError, ValueError), match=message):
         call(x)
     assert x.tolist() == [[1, 1], [1, 1]]
+
+
+def test_options_of_torch_without_a_meaning_here(where):
+    x = gt.ones((1, 2, 3, 4), device=where)
+    given = {"dropout_p": 0.0, "enable_gqa": True}
+    assert gt.scaled_dot_product_attention(x, x, x, **given).shape == x.shape
+    with pytest.raises(ValueError, match=r"dropout_p: got 0\.5; expected 0: apply dropout"):
+        gt.scaled_dot_product_attention(x, x, x, dropout_p=0.5)
+    y = gt.asarray([1.0, 3.0], device=where)
+    assert [one.item() for one in gt.std_mean(y, dim=0, unbiased=False)] == [1, 2]
+    assert [one.item() for one in gt.var_mean(y, dim=0, unbiased=True)] == [2, 2]

@@ -159,3 +159,35 @@ def test_top_k_of_lines_and_of_all_elements(where, rng):
     ):
         with pytest.raises(error, match=text):
             call()
+
+
+def check_search_of_lines(rng, where):
+    for name in ("float32", "int64", "complex64", "uint8", "float64"):
+        n, lead = int(rng.integers(1, 40)), tuple(rng.integers(1, 4, int(rng.integers(1, 3))))
+        a, v = rng.integers(0, 12, (*lead, n)), rng.integers(0, 12, (*lead, 7))
+        if name.startswith("float"):
+            a, v = (np.where(rng.random(one.shape) < 0.1, np.nan, one) for one in (a, v))
+        if name == "complex64":
+            a, v = (one + 1j * rng.integers(0, 3, one.shape) for one in (a, v))
+        a, v = np.sort(a.astype(name)), v.astype(name)
+        for side in ("left", "right"):
+            lines = zip(a.reshape(-1, n), v.reshape(-1, 7), strict=True)
+            want = np.reshape([np.searchsorted(one, other, side) for one, other in lines], v.shape)
+            x, y = gt.asarray(a, device=where), gt.asarray(v, device=where)
+            got = gt.searchsorted(x, y, side)
+            assert got.dtype == gt.int64
+            np.testing.assert_array_equal(got.numpy(), want)
+            np.testing.assert_array_equal(
+                gt.searchsorted(x, y, right=side == "right").numpy(), want
+            )
+
+
+def test_each_line_is_searched_for_its_values(where, rng):
+    check_search_of_lines(rng, where)
+    x = gt.ones((2, 3), device=where)
+    assert gt.searchsorted(x[:, :0], x).tolist() == [[0] * 3] * 2
+    with pytest.raises(ValueError, match=r"searchsorted: shape of values: got \(2,\); expected"):
+        gt.searchsorted(x, x[:, 0])
+    order = gt.asarray([[2, 1, 0], [0, 1, 2]], device=where)
+    y = gt.asarray([[3, 2, 1], [1, 2, 3]], device=where)
+    assert gt.searchsorted(y, y[:, :1] * 0 + 2, sorter=order).tolist() == [[1], [1]]
