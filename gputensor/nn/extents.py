@@ -93,7 +93,8 @@ class Window:
         for axis, n in enumerate(extents):
             stride, whole = self.stride[axis], n + self.before[axis] + self.after[axis]
             room = whole - self.reach[axis]
-            if room < 0:
+            # The first window may be incomplete, too, if it is also the last.
+            if room < 0 and not (is_up and room > -stride and n + self.before[axis] > 0):
                 raise argument_error(
                     ValueError, f"{self.name}: extent of x", n,
                     f"{self.reach[axis]} or more including padding, the extent of a window",

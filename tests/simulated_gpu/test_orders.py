@@ -11,6 +11,7 @@ from tests.conformance.numerics import test_progressions as progressions
 from tests.conformance.numerics import test_random_calls as random_calls
 from tests.conformance.numerics import test_ufunc_options as ufunc_options
 from tests.conformance.tensor import test_choices as choices
+from tests.conformance.tensor import test_order_statistics as order_statistics
 from tests.conformance.tensor import test_orders as orders
 from tests.support import cupy_on_cpu
 
@@ -147,6 +148,10 @@ def test_random_calls(rng, engines):
 def test_options_of_ufuncs(rng, engines):
     for name in rng.choice(ufunc_options.NAMES, 12, replace=False):
         ufunc_options.check_options(rng, "cuda", name)
+
+
+def test_search_of_lines(rng, engines):
+    order_statistics.check_search_of_lines(rng, "cuda")
 
 
 def test_composed_special_functions(rng):

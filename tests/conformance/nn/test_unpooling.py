@@ -165,3 +165,12 @@ def test_layers_with_random_numbers(where, rng):
         left = left.reshape(50 * 40, -1)
         assert (left == left[:, :1]).all() and set(left[:, 0]) == {0, np.float32(4 / 3)}
         assert stats.binomtest(int((left[:, 0] > 0).sum()), 2000, 0.75).pvalue > 1e-4
+
+
+def test_first_window_may_be_incomplete_if_it_is_the_last(where):
+    x = gt.asarray([[[1.0, 2.0]]], device=where)
+    assert gt.max_pool1d(x, 3, ceil_mode=True).tolist() == [[[2]]]
+    assert gt.avg_pool1d(x, 3, ceil_mode=True).tolist() == [[[1.5]]]
+    for given in ({}, {"stride": 1, "ceil_mode": True}):
+        with pytest.raises(ValueError, match="extent of x: got 2; expected 3 or more"):
+            gt.max_pool1d(x, 3, **given)

@@ -73,6 +73,7 @@ CASES = {
     "singular values": "xp.linalg.svd(m, compute_uv=False)",
     "svd by position": "abs(xp.linalg.svd(m[:2], False)[2])",
     "R alone": "abs(xp.linalg.qr(m, 'r'))",
+    "rank of a vector": "xp.linalg.matrix_rank(m[0])",
     "rank by tolerance": "xp.linalg.matrix_rank(m, 0.5)",
     "pinv by rcond": "xp.linalg.pinv(m, 1e-3)",
     "vander of bytes": "xp.vander(xp.asarray(i * 9, dtype='int8'), 4)",
