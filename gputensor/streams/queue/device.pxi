@@ -76,6 +76,16 @@ cdef class Device:
         """Wait until all work of the device is done, as :func:`synchronize`."""
         synchronize(self)
 
+    def use(self):
+        """Make the device current in this thread, as :func:`set_device`, and return it.
+
+        >>> with Device("host"):
+        ...     Device("host").use()
+        device('host')
+        """
+        make_device_current(self.number)
+        return self
+
     def __eq__(self, other):
         if isinstance(other, Device):
             return self.number == (<Device>other).number

@@ -321,3 +321,9 @@ def test_options_of_torch_without_a_meaning_here(where):
     y = gt.asarray([1.0, 3.0], device=where)
     assert [one.item() for one in gt.std_mean(y, dim=0, unbiased=False)] == [1, 2]
     assert [one.item() for one in gt.var_mean(y, dim=0, unbiased=True)] == [2, 2]
+
+
+def test_device_is_made_current_by_its_method(where):
+    with gt.Device("host"):
+        assert gt.Device(where).use() == gt.Device(where)
+        assert gt.ones(1).device == gt.Device(where)
