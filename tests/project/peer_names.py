@@ -310,7 +310,11 @@ DIFFERENCES = {
         ("cupy.asarray(host)", "asarray", "float32 for Python floats; arrays keep their dtype"),
         ("cupy.asnumpy(x), x.get()", "x.numpy(), x.get()", "waits for the device"),
         ("cuda.Stream", "Stream", "uses of a tensor on several streams are ordered automatically"),
-        ("cuda.Device(0)", "Device(0)", "`with gt.Device(0):`; also `id`, `use()`, `synchronize()`"),
+        (
+            "cuda.Device(0)",
+            "Device(0)",
+            "`with gt.Device(0):`; `id`, `use()`, `synchronize()`",
+        ),
         (
             "Device(0).mem_info, .compute_capability",
             "memory.mem_get_info, get_device_capability",
