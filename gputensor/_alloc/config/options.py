@@ -185,13 +185,12 @@ OPTIONS = {
         Option("pinned_max_round_threshold_mb", None, _or_none(_integer(0)),
                "Accepted without effect: pinned sizes are never rounded to powers of 2."),
         Option("pinned_max_cached_size_mb", None, _or_none(_integer(0)),
-               "Free pinned segments beyond this total are returned to the system. none: no "
-               "limit."),
+               "Free pinned segments beyond this total go back to the system. none: no limit."),
         Option("page_size_mb", 40, _page_size,
                "Usual page of virtual memory, by which segments for large blocks grow, or by less "
-               "while a device holds little. Up to 20 MiB, a page is at most 1/128 of the reserved "
+               "while a device holds little. Below 40 MiB, a page is at most 1/128 of the reserved "
                "memory: less is reserved, with more driver calls. A need of up to 2.4 pages (1.2 "
-               "up to 20 MiB) is one page, if that is no more than 1/64 of the device. A page for "
+               "below 40 MiB) is one page, if that is no more than 1/64 of the device. A page for "
                "a large need is a third of it, up to five usual pages and 1/512 of the device."),
         Option("page_reuse", True, _boolean,
                "Free pages of any segment and stream may back the growth of any other segment."),

@@ -14,7 +14,8 @@ cdef enum:
     FIRST_PAGE = 8 << 20
     STEADY = 2                  # uses of the reserved bytes
     SHARE = 96                  # of the reserved bytes: a page may have it in excess from then on
-    FINE = 128                  # of the reserved bytes: a page of up to STEP is at most one of them
+    COARSE = 40 << 20           # the default of `page_size_mb`; pages of smaller settings have at
+    FINE = 128                  # most a FINE-th of the reserved bytes
     PAGES_ABOUT = 64            # in a device or a limit: pages larger than this share are rare
     PARTS = 3                   # of a large need: a page is one of them ...
     MOST = 5                    # ... up to MOST times `page_size`, and to an eighth of the share
@@ -25,7 +26,7 @@ cdef enum:                      # how a need is divided into new pages
     EXACTLY = 2                 # not a byte more
 
 cdef double ONE_PAGE = 2.4       # a need of up to so many times `page_size` is one page
-cdef double ONE_PAGE_STEP = 1.2  # ... for pages up to STEP
+cdef double ONE_PAGE_FINE = 1.2  # ... below COARSE
 
 # The cost of a page in microseconds, measured on an H200: creating it, and each MiB of it; mapping
 # (cuMemMap and cuMemSetAccess) and unmapping it.
@@ -104,10 +105,10 @@ cdef status_t _reserve(DeviceAllocator* a, Request* request) noexcept nogil:
     return STATUS_OK if _find_place(a, request) else <status_t>STATUS_OUT_OF_MEMORY
 
 
-# The usual page. Settings of up to STEP are alike until a page is below 1 % of the reserved bytes.
+# The usual page. Settings below COARSE are alike until a page is below 1 % of the reserved bytes.
 cdef inline size_t _page_size(DeviceAllocator* a) noexcept nogil:
     cdef size_t nbytes = a.config.page_size
-    return nbytes if nbytes > STEP else max(a.granularity, min(nbytes, _reserved(a) // FINE))
+    return nbytes if nbytes >= COARSE else max(a.granularity, min(nbytes, _reserved(a) // FINE))
 
 
 # The size of the next page when `need` bytes are still to be mapped.
@@ -116,7 +117,7 @@ cdef size_t _page_nbytes(DeviceAllocator* a, BlockPool* pool, size_t need,
     cdef size_t room = a.limit_nbytes if a.limit_nbytes < a.total_nbytes else a.total_nbytes
     cdef size_t share = room // PAGES_ABOUT + 1
     cdef size_t usual = _page_size(a)
-    cdef size_t one = <size_t>((ONE_PAGE if usual > STEP else ONE_PAGE_STEP) * usual)
+    cdef size_t one = <size_t>((ONE_PAGE_FINE if a.config.page_size < COARSE else ONE_PAGE) * usual)
     cdef size_t step = _reserved(a) + a.granularity
     cdef uint64_t used = gt_load(&a.counters[POOL_LARGE].came[FLOW_BYTES]) - gt_load(&a.used_before)
     usual = max(usual, min(need // PARTS, min(MOST * usual, share // 8)))

@@ -12,7 +12,7 @@ Mapping a page costs MAP_US whatever its size (measured: cuMemMap and cuMemSetAc
 and growing costs memory that never comes back. So a view is made when it saves at least a granule,
 at MIB_US for each MiB at most, and the mapping time so far stays within SPARE_US and SPEND times
 what filling the reserved bytes with 20 MiB pages would have cost. If the user chose smaller pages,
-the yardstick is filling with those, and SPEND_FINE and MIB_US_FINE apply. So the driver time of a
+the yardstick is filling with those, and SPEND_FINE and FINE_US apply. So the driver time of a
 program is bounded whatever its pattern, and a miss plans nothing once that time is spent.
 """
 
@@ -49,10 +49,10 @@ cdef struct Plan:
 
 cdef double STEP_US = 40.5      # creating and mapping one page of STEP bytes
 cdef double VIEW_PLAN_SPEND = 8.0
-cdef double VIEW_PLAN_SPEND_FINE = 28.0   # for pages up to STEP
+cdef double VIEW_PLAN_SPEND_FINE = 28.0   # for pages below COARSE
 cdef double VIEW_PLAN_SPARE_US = 1000.0   # ... and this: a small program may map a few pages, too
 cdef double MIB_US = 20.0       # the cost of a MiB of new memory: no view may cost more to spare it
-cdef double MIB_US_FINE = 40.0
+cdef double FINE_US = 40.0      # ... with pages of STEP bytes, if the user chose any below COARSE
 cdef double SHORT_MIB_US = 1e6
 
 
@@ -263,7 +263,7 @@ cdef bint _has_room(View* view, Plan* plan) noexcept nogil:
 
 # Whether another `us` of driver time, in place of `grow_us`, is within bounds.
 cdef bint _view_plan_affordable(DeviceAllocator* a, double us, double grow_us) noexcept nogil:
-    cdef double times = VIEW_PLAN_SPEND if a.config.page_size > STEP else VIEW_PLAN_SPEND_FINE
+    cdef double times = VIEW_PLAN_SPEND_FINE if a.config.page_size < COARSE else VIEW_PLAN_SPEND
     cdef double spend_us = times * STEP_US * <double>_reserved(a) / min(_page_size(a), <size_t>STEP)
     return a.mapping_us + us - grow_us <= VIEW_PLAN_SPARE_US + spend_us
 
@@ -275,7 +275,7 @@ cdef bint plan_view(DeviceAllocator* a, Request* request, int effort, bint may_b
     cdef StreamBins* sb = pool_bins(request.pool, request.stream)
     cdef size_t grow_need, nbytes = request.nbytes
     cdef double us, grow_us, best_us = 1e300
-    cdef double mib_us = MIB_US if a.config.page_size > STEP else MIB_US_FINE * STEP / _page_size(a)
+    cdef double mib_us = FINE_US * STEP / _page_size(a) if a.config.page_size < COARSE else MIB_US
     cdef View* view
     cdef View* best = NULL
     cdef bint forced = effort != VIEW_IF_WORTH

@@ -65,7 +65,7 @@ def test_smaller_pages_reserve_no_more_for_two_programs():
         check_page_sizes(name, trace)
 
 
-@pytest.mark.parametrize("size", [8, 16, 20])
+@pytest.mark.parametrize("size", [8, 20, 38])
 def test_small_pages_depend_on_the_reserved_bytes(size):
     # 256 MiB are below 128 pages of 4 MiB: larger settings make no difference yet.
     def pages(page_size):
