@@ -287,8 +287,10 @@ def test_trace_is_of_a_function_or_of_a_matrix():
     assert gt.trace(x.T, offset=-1, dtype=gt.float32).dtype == gt.float32
     traced = gt.compile(lambda x: gt.trace(x), gt.spec((3, 3)), target="host")
     assert traced(gt.eye(3, device="host")).item() == 3
-    with pytest.raises(TypeError, match="trace: argument: got int; expected a Tensor"):
+    with pytest.raises(ValueError, match="trace: x: got 0 dimensions; expected 2 or more"):
         gt.trace(3)
+    with pytest.raises(TypeError, match="trace: argument: got str; expected a Tensor"):
+        gt.trace("a")
 
 
 # ---- arrays as weights and states
