@@ -29,8 +29,8 @@ cdef enum:
     FEW_LEAST_OF_EIGHT = 500        # for the same
     FEW_LEAST_HALF_TERMS = 256      # for up to 4 rows by aligned weights of 16 bits
     FEW_LEAST_OF_SIXTEEN = 256      # for 9 to 16 rows
-    # For one row by weights along the outputs, in lines of fewer bytes than the next: 8 blocks would
-    # wait for more than 6 batches one after the other (11 outputs of 14,910: 5.7 us, libraries 3.9).
+    # For one row by weights along the outputs, in lines of fewer bytes than the next: 8 blocks wait
+    # for more than 6 batches, one after the other (11 outputs of 14,910: 5.7 us, libraries 3.9).
     FEW_MOST_NARROW = 10000
     FEW_NARROW = 64
     FEW_MOST_UNCUT = 4096           # where K cannot be cut and outputs are fewer than the next
