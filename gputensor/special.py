@@ -142,15 +142,14 @@ def _wide(x, name):
 
 def _both(x, y, name):
     """Return both in float64, and the dtype of the result: that of their sum."""
-    is_number = [isinstance(one, (int, float, np.generic)) for one in (x, y)]
-    if all(is_number):
+    numbers = (int, float, np.generic)
+    if isinstance(x, numbers) and isinstance(y, numbers):
         tensor_argument(x, name)
-    dtypes = [one if weak else _wide(one, name)[1] for one, weak in
-              zip((x, y), is_number, strict=True)]  # fmt: skip
-    dtype = result_type(*dtypes)
-    wides = [float(one) if weak else _wide(one, name)[0] for one, weak in
-             zip((x, y), is_number, strict=True)]  # fmt: skip
-    return *wides, float32 if dtype.kind in "biu" else dtype
+    (x, first), (y, second) = (
+        (float(one), one) if isinstance(one, numbers) else _wide(one, name) for one in (x, y)
+    )
+    dtype = result_type(first, second)
+    return x, y, float32 if dtype.kind in "biu" else dtype
 
 
 def erfcx(x, /):

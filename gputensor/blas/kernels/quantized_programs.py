@@ -116,7 +116,6 @@ def wgmma(form, x_name, y_name, tokens, *, tiles, stages, group, parts=1, end=NO
         "TOKENS": tokens,
         "TILES": tiles,
         "STAGES": stages,
-        "X_STAGES": stages,
         "PARTS": parts,
         "GROUP": group,
         "MULTIPLY": multiply,

@@ -63,7 +63,7 @@ def dot(x1, x2, /, *, out=None, precision=None):
     [5.0, 11.0]
     """
     for x in (x1, x2):
-        if isinstance(x, (list, tuple, range)):
+        if isinstance(x, (list, tuple, range)):  # refused, so that dot is called with a tensor
             tensor_argument(x, "dot")
     if not (isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.ndim and x2.ndim):
         return multiply(x1, x2, out=out)

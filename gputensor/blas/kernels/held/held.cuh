@@ -52,11 +52,6 @@ DEVICE void store_matrices(uint32 at, const uint32* x) {
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
                  :: "r"(at), "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]) : "memory");
 }
-DEVICE void store_16(uint32 to, const Words& x) {
-    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
-                 :: "r"(to), "r"(x.item[0]), "r"(x.item[1]), "r"(x.item[2]), "r"(x.item[3])
-                 : "memory");
-}
 DEVICE uint64 descriptor(uint32 at, uint32 leading) {
     return (uint64)(at >> 4) | (uint64)(leading >> 4) << 16 | 0x4000004000000000ull;
 }

@@ -146,12 +146,6 @@ __device__ __forceinline__ void multiply_column(uint32 w, uint32 x,
 }
 
 #if K_WARPS > 1
-__device__ __forceinline__ void store_16(uint32 to, Words x) {
-    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
-                 :: "r"(to), "r"(x.item[0]), "r"(x.item[1]), "r"(x.item[2]), "r"(x.item[3])
-                 : "memory");
-}
-
 // The first warp of each set of features adds the sums of the others, in the stages' place.
 __device__ __forceinline__ void unite(uint32 shared, int row_warp, int k_warp,
                                       float sums[TILES][TOKEN_TILES][4]) {

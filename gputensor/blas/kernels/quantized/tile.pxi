@@ -137,7 +137,6 @@ cdef double tile_cost(const SkinnyProduct* product, const TileShape* shape,
     cdef int64_t steps = tile_count(product.k, TILE_COLUMN * shape.k_warps)
     cdef int64_t columns = tile_count(steps, shape.splits * shape.parts) * shape.k_warps
     cdef int64_t blocks = tile_count(product.n, shape.rows)
-    cdef int64_t room = multiprocessors
     cdef int64_t waves
     cdef double time = TILE_COLUMN_WGMMA if shape.has_wgmma else TILE_COLUMN_MMA
     time += shape.rows * (TILE_ROW_INT4 if product.form == FORM_INT4 else
@@ -148,12 +147,10 @@ cdef double tile_cost(const SkinnyProduct* product, const TileShape* shape,
                  * TILE_TOKEN_WGMMA)
         if shape.parts == 1:
             blocks += blocks % 2    # whole clusters
-        elif shape.parts > 2:
-            room = room * 10 // 11  # clusters leave some multiprocessors idle
     else:
         time += shape.rows * shape.tokens * TILE_TOKEN_MMA
     blocks *= tile_count(product.m, shape.tokens) * shape.splits * shape.parts
-    waves = tile_count(blocks, room)
+    waves = tile_count(blocks, multiprocessors)
     time = waves * columns * time + (waves - 1) * TILE_WAVE
     if shape.has_wgmma:
         time += TILE_LAUNCH_WGMMA + 4.0 * product.m * product.k * TILE_ORDER_BYTE

@@ -6,11 +6,12 @@
 // features each. One more thread keeps a ring of x, which order.cuh has brought into the order of the
 // instruction. order.cuh has waited for all work before this product, so the first weights are copied
 // while it still runs. The two blocks of a cluster have the same rows of x, and each loads half of
-// them for both; or, as PARTS, the same features and rows and a part of K each, and add their sums.
+// them for both. With PARTS, the blocks of a cluster have the same rows and features, and each has a
+// part of K; they add their sums in shared memory.
 //
 // Defined before this text: FORM, X_KIND, Y_KIND, GROUP, PAIRED (TILES is 2 then) and FORMULA as in
-// tile.cuh; TOKENS; TILES, blocks of 64 features of a warpgroup; STAGES of weights; X_STAGES; PARTS,
-// 1, or the blocks of a cluster among which K is cut, a divisor of TOKENS / 8;
+// tile.cuh; TOKENS; TILES, blocks of 64 features of a warpgroup; STAGES of the rings of weights and
+// of x; PARTS, 1, or the blocks of a cluster among which K is cut, a divisor of TOKENS / 8;
 // MULTIPLY, the instruction that multiplies 16 k from registers a and descriptor b and adds them to
 // the sums d.
 #pragma once
@@ -28,7 +29,7 @@
 #define READS (SCALES == 2 && FORM == 1 ? 1 : SCALES)       // of scales of a feature, by a lane
 #define STAGE_NBYTES (8 * WARP_NBYTES)
 #define X_NBYTES (TOKENS * 128)                             // of a column
-#define WEIGHTS_AT (X_STAGES * X_NBYTES)
+#define WEIGHTS_AT (STAGES * X_NBYTES)
 #define BARRIERS_AT (WEIGHTS_AT + STAGES * STAGE_NBYTES)
 
 __device__ __forceinline__ void multiply_16(float* d, const uint32* a, uint64 b) { MULTIPLY }
@@ -52,13 +53,12 @@ __device__ __forceinline__ uint64 descriptor(uint32 at) {
 // Waits for the warps that multiply.
 __device__ __forceinline__ void meet_multipliers() { asm volatile("bar.sync 1, 256;" ::: "memory"); }
 
+// Keeps four sums at an address in this block's shared memory.
 __device__ __forceinline__ void store_four(uint32 to, const float* sums) {
     Words x;
 #pragma unroll
     for (int e = 0; e < 4; ++e) x.item[e] = __float_as_uint(sums[e]);
-    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
-                 :: "r"(to), "r"(x.item[0]), "r"(x.item[1]), "r"(x.item[2]), "r"(x.item[3])
-                 : "memory");
+    store_16(to, x);
 }
 
 // Adds the four sums at an address in the shared memory of a block of the cluster.
@@ -175,7 +175,7 @@ struct Part { int token, row, split, first, count; };   // of the block; columns
 __device__ __forceinline__ void load_x(const Parameters& p, const Part& part, uint32 shared,
                                        uint32 rank) {
     const int half = X_NBYTES / 2, offset = PARTS > 1 ? 0 : rank * half;
-    const uint32 full = shared + BARRIERS_AT, empty = full + 8 * X_STAGES;
+    const uint32 full = shared + BARRIERS_AT, empty = full + 8 * STAGES;
     uint64 x = (uint64)(p.ordered + ((int64)part.first * p.ordered_rows + part.token) * 128
                         + offset);
     uint32 stage = 0, phase = 1;
@@ -188,7 +188,7 @@ __device__ __forceinline__ void load_x(const Parameters& p, const Part& part, ui
         bulk_load_to_both(shared + stage * X_NBYTES + offset, x, half, full + 8 * stage);
 #endif
         x += (int64)p.ordered_rows * 128;
-        if (++stage == X_STAGES) stage = 0, phase ^= 1;
+        if (++stage == STAGES) stage = 0, phase ^= 1;
     }
 }
 
@@ -226,7 +226,7 @@ __device__ __forceinline__ void join_parts(const Parameters& p, const Part& part
 
 __device__ __forceinline__ void multiply_block(const Parameters& p, const Part& part,
                                                uint32 shared) {
-    const uint32 full = shared + BARRIERS_AT, empty = full + 8 * X_STAGES;
+    const uint32 full = shared + BARRIERS_AT, empty = full + 8 * STAGES;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int row = part.row + warp / 4 * (64 * TILES >> PAIRED) + warp % 4 * 16;
     const uint32 begin = shared + WEIGHTS_AT + warp * WARP_NBYTES;
@@ -262,7 +262,7 @@ __device__ __forceinline__ void multiply_block(const Parameters& p, const Part& 
         weights += STAGE_NBYTES;
         if (weights == begin + STAGES * STAGE_NBYTES) weights = begin;
         last = stage;
-        if (++stage == X_STAGES) stage = 0, phase ^= 1;
+        if (++stage == STAGES) stage = 0, phase ^= 1;
     }
     wgmma_wait<0>();
     copies_wait<0>();
@@ -299,10 +299,10 @@ kernel(const Parameters p) {
     part.first = (int)((int64)columns * cut / parts);
     part.count = (int)((int64)columns * (cut + 1) / parts) - part.first;
     if (threadIdx.x == 0) {
-        for (int i = 0; i < X_STAGES; ++i) {
+        for (int i = 0; i < STAGES; ++i) {
             barrier_init(shared + BARRIERS_AT + 8 * i, 1);
             // The warps of this block, or of both.
-            barrier_init(shared + BARRIERS_AT + 8 * (X_STAGES + i), PARTS > 1 ? 8 : 16);
+            barrier_init(shared + BARRIERS_AT + 8 * (STAGES + i), PARTS > 1 ? 8 : 16);
         }
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }

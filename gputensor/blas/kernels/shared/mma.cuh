@@ -11,7 +11,7 @@
 
 #include "gputensor/_kernels/cuda/words.h"
 
-// ---- asynchronous copies, and reads of shared memory
+// ---- asynchronous copies, and shared memory
 
 __device__ __forceinline__ void copy_16(uint32 to, const char* from, bool is_valid) {
     asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;"
@@ -30,6 +30,11 @@ __device__ __forceinline__ Words shared_16(uint32 from) {
                  : "=r"(x.item[0]), "=r"(x.item[1]), "=r"(x.item[2]), "=r"(x.item[3])
                  : "r"(from) : "memory");
     return x;
+}
+__device__ __forceinline__ void store_16(uint32 to, const Words& x) {
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
+                 :: "r"(to), "r"(x.item[0]), "r"(x.item[1]), "r"(x.item[2]), "r"(x.item[3])
+                 : "memory");
 }
 
 // Weights are read once, so they leave the cache first and x stays there.

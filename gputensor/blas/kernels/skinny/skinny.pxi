@@ -21,6 +21,10 @@ cdef enum:
     SKINNY_RESERVED_NBYTES = 1024      # of shared memory, for each block
     WORTHWHILE_NBYTES = 1048576     # of weights
     WORTHWHILE_FEATURES = 512
+    # 9 to 16 rows in float32 by weights of at most so many bytes and at least so many terms are
+    # left to the next row of backends.
+    SIXTEEN_NBYTES = 16000000
+    SIXTEEN_TERMS = 256
     HALF_FEATURES = 32768       # at most, in 16-bit floats
     LEAST_HALF_TERMS = 512
     EAGER_HALF_TERMS = 768
@@ -335,8 +339,8 @@ cdef bint float32_wins(int64_t m, int64_t n, int64_t k) noexcept nogil:
         return False
     if m <= 8:
         return True
-    if 4 * n * k <= FEW_MOST_OF_ONE and k >= FEW_LEAST_OF_SIXTEEN:
-        return False                # 3776 x 16 x 920: 15.6 us, few_rows/ 11.9
+    if 4 * n * k <= SIXTEEN_NBYTES and k >= SIXTEEN_TERMS:
+        return False                # 3776 x 16 x 920: 15.6 us, the next row of backends 11.9
     return k >= 512 if n >= 3000 else k <= 4096
 
 

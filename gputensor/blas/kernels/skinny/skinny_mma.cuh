@@ -198,12 +198,6 @@ __device__ __forceinline__ void copy_x(const Parameters& p, uint32 shared, int s
     }
 }
 
-__device__ __forceinline__ void store_16(uint32 to, const Words& x) {
-    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
-                 :: "r"(to), "r"(x.item[0]), "r"(x.item[1]), "r"(x.item[2]), "r"(x.item[3])
-                 : "memory");
-}
-
 #if STEADY
 // Like copy_x, but not in the queue of copies, where x would arrive only after the weights.
 __device__ __forceinline__ void load_x(const Parameters& p, uint32 shared, int split) {
