@@ -75,6 +75,7 @@ def functions(torch, width, is_compiled):
     }
     compiled = {}
     if is_compiled:
+        torch.compiler.reset()  # else the limit of recompilations of one function is soon reached
         compiled = {name: torch.compile(call, dynamic=False) for name, call in theirs.items()}
     return {name: (ours[name], theirs[name], compiled.get(name)) for name in ours}
 

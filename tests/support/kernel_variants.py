@@ -453,7 +453,7 @@ KERNELS = {
         ),
         5,
     ),
-    "attention join": (each(attentions.join, HALVES, (64, 128, 256), (16, 64, 128)), 1),
+    "attention join": (each(attentions.join, HALVES, (64, 128, 256), (16, 64, 128), (1, 2)), 1),
     "arange": (each(elements.arange, range(len(DTYPES))), 1),
     "conditions": (each(elements.condition), 1),
     "epilogues": (epilogues, 2),

@@ -10,8 +10,8 @@ cdef enum:
     BLOCKS = 264                # two for each multiprocessor of an H200
     LEAST_KEYS = 128            # of a split
     HOPPER = 90
-    HOPPER_SHARED = 160 << 10   # of a block with heads of 128
-    HOPPER_KEYS_32 = 1024       # the fewest for heads of 32
+    HOPPER_SHARED = 192 << 10   # of a block with heads of 128
+    HOPPER_KEYS_32 = 1024       # the fewest for heads of 32 in many blocks
     # A tile of heads of 128 begins and ends in the time of so many keys, alone on a multiprocessor.
     HOPPER_ALONE = 256
 
@@ -176,10 +176,38 @@ cdef void fill_parameters(AttentionParameters* p, const Attention* given) noexce
     p.scale, p.cap = <float>given.scale, <float>given.soft_cap
 
 
+# For heads of 32, 64 and 128: the fewest keys of few rows or blocks; the microseconds of a block of
+# 64 rows alone, and of each of its keys; those of attention.cuh with cut keys, of a thousand rows,
+# and of a million scores. From 119 attentions of 4 to 96 heads and 24 to 1,000 rows on an H200, as
+# graphs: of 12 heads of 128 and 512 queries and keys, 49 us by attention.cuh, 10.5 by wgmma.
+cdef int* ALONE_KEYS = [256, 256, 96]
+cdef double* ALONE_TIMES = [3.9, 4.0, 5.0]
+cdef double* ALONE_KEY_TIMES = [0.0077, 0.0086, 0.0107]
+cdef double* CUT_TIMES = [6.5, 7.0, 12.0]
+cdef double* CUT_SCORE_TIMES = [1.2, 2.0, 3.2]
+cdef double CUT_ROW_TIME = 1.0
+
+
+# Whether wgmma is faster for these rows of each head than attention.cuh, whose smaller tiles and
+# cut keys fill the device.
+cdef bint hopper_wins(int size, int64_t heads, int64_t rows, int64_t keys,
+                      int count) noexcept nogil:
+    cdef int kind = 0 if size == 32 else 1 if size == 64 else 2
+    cdef int64_t blocks = heads * ((rows + 63) // 64)
+    cdef double cut
+    if keys < ALONE_KEYS[kind]:
+        return size > 32 and rows >= 128 and 2 * heads * ((rows + 127) // 128) >= count
+    if blocks >= count:
+        return size > 32 or keys >= HOPPER_KEYS_32 or blocks < 4 * count
+    cut = CUT_TIMES[kind] + 1e-3 * heads * rows * (
+        CUT_ROW_TIME + 1e-3 * keys * CUT_SCORE_TIMES[kind])
+    return ALONE_TIMES[kind] + ALONE_KEY_TIMES[kind] * keys < cut
+
+
 # The time of 64 rows and a key by warpgroups of a block, 1 to 4; 0: no such form. Measured on an
 # H200 as hopper_groups compares them.
 cdef int* HOPPER_COSTS_32 = [100, 0, 0, 0]
-cdef int* HOPPER_COSTS_64 = [123, 117, 100, 110]
+cdef int* HOPPER_COSTS_64 = [125, 115, 110, 100]
 cdef int* HOPPER_COSTS_128 = [125, 100, 0, 0]
 
 
@@ -199,11 +227,8 @@ cdef int hopper_groups(int device, const Attention* given, int64_t rows) except 
         return 0
     if device_facts(device).shared_nbytes <= HOPPER_SHARED or size not in (32, 64, 128):
         return 0
-    if size == 32 and given.key.shape[2] < HOPPER_KEYS_32:
-        return 0
-    # Too few blocks of 128 rows leave the device idle; smaller tiles or cut keys fill it.
     heads = given.query.shape[0] * given.key.shape[1]
-    if rows < 128 or 2 * heads * ((rows + 127) // 128) < count:
+    if rows <= FEW_ROWS or not hopper_wins(<int>size, heads, rows, given.key.shape[2], count):
         return 0
     for groups in range(1, 5):
         tiles = heads * ((rows + 64 * groups - 1) // (64 * groups))
@@ -247,7 +272,7 @@ cdef int hopper_launch(int device, uint64_t stream, AttentionParameters* p, cons
     at_once = device_facts(device).multiprocessors * hopper_blocks(form)
     launch_init(&launch, device, stream, <uint32_t>min(at_once, p.units),
                 32 * form.warps + 128, p, sizeof(p[0]))
-    launch.shared_nbytes = launch.most_shared_nbytes = (rows + 4 * form.columns) * form.head * 2
+    launch.shared_nbytes = launch.most_shared_nbytes = (2 * rows + 4 * form.columns) * form.head * 2
     return launch_kernel(
         kernel_of(&hopper_kernels, key << 5 | form.dtype, hopper_program, form), &launch)
 
@@ -297,7 +322,7 @@ cdef object tiles_program(const void* variant):
 
 cdef object join_program(const void* variant):
     cdef const Form* form = <const Form*>variant
-    return programs.join(DTYPES[form.dtype].name, form.head, form.columns)
+    return programs.join(DTYPES[form.dtype].name, form.head, form.columns, form.stages)
 
 
 cdef int launch_tiles(int device, uint64_t stream, const AttentionParameters* p,
@@ -320,12 +345,22 @@ cdef int launch_join(int device, uint64_t stream, const AttentionParameters* p, 
     """Join the parts of tiles of `rows` rows."""
     cdef JoinParameters join
     cdef Launch launch
-    cdef uint64_t key = (<uint64_t>form.head << 8 | rows) << 5 | form.dtype
+    cdef int together, width, most = 512 // max(form.head, 32)
+    cdef uint64_t key
+    # A thread takes four splits, or more if the block has no room for more threads; the threads of
+    # a row are whole warps, as in programs.join_rows.
+    form.columns, form.stages = rows, 1
+    while form.stages < most and 4 * form.stages < p.splits:
+        form.stages *= 2
+    form.stages = min(form.stages, most)
+    width = (form.head // 2 * form.stages + 31) // 32 * 32
+    together = max(1, 256 // width)
+    key = ((<uint64_t>form.head << 8 | rows) << 5 | form.stages) << 5 | form.dtype
     memset(&join, 0, sizeof(join))
     join.partial, join.out = p.partial, p.out
     join.queries, join.kept, join.shared = p.queries, p.kept, p.shared
     join.splits, join.size, join.rows = p.splits, p.size, p.tiles * rows
-    form.columns = rows
-    launch_init(&launch, device, stream, <uint32_t>(batch * p.kept * p.queries * p.shared),
-                (form.head // 2 * (512 // max(form.head, 32)) + 31) // 32 * 32, &join, sizeof(join))
+    launch_init(&launch, device, stream, <uint32_t>(
+        batch * p.kept * ((p.queries * p.shared + together - 1) // together)), together * width,
+        &join, sizeof(join))
     return launch_kernel(kernel_of(&join_kernels, key, join_program, form), &launch)

@@ -9,8 +9,11 @@ __all__ = [
     "attention_few_mapped",
     "attention_wgmma",
     "join",
-    "join_groups",
+    "join_rows",
 ]
+
+#: Splits of the keys, and those of them that a thread of `join` takes, unless too few threads fit.
+MOST_SPLITS, SPLITS_OF_THREAD = 64, 4
 
 _HALVES = {"float16": "half_t", "bfloat16": "bfloat_t"}
 
@@ -124,22 +127,28 @@ def attention_wgmma(name, head, groups, columns):
     return program_of("attention/attention_wgmma.cuh", defines, minimum=90, architecture="sm_90a")
 
 
-def join_groups(head):
-    """Return the groups of threads of `join` that share the parts of a row.
+def join_rows(head, groups):
+    """Return the rows of a block of `join`, and the threads of a row.
 
-    >>> join_groups(128)
-    4
+    `groups` of threads share the splits of a row.
+
+    >>> join_rows(64, 1), join_rows(80, 6)
+    ((8, 32), (1, 256))
     """
-    return 512 // max(head, 32)
+    width = -(-head // 2 * groups // 32) * 32
+    return max(1, 256 // width), width
 
 
-def join(name, head, rows):
+def join(name, head, rows, groups):
     """Return the program that joins the parts of attention whose keys were cut among blocks.
 
-    `rows` are those of a tile.
+    `rows` are those of a tile; `groups` of threads share the splits of a row.
 
-    >>> join("bfloat16", 64, 16).minimum
+    >>> join("bfloat16", 64, 16, 8).minimum
     80
     """
-    defines = {"PACK": f'"{PTX[name]}x2"', "HEAD": head, "BM": rows, "PARTS": join_groups(head)}
+    together, width = join_rows(head, groups)
+    each = SPLITS_OF_THREAD if groups < 512 // max(head, 32) else -(-MOST_SPLITS // groups)
+    defines = {"PACK": f'"{PTX[name]}x2"', "HEAD": head, "BM": rows, "PARTS": groups}
+    defines |= {"EACH": each, "ROWS": together, "WIDTH": width}
     return program_of("attention/join.cuh", defines, minimum=80)

@@ -31,8 +31,8 @@ def used(monkeypatch):
 
 # Head size, warpgroups, keys of a step, and the fewest and the most rows for which a single
 # multiprocessor takes this form, if there are many keys.
-FORMS = [(32, 1, 64, 128, 500), (64, 1, 64, 385, 448), (64, 2, 128, 128, 128),
-         (64, 3, 128, 257, 384), (64, 4, 64, 449, 512), (128, 1, 64, 129, 192),
+FORMS = [(32, 1, 64, 128, 500), (64, 1, 64, 257, 320), (64, 2, 128, 128, 128),
+         (64, 3, 128, 321, 384), (64, 4, 64, 449, 512), (128, 1, 64, 129, 192),
          (128, 2, 128, 193, 256)]  # fmt: skip
 MANY = 5000
 # Keys of all heads from which few rows take tensor maps.
@@ -54,7 +54,7 @@ def test_wgmma(rng, used, size, groups, columns, fewest, most):
     assert {form[:3] for form in FORMS} == set(ATTENTION_WGMMA)
 
 
-@pytest.mark.parametrize("sizes", [(8, 64, 72), (128, 256)])
+@pytest.mark.parametrize("sizes", [(8, 64, 72), (120, 256)])
 def test_mma(rng, used, sizes):
     """Blocks of one to eight warps, with masks."""
     size = int(rng.choice(sizes))
@@ -76,11 +76,23 @@ def test_few_blocks(rng, used):
     ]
 
 
-@pytest.mark.parametrize("size", [64, 136, 256])
+@pytest.mark.process(FAKE_CUDA_SHARED="233472", FAKE_CUDA_MULTIPROCESSORS="132")
+@pytest.mark.parametrize(("fewest", "most", "name"),
+                         [(256, 330, "attention_wgmma"), (1100, 1300, "attention")])  # fmt: skip
+def test_few_rows_of_few_heads(rng, used, fewest, most, name):
+    """Blocks leave multiprocessors idle; the keys are cut if they are many."""
+    size, keys = int(rng.choice([64, 128])), int(rng.integers(fewest, most))
+    queries = int(rng.integers(65, 80))
+    check(rng, str(rng.choice(HALVES)), (1, 1, 1, queries, keys, size),
+          options(rng, queries, keys))  # fmt: skip
+    assert used()[0][0] == name
+
+
+@pytest.mark.parametrize("size", [72, 136, 256])
 def test_cut_keys(rng, used, size):
     """Blocks share the keys of a row; the join keeps their order."""
     keys, shared = int(rng.integers(256, 900)), 2
-    queries = int(rng.integers(9, 40) if size == 64 else rng.integers(1, 40))
+    queries = int(rng.integers(9, 40) if size == 72 else rng.integers(1, 40))
     how = options(rng, queries, keys, masks=MASKS)
     check(rng, str(rng.choice(HALVES)), (1, 2, shared, queries, keys, size), how)
     assert [form[0] for form in used()] == ["attention", "join"] and used()[0][6] is True

@@ -85,10 +85,14 @@ static void cpu_wait_for(const short* generation) {
 struct CpuBarrier {
     int came;
     short generation;
-    void wait(int count) {
-        if (++came < count) return cpu_wait_for(&generation);
+    bool arrive(int count) {
+        if (++came < count) return false;
         came = 0;
         ++generation;
+        return true;
+    }
+    void wait(int count) {
+        if (!arrive(count)) cpu_wait_for(&generation);
     }
 };
 struct CpuWarp {

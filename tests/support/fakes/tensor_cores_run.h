@@ -52,6 +52,7 @@ static void cpu_run_cluster(unsigned first, const CpuStacks& stacks) {
         block.shared = (char*)((size_t)(block.memory + 1023) / 1024 * 1024);
         memset(block.shared, 0xff, min(cpu_asked + CPU_GUARD, CPU_FIXED));
         memset(block.shared + CPU_FIXED, 0xff, CPU_SHARED - CPU_FIXED);
+        for (CpuBarrier& barrier : block.named) barrier.came = 0;   // a block may leave arrivals
     }
     for (unsigned t = 0; t < here; ++t) {
         CpuThread& thread = cpu_threads[t];

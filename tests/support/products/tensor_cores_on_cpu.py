@@ -31,6 +31,7 @@ _REPLACEMENTS = (
     ("{\\n.reg .b32 remote;", "cpu_arrive_at(%0, %1);"),
     ("{\\n.reg .pred p;\\nmbarrier.try_wait", "%0 = cpu_try(%1, %2);"),
     ("{ .reg .pred p; again: mbarrier.try_wait", "while (!cpu_try(%0, %1)) {}"),
+    ("bar.arrive %0, %1", "cpu_self->block->named[%0].arrive(%1);"),
     ("bar.sync %0, %1", "cpu_self->block->named[%0].wait(%1);"),
     ("bar.sync 1, %0", "cpu_self->block->named[1].wait(%0);"),
     ("barrier.cluster.arrive", "cpu_meet();"),

@@ -2,7 +2,8 @@
 //
 // A block takes tile after tile of rows. GROUPS warpgroups have 64 rows each; one more copies keys
 // and values, BN at a time, into two places each, and those of the next tile while the groups end
-// theirs. A group multiplies the queries by the next keys, and then the weights of the last
+// theirs. Queries have two places as well: a group copies those of its next tile when it begins with
+// one. A group multiplies the queries by the next keys, and then the weights of the last
 // keys, which it holds in registers, by their values. While the second product runs, the scores of
 // the first become weights (the order of Shah and others, 2024). Rows of 128 bytes, or of 64 where
 // heads have 32 elements, lie swizzled, 64 elements of a head to a panel.
@@ -26,6 +27,7 @@ const int BM = 64 * GROUPS, MULTIPLYING = 128 * GROUPS, THREADS = MULTIPLYING + 
 const int ROW = HEAD < 64 ? 2 * HEAD : 128;     // bytes of a row of a panel
 const int CHUNKS = HEAD / 8;
 const int TILE = BN * HEAD * 2;                 // bytes of keys or of values
+const int QUERIES = BM * HEAD * 2;
 
 DEVICE void multiply_scores(float* d, uint64 a, uint64 b, uint32 adds) { SCORES; }
 DEVICE void multiply_values(float* d, const uint32* a, uint64 b) { SUMS; }
@@ -190,6 +192,32 @@ DEVICE void load_queries(const Parameters& p, const Tile& x, uint32 queries, int
 DEVICE void sync_group(int group) {
     asm volatile("bar.sync %0, %1;" :: "r"(1 + group), "n"(128) : "memory");
 }
+// The groups of a block queue the products of a step in turn, so that one multiplies while another
+// turns scores into weights.
+DEVICE void take_turn(int group) {
+    asm volatile("bar.sync %0, %1;" :: "r"(1 + GROUPS + group), "n"(256) : "memory");
+}
+DEVICE void pass_turn(int group) {
+    asm volatile("bar.arrive %0, %1;" :: "r"(1 + GROUPS + (group + 1) % GROUPS), "n"(256)
+                 : "memory");
+}
+// Exchanges the words of the four lanes of a row, so that each has four words of one chunk: lane t
+// gave word t of four chunks, and gets chunk t.
+DEVICE void exchange(uint32* x) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int step = 2; step > 0; step /= 2) {
+        const bool is_upper = lane & step;
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            const int low = step == 2 ? i : 2 * i, high = low + step;
+            const uint32 got =
+                __shfl_xor_sync(0xffffffffu, is_upper ? x[low] : x[high], step);
+            if (is_upper) x[low] = got;
+            else x[high] = got;
+        }
+    }
+}
 // Each warp of a group arrives once.
 DEVICE void leave(uint64& barrier) {
     if (threadIdx.x % 32 == 0) arrive(shared_address(&barrier));
@@ -221,7 +249,7 @@ kernel(const __grid_constant__ Parameters p) {
     extern __shared__ __align__(1024) char memory[];
     __shared__ Barriers barriers;
     const uint32 queries = shared_address(memory);
-    const uint32 keys_at = queries + BM * HEAD * 2, values_at = keys_at + 2 * TILE;
+    const uint32 keys_at = queries + 2 * QUERIES, values_at = keys_at + 2 * TILE;
     const int group = __shfl_sync(0xffffffffu, threadIdx.x >> 7, 0);
     if (threadIdx.x == 0) {
 #pragma unroll
@@ -242,13 +270,36 @@ kernel(const __grid_constant__ Parameters p) {
     }
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(HELD));
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const uint32 mine = queries + group * 64 * ROW;
     const float infinity = __int_as_float(0x7f800000);
     const float scale = (p.cap != 0 ? p.cap : p.scale) * 1.4426950408889634f;
     int n = 0;                                  // the steps so far
+    // Waits for the queries of a round's tile, and begins to copy those of the tile after it.
+    auto await_queries = [&](int round) {
+        const int after = number_of(round + 1);
+        copies_wait<0>();
+        proxy_fence();
+        sync_group(group);
+        if (after < p.units)
+            load_queries(p, tile_of(p, after), queries + (round + 1) % 2 * QUERIES, group);
+    };
+    auto await_keys = [&](int step) {
+        barrier_wait(shared_address(&barriers.key[step & 1]), step / 2 & 1);
+        proxy_fence();
+        return keys_at + (step & 1) * TILE;
+    };
+    auto await_values = [&](int step) {
+        barrier_wait(shared_address(&barriers.value[step & 1]), step / 2 & 1);
+        proxy_fence();
+        return values_at + (step & 1) * TILE;
+    };
+    // With a causal mask more than two groups have different numbers of steps, and would wait.
+    const bool has_turns = GROUPS == 2 || (GROUPS > 2 && !p.is_causal);
+    if (has_turns && group == GROUPS - 1) pass_turn(group);
     load_queries(p, tile_of(p, blockIdx.x), queries, group);
+    await_queries(0);
     for (int round = 0, number = blockIdx.x, next; number < p.units; number = next) {
         const Tile x = tile_of(p, number);
+        const uint32 mine = queries + round % 2 * QUERIES + group * 64 * ROW;
         next = number_of(++round);
         const int first = x.from + 64 * group;
         const int all = steps_of(p, x, x.from, x.to);
@@ -266,17 +317,13 @@ kernel(const __grid_constant__ Parameters p) {
         for (int mask = 1; mask < 32; mask *= 2)
             seen.least = min(seen.least, __shfl_xor_sync(0xffffffffu, seen.least, mask));
         State state = {{-infinity, -infinity}, {0, 0}, {0, 0}};
-        float s[BN / 2], sums[HEAD / 2];
-        uint32 weights[BN / 4];
+        float sums[HEAD / 2];
 #pragma unroll
         for (int i = 0; i < HEAD / 2; ++i) sums[i] = 0;
-        copies_wait<0>();
-        proxy_fence();
-        sync_group(group);
+        float s[BN / 2];
+        uint32 weights[BN / 4];
         if (steps > 0) {
-            barrier_wait(shared_address(&barriers.key[n & 1]), n / 2 & 1);
-            proxy_fence();
-            score(s, mine, keys_at + (n & 1) * TILE);
+            score(s, mine, await_keys(n));
             wgmma_wait<0>();
             settle<BN / 2>(s);
             leave(barriers.key_left[n & 1]);
@@ -284,15 +331,12 @@ kernel(const __grid_constant__ Parameters p) {
             pack_all(s, weights);
         }
         for (int i = 1; i < steps; ++i) {
-            uint64& value = barriers.value[n & 1];
-            const uint32 values = values_at + (n & 1) * TILE, phase = n / 2 & 1;
             ++n;
-            barrier_wait(shared_address(&barriers.key[n & 1]), n / 2 & 1);
-            proxy_fence();
-            score(s, mine, keys_at + (n & 1) * TILE);
-            barrier_wait(shared_address(&value), phase);
-            proxy_fence();
-            add_values(sums, weights, values);
+            const uint32 keys = await_keys(n);
+            if (has_turns) take_turn(group);
+            score(s, mine, keys);
+            add_values(sums, weights, await_values(n - 1));
+            if (has_turns) pass_turn(group);
             wgmma_wait<1>();
             settle<BN / 2>(s);
             leave(barriers.key_left[n & 1]);
@@ -304,15 +348,9 @@ kernel(const __grid_constant__ Parameters p) {
             for (int j = 0; j < HEAD / 2; ++j) sums[j] *= state.factor[j / 2 % 2];
             pack_all(s, weights);
         }
-        // The scores are done, so the queries of the next tile may come.
-        if (next < p.units) {
-            sync_group(group);
-            load_queries(p, tile_of(p, next), queries, group);
-        }
+        if (next < p.units) await_queries(round);
         if (steps > 0) {
-            barrier_wait(shared_address(&barriers.value[n & 1]), n / 2 & 1);
-            proxy_fence();
-            add_values(sums, weights, values_at + (n & 1) * TILE);
+            add_values(sums, weights, await_values(n));
             wgmma_wait<0>();
             settle<HEAD / 2>(sums);
             leave(barriers.value_left[n & 1]);
@@ -321,18 +359,27 @@ kernel(const __grid_constant__ Parameters p) {
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
             const float total = of_quad(state.total[r], true);
-            if (row[r] >= x.to) continue;
             const float factor = total == 0 ? 0.0f : 1 / total;
             char* out = p.out.ptr + 2 * (x.batch * p.out.batch
                                          + (x.kept * p.shared + row[r] / p.queries) * p.out.head
                                          + row[r] % p.queries * p.out.row);
 #pragma unroll
-            for (int i = 0; i < HEAD / 8; ++i)
-                reinterpret_cast<uint32*>(out)[i * 4 + lane % 4] =
-                    pack(sums[4 * i + 2 * r] * factor, sums[4 * i + 2 * r + 1] * factor);
+            for (int i = 0; i < HEAD / 8; i += 4) {
+                Words chunk;
+#pragma unroll
+                for (int j = 0; j < 4; ++j)
+                    chunk.item[j] = pack(sums[4 * (i + j) + 2 * r] * factor,
+                                         sums[4 * (i + j) + 2 * r + 1] * factor);
+                exchange(chunk.item);
+                if (row[r] < x.to) reinterpret_cast<Words*>(out)[i + lane % 4] = chunk;
+            }
         }
         // Keys that only other groups need.
         for (int i = steps; i < all; ++i, ++n) {
+            if (has_turns && i > 0) {
+                take_turn(group);
+                pass_turn(group);
+            }
             barrier_wait(shared_address(&barriers.key[n & 1]), n / 2 & 1);
             leave(barriers.key_left[n & 1]);
             barrier_wait(shared_address(&barriers.value[n & 1]), n / 2 & 1);

@@ -1,8 +1,9 @@
 // Joins the parts of attention whose keys were cut among blocks, in a fixed order.
 //
-// A block has one row. PARTS groups of HEAD / 2 threads have every PARTS-th part each, and a thread
-// has two neighbouring columns; all loads come before the first use. Defined before this text: PACK
-// and HEAD, as in attention.cuh; BM, the rows of a tile; PARTS.
+// A block has ROWS rows, of one head. PARTS groups of HEAD / 2 threads have every PARTS-th part of a
+// row each, and a thread has two neighbouring columns; all loads come before the first use. Defined
+// before this text: PACK and HEAD, as in attention.cuh; BM, the rows of a tile; PARTS; EACH, the
+// most parts of a thread; ROWS and WIDTH, the threads of a row, in whole warps.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -13,8 +14,7 @@
 typedef JoinParameters Parameters;
 
 const int MOST = 64;                            // parts, as many as the host makes
-const int PAIRS = HEAD / 2, EACH = (MOST + PARTS - 1) / PARTS;
-const int THREADS = (PAIRS * PARTS + 31) / 32 * 32;
+const int PAIRS = HEAD / 2, THREADS = ROWS * WIDTH;
 const int64 STEP = (int64)BM * (HEAD + 2);      // from one part of a row to the next
 struct alignas(8) Pair { float x, y; };
 
@@ -29,12 +29,16 @@ DEVICE float of_warp(float x, bool is_sum) {
 
 extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p) {
     start_together();
-    __shared__ float factors[MOST];
-    __shared__ Pair sums[PARTS][PAIRS];
+    __shared__ float factors_of[ROWS][MOST];
+    __shared__ Pair sums_of[ROWS][PARTS][PAIRS];
     const float infinity = __int_as_float(0x7f800000);
-    const int all = p.queries * p.shared, tiles = p.rows / BM;
-    const int64 unit = blockIdx.x / all;                // batch and kept head
-    const int row = blockIdx.x % all, part = threadIdx.x / PAIRS, pair = threadIdx.x % PAIRS;
+    const int all = p.queries * p.shared, tiles = p.rows / BM, blocks = (all + ROWS - 1) / ROWS;
+    const int64 unit = blockIdx.x / blocks;             // batch and kept head
+    const int mine = threadIdx.x / WIDTH, thread = threadIdx.x % WIDTH;
+    const int wanted = blockIdx.x % blocks * ROWS + mine, row = wanted < all ? wanted : all - 1;
+    const int part = thread / PAIRS, pair = thread % PAIRS;
+    float* factors = factors_of[mine];
+    Pair (*sums)[PAIRS] = sums_of[mine];
     const int64 place = unit * tiles + (tiles - 1 - row / BM);
     const float* first = p.partial + (place * p.splits * BM + row % BM) * (HEAD + 2);
     Pair own[EACH];
@@ -59,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
     stats[0].x = power_of_two(stats[0].x - shift);
     stats[1].x = power_of_two(stats[1].x - shift);
     const float total = of_warp(stats[0].x * stats[0].y + stats[1].x * stats[1].y, true);
-    if (threadIdx.x < 32) {
+    if (thread < 32) {
         factors[lane] = stats[0].x;
         factors[lane + 32] = stats[1].x;
     }
@@ -73,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
         }
     if (part < PARTS) sums[part][pair] = sum;
     __syncthreads();
-    if (part > 0) return;
+    if (part > 0 || wanted >= all) return;
 #pragma unroll
     for (int i = 1; i < PARTS; ++i) {
         sum.x += sums[i][pair].x;
