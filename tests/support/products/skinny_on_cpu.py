@@ -22,6 +22,7 @@ _REPLACEMENTS = (
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes ",
         "cpu_bulk_copy(to, from, nbytes, barrier, cpu_here - cpu_cluster, 1);",
     ),
+    ("cp.async.bulk.prefetch", "cpu_prefetch(from, nbytes);"),
     ("cp.async.bulk.shared", "cpu_bulk_copy(to, from, nbytes, barrier, 0, cpu_splits);"),
     ("{\\n.reg .b32 remote;", "cpu_barrier(barrier, rank).arrive(0);"),
     ("cp.async.", ";"),
@@ -106,6 +107,11 @@ static unsigned __cvta_generic_to_shared(const void*) { return 0; }
 static void cpu_copy(unsigned to, const char* from, bool is_valid, int nbytes) {
     if ((size_t)from % nbytes || to % nbytes) abort();
     if (is_valid) memcpy(cpu_shared + to, from, nbytes); else memset(cpu_shared + to, 0, nbytes);
+}
+// Reads what the device would fetch, so that bytes beyond an operand are found.
+static void cpu_prefetch(const char* from, unsigned nbytes) {
+    if ((size_t)from % 16 || nbytes % 16) abort();
+    for (unsigned i = 0; i < nbytes; i += 16) (void)*(volatile const char*)(from + i);
 }
 static void cpu_store_pair(char* to, float a, float b) {
     if ((size_t)to % 8) abort();

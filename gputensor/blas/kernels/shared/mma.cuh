@@ -48,6 +48,13 @@ __device__ __forceinline__ void copy_weights_16(uint32 to, const char* from, Pol
     asm volatile("cp.async.cg.shared.global.L2::cache_hint.L2::256B [%0], [%1], 16, %2;"
                  :: "r"(to), "l"(from), "l"(policy) : "memory");
 }
+// Fetches bytes into the second cache only, so it may come before earlier work has ended: lines that
+// this work then writes are written there. Address and size are multiples of 16 bytes.
+__device__ __forceinline__ void prefetch(const char* from, uint32 nbytes) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" :: "l"(from), "r"(nbytes) : "memory");
+#endif
+}
 // Without a prefetch of whole lines, which would slow down x because all blocks read it at once.
 __device__ __forceinline__ void copy_x_16(uint32 to, const char* from, bool is_valid) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"

@@ -38,7 +38,7 @@ cdef struct SkinnyMmaBlockShape:
     int splits
     int span
     int x_offset
-    int received_offset
+    int sums_offset
     int norm_offset
     int norm                    # chunks of a row of x that each thread holds; 0: no norm
     int shared_nbytes

@@ -38,6 +38,7 @@ typedef SkinnyMmaParameters Parameters;
 #define THREADS (32 * ROW_WARPS * K_WARPS)
 #define WARP_ROWS (16 * TILES)
 #define BLOCK_ROWS (WARP_ROWS * ROW_WARPS)
+#define PREFETCH_NBYTES 65536       // of a block; more would come before what earlier work reads
 #define OWN_ROWS (BLOCK_ROWS / SPLITS)
 #define PARTS (SPLITS * K_WARPS)
 #define WIDE (FORM == 1 && GROUP != 32)
@@ -51,8 +52,6 @@ typedef SkinnyMmaParameters Parameters;
 // x in shared memory: bytes of a token in a column, which a lane reads in two halves. Copies are
 // fastest for a line in one piece, reads of a quarter of a warp for different banks.
 #define X_NBYTES (WIDE ? 144 : 128)
-// Floats from token to token of the sums, which keeps the stores of a warp's tokens apart.
-#define SUM_PITCH (BLOCK_ROWS + 8)
 #if PAIRS
 #define LAST p.last
 #define SCALES_PITCH p.scales_pitch
@@ -113,6 +112,19 @@ __device__ __forceinline__ void find_sources(const Parameters& p, Place& at) {
     }
 #pragma unroll
     for (int i = 0; i < SOURCES; ++i) at.source[i] += (int64)at.begin * COLUMN_NBYTES;
+}
+
+// Fetches the first PREFETCH_NBYTES of the block's weights into the second cache while earlier work
+// still runs. Scales follow in time with their steps.
+__device__ __forceinline__ void prefetch_weights(const Parameters& p, const Place& at) {
+    const int runs = FORM == 2 ? TILES : WARP_ROWS, lane = threadIdx.x % 32;
+    const int most = PREFETCH_NBYTES / (ROW_WARPS * K_WARPS * runs * COLUMN_NBYTES);
+    const int whole = (int)(p.k / 64), end = FORM == 2 || at.end < whole ? at.end : whole;
+    const int columns = end - at.begin < most ? end - at.begin : most;
+    if (columns <= 0) return;
+#pragma unroll
+    for (int i = 0; i < SOURCES; ++i)
+        if (FORM == 2 ? lane == 0 : lane % 4 == 0) prefetch(at.source[i], columns * COLUMN_NBYTES);
 }
 
 // Queues the copies of the next step, if there is one, and closes their group.
@@ -302,66 +314,30 @@ __device__ __forceinline__ void multiply_step(const Parameters& p, uint32 stage,
     }
 }
 
-// The sum of the block's own parts of K.
-__device__ __forceinline__ float own_sum(const Parameters& p, uint32 shared, int token,
-                                         int feature) {
-    float sum = 0;
-#pragma unroll
-    for (int i = 0; i < K_WARPS; ++i)
-        sum += __uint_as_float(shared_4(shared + ((i * p.m + token) * SUM_PITCH + feature) * 4));
-    return sum;
-}
-
-// Returns the sum over all parts of K for feature `own` of those that the block owns.
-__device__ __forceinline__ float whole_sum(const Parameters& p, uint32 shared, int split, int token,
-                                           int own) {
-    const float mine = own_sum(p, shared, token, split * OWN_ROWS + own);
-    float sum = 0;
-#pragma unroll
-    for (int s = 0; s < SPLITS; ++s)
-        sum += s == split ? mine : __uint_as_float(shared_4(
-            shared + p.received_offset + ((s * p.m + token) * OWN_ROWS + own) * 4));
-    return sum;
-}
-
-// Sends the block's sums for features of other blocks to their owners, each to a separate place.
-__device__ __forceinline__ void send_sums(const Parameters& p, uint32 shared, int split) {
-#if SPLITS > 1
-    asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
-    for (int i = threadIdx.x; i < p.m * BLOCK_ROWS; i += THREADS) {
-        const int token = i / BLOCK_ROWS, feature = i % BLOCK_ROWS, owner = feature / OWN_ROWS;
-        if (owner == split) continue;
-        const float sum = own_sum(p, shared, token, feature);
-        const uint32 to = shared + p.received_offset
-                        + ((split * p.m + token) * OWN_ROWS + feature % OWN_ROWS) * 4;
-        uint32 there;
-        asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(to), "r"(owner));
-        asm volatile("st.shared::cluster.f32 [%0], %1;" :: "r"(there), "f"(sum) : "memory");
-    }
-    meet();
-#endif
-}
+#include "gputensor/blas/kernels/skinny/sums.cuh"
 
 extern "C" __global__ void BY_CLUSTER __launch_bounds__(THREADS, 1)
 kernel(const Parameters p) {
-#if !STEADY
-    start_early();
-#endif
     extern __shared__ __align__(128) char memory[];
     const uint32 shared = (uint32)__cvta_generic_to_shared(memory);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int row_warp = warp % ROW_WARPS, k_warp = warp / ROW_WARPS;
     const int split = blockIdx.x % SPLITS, block_row = (int)(blockIdx.x / SPLITS) * BLOCK_ROWS;
+    const int part = split * K_WARPS + k_warp;
     Place at;
     at.row = block_row + row_warp * WARP_ROWS;
-    at.begin = at.ahead = part_begin(p, split * K_WARPS + k_warp);
-    at.end = part_begin(p, split * K_WARPS + k_warp + 1);
+    at.begin = at.ahead = part_begin(p, part);
+    at.end = part_begin(p, part + 1);
     at.policy = read_once();
     at.ring = at.target = shared + warp * (STAGES * STAGE_NBYTES) + lane * 16;
     find_sources(p, at);
 #if SPLITS > 1
-    // A block must run before another writes to it: send_sums waits for this.
+    // A block must run before another writes to it, which waits for this.
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+#endif
+#if !STEADY
+    prefetch_weights(p, at);
+    start_early();
 #endif
     // One step goes before x, so that the memory is busy while the cache delivers x, unless x is
     // small.
@@ -434,48 +410,52 @@ kernel(const Parameters p) {
         }
     }
 
-    // The sums overwrite the stages.
-    copies_wait<0>();
-    __syncthreads();
+    if (SPLITS == 1 || IS_ADDED_FIRST) {
+        // The sums overwrite the stages.
+        copies_wait<0>();
+        __syncthreads();
+    }
+#if SPLITS > 1
+    asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+#endif
 #pragma unroll
     for (int tile = 0; tile < TILES; ++tile) {
-#if PAIRS       // the sums of a pair are adjacent
         const int place = row_warp * TILES + tile;
-        const int feature = place / 2 * 32 + place % 2 + lane / 4 * 4;
+#if PAIRS       // the sums of a pair are adjacent
+        const int feature = place / 2 * 32 + place % 2 + lane / 4 * 4, next = feature + 2;
 #else
-        const int feature = row_warp * WARP_ROWS + 16 * tile + lane / 4 * 2;
+        const int feature = 16 * place + lane / 4 * 2, next = feature + 1;
 #endif
 #pragma unroll
         for (int i = 0; i < TOKEN_TILES; ++i)
 #pragma unroll
             for (int e = 0; e < 2; ++e) {
                 const int token = 8 * i + lane % 4 * 2 + e;
-                const uint32 to = shared + ((k_warp * p.m + token) * SUM_PITCH + feature) * 4;
                 if (token >= p.m) continue;
-                if (PAIRS) {
-                    store_4(to, sums[tile][i][e]);
-                    store_4(to + 8, sums[tile][i][e + 2]);
+                const float low = sums[tile][i][e], high = sums[tile][i][e + 2];
+                if (IS_ADDED_FIRST) {
+                    store_4(part_place(p, shared, k_warp, token, feature), low);
+                    store_4(part_place(p, shared, k_warp, token, next), high);
                 } else {
-                    asm volatile("st.shared.v2.f32 [%0], {%1, %2};"
-                                 :: "r"(to), "f"(sums[tile][i][e]), "f"(sums[tile][i][e + 2])
-                                 : "memory");
+                    send_sum(p, shared, part, token, feature, low);
+                    send_sum(p, shared, part, token, next, high);
                 }
             }
     }
-    __syncthreads();
-    send_sums(p, shared, split);
+    if (IS_ADDED_FIRST) send_sums(p, shared, split);
+    meet();
 #if PAIRS
     for (int i = threadIdx.x; i < p.m * (OWN_ROWS / 2); i += THREADS) {
         const int token = i / (OWN_ROWS / 2), own = i % (OWN_ROWS / 2) * 2;
         finish_pair(p, token, (block_row + split * OWN_ROWS + own) / 2,
-                    p.alpha * whole_sum(p, shared, split, token, own),
-                    p.alpha * whole_sum(p, shared, split, token, own + 1));
+                    p.alpha * whole_sum(p, shared, token, own),
+                    p.alpha * whole_sum(p, shared, token, own + 1));
     }
 #else
     for (int i = threadIdx.x; i < p.m * OWN_ROWS; i += THREADS) {
         const int token = i / OWN_ROWS, own = i % OWN_ROWS;
         const int row = block_row + split * OWN_ROWS + own;
-        float sum = whole_sum(p, shared, split, token, own);
+        float sum = whole_sum(p, shared, token, own);
         if (row < p.n) {
 #if FORM && !GROUP
             sum *= wide(reinterpret_cast<const uint16*>(p.scales)[row], X_KIND);

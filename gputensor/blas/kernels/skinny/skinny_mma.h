@@ -20,7 +20,7 @@ struct SkinnyMmaParameters {
     int m;
     int span;               // columns of each part of k whose x is in shared memory at a time
     int x_offset;           // bytes in shared memory
-    int received_offset;    // the same: sums from the other blocks of the cluster
+    int sums_offset;        // the same: the sums of all parts of K for the block's own features
     float alpha, beta;
 };
 static_assert(sizeof(SkinnyMmaParameters) == 120,

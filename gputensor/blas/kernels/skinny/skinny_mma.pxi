@@ -17,6 +17,7 @@ cdef enum:
     WIDE_X_NBYTES = 144
     KNOWN = 256                 # places of products whose shape is remembered, a power of two
     SUM_PAD = 8                 # floats between the sums of two tokens
+    FEW_TOKENS = 8              # of which all sums are sent
     SKINNY_MMA_RESERVED_NBYTES = 1024      # of shared memory, for each block
     NORM_NBYTES = 2 * MAX_WARPS * 4        # sums that the warps of a block exchange
     MOST_NORM_CHUNKS = 4                   # chunks of 8 elements of x that a thread holds
@@ -57,7 +58,7 @@ cdef extern from "gputensor/blas/kernels/skinny/skinny_mma.h" namespace "gputens
         int m
         int span
         int x_offset
-        int received_offset
+        int sums_offset
         float alpha
         float beta
         uint64_t gain
@@ -156,17 +157,22 @@ cdef bint fill_memory(const SkinnyProduct* product, const SkinnyDevice* device,
     cdef int stage = skinny_mma_stage_nbytes(product, shape) * warps
     cdef int m = <int>product.m
     cdef int rows = TILE_ROWS * shape.tiles * shape.row_warps
-    cdef int sums = shape.k_warps * m * (rows + SUM_PAD) * 4
-    cdef int received = m * rows * 4 if shape.splits > 1 else 0
+    # Sums of few tokens are sent to the block of the cluster that owns the features, which may
+    # still read its stages; others are first added up in the place of the stages.
+    cdef bint is_overlaid = shape.splits == 1 or m > FEW_TOKENS
+    cdef int overlaid = shape.k_warps * m * (rows + SUM_PAD) * 4 if is_overlaid else 0
+    cdef int sent = m * (rows // shape.splits + SUM_PAD) * 4
     cdef bint is_wide = product.form == FORM_INT8 and product.group != 32
     cdef bint is_deep
     # Bytes of a column of x, in all parts.
     cdef int column = shape.k_warps * m * (WIDE_X_NBYTES if is_wide else X_NBYTES)
-    cdef int room = device.shared_nbytes - SKINNY_MMA_RESERVED_NBYTES - received
+    cdef int room = device.shared_nbytes - SKINNY_MMA_RESERVED_NBYTES
     cdef int64_t wanted = part_columns(product, shape)
     cdef int64_t span, steps
     if product.fused.gain:
         room -= NORM_NBYTES
+    sent *= 0 if shape.splits == 1 else shape.splits * (1 if is_overlaid else shape.k_warps)
+    room -= sent
     shape.stages = skinny_mma_forced.stages
     if not shape.stages:
         is_deep = product.is_steady and product.form == FORM_PLAIN
@@ -177,14 +183,14 @@ cdef bint fill_memory(const SkinnyProduct* product, const SkinnyDevice* device,
         while shape.stages > 2 and shape.stages * stage + wanted * column > room:
             shape.stages -= 1
     shape.x_offset = shape.stages * stage
-    if shape.x_offset < sums:
-        shape.x_offset = sums
+    if shape.x_offset < overlaid:
+        shape.x_offset = overlaid
     span = (room - shape.x_offset) // column // shape.step * shape.step
     if span > wanted:
         span = wanted
     shape.span = <int>span
-    shape.received_offset = shape.x_offset + shape.span * column
-    shape.norm_offset = shape.received_offset + received
+    shape.norm_offset = shape.x_offset + shape.span * column + sent
+    shape.sums_offset = shape.norm_offset - sent if sent else 0
     shape.shared_nbytes = shape.norm_offset + (NORM_NBYTES if product.fused.gain else 0)
     # The rest has no room for a second block.
     if shape.shared_nbytes < device.shared_nbytes // 2:
@@ -411,7 +417,7 @@ cdef int mma_run(const SkinnyProduct* product, const SkinnyDevice* device,
     elif product.form == FORM_INT4:
         p.w_pitch *= TILE_ROWS * COLUMN // 2
     p.y_pitch, p.addend_pitch = product.y_pitch, product.addend_pitch
-    p.span, p.x_offset, p.received_offset = shape.span, shape.x_offset, shape.received_offset
+    p.span, p.x_offset, p.sums_offset = shape.span, shape.x_offset, shape.sums_offset
     p.alpha, p.beta = product.alpha, product.beta
     rows = TILE_ROWS * shape.tiles * shape.row_warps
     if found.fused:
