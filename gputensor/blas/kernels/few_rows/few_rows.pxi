@@ -29,10 +29,12 @@ cdef enum:
     FEW_LEAST_OF_EIGHT = 500        # for the same
     FEW_LEAST_HALF_TERMS = 256      # for up to 4 rows by aligned weights of 16 bits
     FEW_LEAST_OF_SIXTEEN = 256      # for 9 to 16 rows
-    # For one row by weights along the outputs, in lines of fewer bytes than the next: 8 blocks wait
-    # for more than 6 batches, one after the other (11 outputs of 14,910: 5.7 us, libraries 3.9).
-    FEW_MOST_NARROW = 10000
-    FEW_NARROW = 64
+    # For one row by weights along the outputs, read by 2 bytes, in lines whose bytes are between
+    # the last two: 8 blocks wait for many batches, one after the other (9 outputs of 10,780 terms:
+    # .77 of the libraries; 615 products of a row by up to 512 outputs: 1.52, geometric mean).
+    FEW_MOST_NARROW = 8000
+    FEW_NARROW = 36
+    FEW_LEAST_NARROW = 12
     FEW_MOST_UNCUT = 4096           # where K cannot be cut and outputs are fewer than the next
     FEW_LEAST_UNCUT = 512
     # Lines of fewer bytes than this are too short for more outputs than the next.
@@ -328,7 +330,8 @@ cdef bint few_rows_wins(const Product* product) except -1 nogil:
     if p.m == 1:
         if is_along_terms:
             return nbytes <= (FEW_MOST_OF_VECTOR if is_whole else FEW_MOST_OF_ONE)
-        if p.k > FEW_MOST_NARROW and p.n * itemsize < FEW_NARROW:
+        if (piece == 2 and p.k > FEW_MOST_NARROW
+                and FEW_LEAST_NARROW < p.n * itemsize < FEW_NARROW):
             return False
         return nbytes <= (FEW_MOST_OF_PIECES if piece == 2 else FEW_MOST_OF_ONE)
     if itemsize == 2:
