@@ -134,6 +134,30 @@ def test_few_terms_of_large_results(rng):
     assert_within(base.numpy(), wide(a) @ wide(b), bound(a, b, name))
 
 
+def test_low_rank(rng):
+    """Large results of 3 to 12 terms, in every layout, with columns that begin anywhere."""
+    for k in range(3, 13, 2):
+        m, n = (int(rng.integers(1448, 1600)) for _ in range(2))
+        is_aligned, turn_out = k > 4 or rng.integers(2), rng.integers(2)
+        m, n = (x - x % 4 if is_aligned else x | 1 for x in (m, n))
+        a, b = random_array(rng, (m, k), "float32"), random_array(rng, (k, n), "float32")
+        turn_a, turn_b = rng.integers(0, 2, 2)
+        x, y = stored(a, turn_a, 1), stored(b, turn_b, 2)
+        base = gt.full((n, m) if turn_out else (m, n), np.nan, dtype=x.dtype, device="cuda")
+        forget_kernels(0)
+        gt.matmul(x, y, out=base.T if turn_out else base)
+        assert any("low_rank" in program.path for program in loaded_programs(0))
+        got = base.numpy().T if turn_out else base.numpy()
+        assert_within(got, wide(a) @ wide(b), bound(a, b, "float32"))
+    a, b = random_array(rng, (3, 900, 4), "float32"), random_array(rng, (3, 4, 801), "float32")
+    c, exact = random_array(rng, (2700, 801), "float32"), np.matmul(wide(a), wide(b))
+    x, y, z = (gt.asarray(one, device="cuda") for one in (a, b, c))
+    assert_within(gt.matmul(x, y).numpy(), exact, bound(a, b, "float32"))
+    got = gt.addmm(z, gt.reshape(x, (2700, 4)), y[1], alpha=0.5, beta=-2.0).numpy()
+    exact = 0.5 * wide(a).reshape(2700, 4) @ wide(b[1]) - 2 * wide(c)
+    np.testing.assert_allclose(got, exact, rtol=1e-5, atol=1e-5 * np.abs(exact).max())
+
+
 def test_views(rng):
     """Products of views of any kind write their result and no memory around it."""
     for name, _ in PAIRS[:3]:

@@ -459,6 +459,7 @@ KERNELS = {
     "epilogues": (epilogues, 2),
     "tiny": (each(backends.tiny_program, FLOATS, FLOATS, (16, 32)), 2),
     "few terms": (each(backends.few_terms_program, FLOATS, FLOATS, (1, 2, 3), (1, 4)), 1),
+    "low rank": (each(backends.low_rank_program, (4, 8, 12), (False, True)), 1),
     "axpy": (each(backends.axpy_program, FLOATS, FLOATS, PIECES, FEW, (2, 8, 32), SPLITS, BITS), 6),
     "dots": (each(backends.dots_program, FLOATS, FLOATS, PIECES, DOTS, SHARES, SPLITS, BITS), 6),
     "integer": (each(products.integer, INTEGERS, INTEGERS), 1),

@@ -17,6 +17,7 @@ TWINS = {
     "test_tuning.py::test_tuning": ("random",),
     "test_tiny.py::test_layouts": ("tiny",),
     "test_tiny.py::test_few_terms": ("few terms",),
+    "test_tiny.py::test_low_rank": ("low rank",),
     "test_random.py::test_devices_give_equal_bits": ("draws",),
     "test_orders.py::test_sorts_of_long_rows": ("orders",),
     "test_orders.py::test_histograms": ("counts",),
