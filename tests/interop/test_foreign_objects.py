@@ -216,9 +216,10 @@ def test_deleter_runs_once_when_the_copy_finds_no_memory():
     try:
         producer = lying_producer(lambda producer: None)
         kept = []
-        with pytest.raises(gt.OutOfMemoryError):
-            while True:
-                kept.append(gt.empty(1 << 10, dtype="uint8", device=number))
+        for nbytes in (1 << 20, 1 << 10):
+            with pytest.raises(gt.OutOfMemoryError):
+                while True:
+                    kept.append(gt.empty(nbytes, dtype="uint8", device=number))
         deleted.clear()
         with pytest.raises(gt.OutOfMemoryError):
             gt.from_dlpack(producer, device=number, copy=True)
