@@ -134,10 +134,10 @@ cdef struct Block:
     int32_t waits               # PENDING: events not yet seen complete
     uint8_t is_part             # its bytes stand for a block in a view, which a caller holds
     uint8_t is_oversize         # it counts in oversize_allocations
-    uint8_t stands_alone        # no neighbour could join it, and none has become free since
     uint8_t is_by_address       # given out as an address, and given back as one
     # ---- the third line
     Block* parts                # with `view`: the home tiles it stands for, by link_next
+    uint64_t kept_at            # `inserts` + 1 when pools would have kept it as it is; 0: unknown
 
 cdef struct Page:
     uint64_t handle
@@ -378,6 +378,8 @@ cdef struct DeviceAllocator:
     int32_t cache_count
     int32_t caches_in_use       # ... those that threads have now
     int32_t contention          # requests and frees until the lock counts as free of contention
+    ThreadCache* large_holder   # without contention: the only one with large blocks, if any has
+    uint64_t inserts[64]        # free blocks that pools have received, by units of size modulo 64
     # statistics; see statistics.pxi
     Counters counters[2]        # the shard of work done under the device lock
     Stat stats[9][3]            # [type][all, large, small], exact after settle(); from here on in

@@ -35,7 +35,6 @@ cdef Block* _hand_out(DeviceAllocator* a, Block* block, size_t nbytes) noexcept 
     block.state = BLOCK_ALLOCATED
     block.requested = nbytes
     block.home = NULL
-    block.stands_alone = False
     account_give(a, block.kind, block.nbytes, nbytes)
     if block.nbytes >= a.config.max_split_size:
         block.is_oversize = True        # the option may have changed when the block is freed

@@ -10,10 +10,7 @@ The device lock is held throughout.
 
 cdef void pool_init(BlockPool* pool, DeviceAllocator* a, int kind,
                     uint64_t pool_id) noexcept nogil:
-    memset(pool, 0, sizeof(BlockPool))
-    pool.kind = kind
-    pool.pool_id = pool_id
-    pool.allocator = a
+    pool[0] = BlockPool(kind, pool_id, a, NULL, NULL, NULL)
 
 
 cdef void pool_clear(BlockPool* pool) noexcept nogil:
@@ -42,9 +39,10 @@ cdef inline void _enter(BlockPool* pool, StreamBins* sb, Block* block) noexcept 
     bins_insert(&sb.bins, block)
     sb.state.newest = max(sb.state.newest, block.epoch)
     if block.previous != NULL:
-        gt_store(&block.previous.stands_alone, False)
+        gt_store(&block.previous.kept_at, 0)
     if block.next != NULL:
-        gt_store(&block.next.stands_alone, False)
+        gt_store(&block.next.kept_at, 0)
+    gt_add(&pool.allocator.inserts[(block.nbytes >> UNIT_SHIFT) % 64], 1)
     sb.free_nbytes += block.nbytes
     block.is_split = block_keeps_segment(block)
     if (block.is_split
@@ -68,9 +66,11 @@ cdef inline bint _joins(BlockPool* pool, Block* neighbour, uint64_t stream) noex
             and neighbour.stream == stream and not _is_unsplit(pool))
 
 
-cdef bint pool_would_join(Block* block) noexcept nogil:
-    return (_joins(block.pool, block.next, block.stream)
-            or _joins(block.pool, block.previous, block.stream))
+cdef bint pool_would_keep(Block* block) noexcept nogil:
+    other = bins_best_fit(&pool_bins(block.pool, block.stream).bins, block.nbytes)
+    return (not _joins(block.pool, block.next, block.stream)
+            and not _joins(block.pool, block.previous, block.stream)
+            and (other == NULL or other.nbytes > block.nbytes or other.ptr > block.ptr))
 
 
 cdef Block* pool_insert(BlockPool* pool, Block* block) noexcept nogil:

@@ -63,10 +63,8 @@ cdef bint segment_is_free(Segment* segment) noexcept nogil:
 
 
 cdef bint segment_is_done(Segment* segment) noexcept nogil:
-    if not segment_is_free(segment):
-        return False
-    sb = pool_bins(segment.pool, segment.first.stream)
-    return progress_is_done(sb.state, segment.first.epoch)
+    return segment_is_free(segment) and progress_is_done(
+        pool_bins(segment.pool, segment.first.stream).state, segment.first.epoch)
 
 
 cdef Block* segment_move(Segment* segment, BlockPool* pool) noexcept nogil:

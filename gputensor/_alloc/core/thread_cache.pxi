@@ -6,14 +6,12 @@ block returns to the cache it came from, whichever thread frees it, so memory th
 allocates and another frees comes home. A cache refuses a block if its slot serves another size that
 is in use, if the slot is full, or if it holds its maximum of bytes; the pools then take the block.
 
-Cached memory is not stranded. Before a pool grows, all caches are drained. A cached block does not
-merge with its neighbours, and best fit does not see it, which costs memory whenever sizes vary: a
-GPT trained with autograd's second thread reserved 14 % more when its large blocks were cached. So a
-large request that no cache serves returns all large blocks to the pools before it looks for the
-best fit. While one thread is alone its cache keeps none; beside others, one large block, which its
-own thread freed and which has no free neighbour: until the next large free or miss, the pools would
-be no different. Only while threads wait for each other at the device lock (`contention`) it keeps
-more: all caches together at most a fourth (LARGE_SHARE) of the reserved bytes.
+Before a pool grows, all caches are drained. A cached block does not merge with its neighbours, and
+best fit does not see it, which costs memory whenever sizes vary. So a large request that no cache
+serves returns all large blocks to the pools before it looks for the best fit. While one thread is
+alone its cache keeps none; beside others, one of them keeps one large block, which its own thread
+freed, and which the pools would keep and choose. Only while threads wait for each other at the
+device lock (`contention`) caches keep more, a fourth (LARGE_SHARE) of the reserved bytes in all.
 
 Each cache has a spin lock. The owner holds it for the hit; the others are threads that free into
 it, and a thread that drains, counts or checks, which holds the device lock as well. A cache
@@ -125,18 +123,21 @@ cdef Block* cache_take(ThreadCache* cache, size_t nbytes, size_t requested,
     return block
 
 
-# Whether the pools would keep `block` as it is, and its own thread frees it: taking it back at once
-# leaves the pools as they would be. The next large free ends that: it may be a neighbour.
+# Whether its own thread frees `block`, and the pools would keep it as it is and choose it for the
+# next request of its size. Both hold until they receive a neighbour or another of its size.
 cdef inline bint _stands_alone(ThreadCache* cache, Block* block) noexcept nogil:
     cdef DeviceAllocator* a = cache.allocator
     cdef Held held
     if cache_mine(a) != cache:
         return False
-    if gt_load(&block.stands_alone):
-        return True                 # it did, and no neighbour has become free since
+    inserts = &a.inserts[(block.nbytes >> UNIT_SHIFT) % 64]
+    if gt_load(&a.large_holder) == cache and gt_load(&block.kept_at) == gt_load(inserts) + 1:
+        return True
     device_lock_counted(a, &held)
-    gt_store(&block.stands_alone, not pool_would_join(block))
-    return block.stands_alone
+    caches_drain(a, SMALL_LIMIT + 1)
+    gt_store(&a.large_holder, cache)
+    gt_store(&block.kept_at, inserts[0] + 1 if pool_would_keep(block) else 0)
+    return block.kept_at > 0
 
 
 # How many bytes of large blocks a cache may hold once it accepts `block`.

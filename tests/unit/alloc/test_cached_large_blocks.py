@@ -28,19 +28,25 @@ def reserved(arrays, thread, cached=True):
         memory.set_allocator_settings("thread_cache:True")
 
 
-def alternating_trace(rng, events=4000):
-    """Two threads take turns to allocate 1 to 60 MiB; one of them frees all, in random order."""
-    op, ids, sizes, threads, live = [], [], [], [], {}
+def alternating_trace(rng, sizes, owner_frees, events=4000):
+    """Two threads take turns to allocate blocks of random `sizes`, freed in random order.
+
+    Each thread frees its own blocks in its turn; or one thread frees all.
+    """
+    op, ids, nbytes, threads, live = [], [], [], [], ({}, {})
     for number in range(events):
-        if live and (rng.random() < 0.5 or len(live) > 40):
-            chosen = rng.choice(list(live))
-            op, ids, sizes = [*op, -1], [*ids, chosen], [*sizes, live.pop(chosen)]
-            threads.append(1)
+        thread = number // 50 % 2
+        mine = live[thread] if owner_frees else {**live[0], **live[1]}
+        if mine and (rng.random() < 0.5 or len(mine) > 40):
+            chosen = int(rng.choice(list(mine)))
+            owner = live[0] if chosen in live[0] else live[1]
+            op, ids, nbytes = [*op, -1], [*ids, chosen], [*nbytes, owner.pop(chosen)]
+            threads.append(thread if owner_frees else 1)
         else:
-            live[number] = int(rng.integers(MIB + 1, 60 * MIB))
-            op, ids, sizes = [*op, 1], [*ids, number], [*sizes, live[number]]
-            threads.append(number // 50 % 2)
-    arrays = np.int8(op), np.int32(ids), np.int64(sizes), np.zeros(len(op), np.int16)
+            live[thread][number] = int(rng.choice(sizes))
+            op, ids, nbytes = [*op, 1], [*ids, number], [*nbytes, live[thread][number]]
+            threads.append(thread)
+    arrays = np.int8(op), np.int32(ids), np.int64(nbytes), np.zeros(len(op), np.int16)
     return arrays, np.int16(threads)
 
 
@@ -54,8 +60,11 @@ def test_recorded_threads_reserve_what_one_thread_reserves(name):
     assert abs(with_threads - alone) <= 0.01 * alone
 
 
-def test_threads_that_alternate_reserve_what_the_pools_alone_reserve(rng):
-    arrays, thread = alternating_trace(rng)
+@pytest.mark.parametrize("kinds", [6, 4000])
+@pytest.mark.parametrize("owner_frees", [True, False])
+def test_threads_that_alternate_reserve_what_the_pools_reserve(rng, kinds, owner_frees):
+    sizes = rng.integers(MIB + 1, 60 * MIB, kinds)
+    arrays, thread = alternating_trace(rng, sizes, owner_frees)
     assert reserved(arrays, thread) == reserved(arrays, thread, cached=False)
 
 
@@ -127,6 +136,20 @@ def test_thread_keeps_one_large_block_of_its_own_until_the_next_free(company):
         probe.free(blocks[1])
         assert cached_large_nbytes(probe.device) == 0
         assert probe.malloc(60 * MIB) == blocks[0]  # the two are one block
+
+
+def test_requests_get_the_block_that_the_pools_would_choose(company):
+    with opened(capacity=1024 * MIB, phantom=True) as probe:
+        blocks = [probe.malloc(30 * MIB) for _ in range(6)]
+        company(probe.device)
+        probe.free(blocks[4])
+        assert probe.malloc(30 * MIB) == blocks[4]
+        thread = threading.Thread(target=probe.free, args=(blocks[2],))
+        thread.start()
+        thread.join()
+        probe.free(blocks[4])  # of two blocks of one size the pools choose the lower
+        assert probe.malloc(30 * MIB) == blocks[2]
+        assert probe.malloc(30 * MIB) == blocks[4]
 
 
 def test_thread_that_is_alone_keeps_no_large_block():
