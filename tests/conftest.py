@@ -21,7 +21,13 @@ from gputensor import memory
 from gputensor._driver import registry
 from gputensor.errors import DeviceError
 from tests.support.allocator_settings import restored
+from tests.support.processes import scheduling
 from tests.support.tensor_devices import SEEDS, device_of
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_xdist_make_scheduler(config, log):
+    return scheduling.scheduling(config, log)
 
 
 def open_devices():
