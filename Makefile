@@ -114,7 +114,8 @@ lint: lint-environment
 
 # The default tests compile only a few variants of each kernel; this compiles all and takes long.
 check-kernels: build
-	$(PY) -m pytest $(PYTEST_FLAGS) --timeout=0 -m sweep tests/unit/kernels/test_compilation.py
+	$(PY) -m pytest $(PYTEST_FLAGS) --timeout=0 -m sweep tests/unit/kernels/test_compilation.py \
+	  tests/unit/programs/test_ahead.py
 
 check-models: build
 	$(PY) -m pytest $(PYTEST_FLAGS) -m "sweep or not sweep" tests/importers
