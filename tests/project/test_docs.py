@@ -12,6 +12,7 @@ import pytest
 
 from gputensor._alloc.config.options import OPTIONS, REJECTED
 from gputensor.cli.main import build_parser
+from tests.support.processes.starter import Starter
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("gputensor/*/*.md")])
@@ -153,17 +154,19 @@ def python_blocks():
             yield pytest.param(block, id=f"{document.relative_to(ROOT)}:{number}")
 
 
+@pytest.fixture(scope="module")
+def starter():
+    """Starts processes on the host device in which warnings are errors."""
+    variables = {**os.environ, "GPUTENSOR_DEVICE": "host", "PYTHONPATH": str(ROOT)}
+    made = Starter(("numpy", "gputensor.tensor"), ("-W", "error"), variables)
+    yield made
+    made.close()
+
+
 @pytest.mark.parametrize("block", list(python_blocks()))
-def test_python_of_the_documents_runs_on_the_host_device(block, tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", block],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "GPUTENSOR_DEVICE": "host", "PYTHONPATH": str(ROOT)},
-        cwd=tmp_path,
-        timeout=120,
-    )
-    assert done.returncode == 0, f"{block}\n{done.stderr}"
+def test_python_of_the_documents_runs_on_the_host_device(block, starter, tmp_path):
+    status, output = starter.run(block, environment=starter.environment, folder=tmp_path)
+    assert status == 0, f"{block}\n{output}"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
