@@ -13,13 +13,12 @@ A failure report contains the seed of the order of work; ``FAKE_CUDA_SEED`` sets
 import gc
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support import kernel_compiler, simulated_gpu
+from tests.support.processes.starter import Starter, scratch_file
 from tests.support.products import skinny_on_cpu
 
 HERE = Path(__file__).resolve().parent
@@ -111,8 +110,11 @@ def pytest_runtest_protocol(item):
 
 KNOWN = pytest.StashKey()
 GROUPS = pytest.StashKey()
+STARTER = pytest.StashKey()
+# Children share these, but not gputensor, which reads some variables when it is imported.
+SHARED = ("asyncio", "ml_dtypes", "numpy.testing", "pytest", "scipy.special")
 # Plugins that no test here needs; loading them takes a third of a child's start time.
-UNUSED = ("cacheprovider", "hypothesispytest", "benchmark")
+UNUSED = ("anyio", "benchmark", "cacheprovider", "hypothesispytest")
 
 
 def group_of(item):
@@ -140,6 +142,15 @@ def name_of(item):
     return item.nodeid.removesuffix(f"@{mark.args[0]}")
 
 
+def starter(config):
+    """Return what starts the children of a session."""
+    if STARTER not in config.stash:
+        made = Starter(SHARED, environment=simulated_gpu.environment())
+        config.stash[STARTER] = made
+        config.add_cleanup(made.close)
+    return config.stash[STARTER]
+
+
 def run_group(first):
     """Run the group of a test in a child; return the reports of each of its tests."""
     if hasattr(first.config, "workerinput") and not first.config.getoption("loadgroup"):
@@ -151,17 +162,15 @@ def run_group(first):
     seed = None
     if first.callspec.params["order"] == "deferred":
         seed = os.environ.get("FAKE_CUDA_SEED") or int.from_bytes(os.urandom(3), "little")
-    with simulated_gpu.scratch_file() as path:
+    with scratch_file() as path:
         environment = simulated_gpu.environment(seed, **(mark.kwargs if mark else {}))
         limit = first.config.getoption("--timeout", None)
-        command = [sys.executable, "-m", "pytest", *(f"-pno:{name}" for name in UNUSED), *names]
-        result = subprocess.run(
-            command + ([f"--timeout={limit}"] if limit else []),
-            env=environment | {REPORTS: str(path)},
-            cwd=simulated_gpu.ROOT,
-            capture_output=True,
-            text=True,
-        )
+        arguments = [*(f"-pno:{name}" for name in UNUSED), *names]
+        result = starter(first.config).run(
+            "import pytest, sys; sys.exit(pytest.main(sys.argv[1:]))",
+            *arguments, *([f"--timeout={limit}"] if limit else []),
+            environment=environment | {REPORTS: str(path)}, folder=simulated_gpu.ROOT,
+        )  # fmt: skip
         lines = path.read_text().splitlines()
     reports = {name: [] for name in names.values()}
     for line in lines:
@@ -179,8 +188,8 @@ def run_group(first):
 
 def unfinished(item, result):
     """The report of a test that the child did not finish."""
-    output = f"{result.stdout[-4000:]}\n{result.stderr[-4000:]}"
-    text = f"the child ended with {result.returncode}\n{output}"
+    status, output = result
+    text = f"the child ended with {status}\n{output[-8000:]}"
     return pytest.TestReport(
         item.nodeid, item.location, {}, outcome="failed", longrepr=text, when="call"
     )

@@ -12,7 +12,6 @@ import hashlib
 import os
 import subprocess
 import sysconfig
-import tempfile
 from pathlib import Path
 
 from tests.support import kernel_compiler
@@ -54,15 +53,6 @@ def locked(path, kind=fcntl.LOCK_EX):
     with open(path, "w") as file:
         fcntl.flock(file, kind)
         yield
-
-
-@contextlib.contextmanager
-def scratch_file():
-    """Yield an empty file that is deleted afterwards."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "reports"
-        path.touch()
-        yield path
 
 
 def build(folder):
