@@ -6,7 +6,8 @@ An in-place build also builds the extensions of the tests, the .pyx files below 
 which give tests access to the internals of rooms; a wheel never contains them.
 
 A room is a package whose `__init__.pyx` includes the `.pxi` parts beside it: one module each. The
-element-wise functions are one more part, generated here from the table of operations.
+element-wise functions and the loops of the host device are further parts, generated here from the
+table of operations.
 
 No CUDA toolkit and no CUDA header is needed: the driver, cuBLAS and NVRTC are found at run time.
 Project metadata lives in pyproject.toml. Setuptools and Cython rebuild modules that are older than
@@ -76,6 +77,7 @@ HOT = (
     "_kernels.faces",
     "_kernels.formulas",
     "_kernels.launch",
+    "_kernels.loops",
     "blas.kernels",
     "blas.plan",
     "blas.product",
@@ -280,13 +282,15 @@ class BuildRooms(build_ext):
 
 
 def write_functions():
-    """Write the part and the stub generated from the table of operations if they have changed."""
+    """Write the parts and the stub made from the table of operations if they have changed."""
     table = runpy.run_path("gputensor/_kernels/operations.py")
     source = runpy.run_path("gputensor/tensor/functions/source.py")
+    loops = runpy.run_path("gputensor/_kernels/loops/source.py")
     rows = table["ELEMENTWISE"]
     stub = Path("gputensor/tensor/functions/elementwise_functions.pyi")
     for path, text in (
         (GENERATED / "elementwise_functions.pxi", source["cython_source"](rows, table["RULES"])),
+        (GENERATED / "host_loops.pxi", loops["loops_source"](rows)),
         (stub, source["stub_source"](rows)),
     ):
         if not path.exists() or path.read_text() != text:

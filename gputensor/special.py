@@ -26,12 +26,23 @@ from gputensor.tensor.functions import (
     erfinv,
     expm1,
     i0,
+    i0e,
+    i1,
+    i1e,
     igamma,
     igammac,
+    j0,
+    j1,
+    k0,
+    k0e,
+    k1,
+    k1e,
     lgamma,
     log1p,
     sigmoid,
     sinc,
+    y0,
+    y1,
 )
 from gputensor.tensor.interop import astype
 from gputensor.tensor.manipulation.arithmetic import exp2
@@ -39,15 +50,33 @@ from gputensor.tensor.numerics.gammas import SHIFT, TAIL, computed, mvlgamma, po
 from gputensor.tensor.parameter_names import given_names
 
 __all__ = [
-    "beta", "betaln", "binom", "boxcox", "cbrt", "digamma", "entr", "erf", "erfc", "erfcinv",
-    "erfcx", "erfinv", "exp10", "exp2", "expit", "expm1", "exprel", "gamma", "gammainc",
-    "gammaincc", "gammaln", "i0", "log1p", "log_expit", "log_ndtr", "log_softmax", "logit",
-    "logsumexp", "multigammaln", "ndtr", "ndtri", "polygamma", "psi", "rel_entr", "sinc",
-    "softmax", "xlog1py", "xlogy", "zeta",
+    "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "beta", "betaln", "binom", "boxcox",
+    "cbrt", "digamma", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "exp10", "exp2",
+    "expit", "expm1", "exprel", "gamma", "gammainc", "gammaincc", "gammaln", "i0", "i0e", "i1",
+    "i1e", "j0", "j1", "k0", "k0e", "k1", "k1e", "log1p", "log_expit", "log_ndtr",
+    "log_softmax", "logit", "logsumexp", "modified_bessel_i0", "modified_bessel_i1",
+    "modified_bessel_k0", "modified_bessel_k1", "multigammaln", "ndtr", "ndtri", "polygamma",
+    "psi", "rel_entr", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "sinc",
+    "softmax", "spherical_bessel_j0", "xlog1py", "xlogy", "y0", "y1", "zeta",
 ]  # fmt: skip
 
 expit, gammainc, gammaincc, gammaln = sigmoid, igamma, igammac, lgamma
 log_expit, multigammaln, psi = logsigmoid, mvlgamma, digamma
+bessel_j0, bessel_j1, bessel_y0, bessel_y1 = j0, j1, y0, y1
+modified_bessel_i0, modified_bessel_i1, modified_bessel_k0, modified_bessel_k1 = i0, i1, k0, k1
+scaled_modified_bessel_k0, scaled_modified_bessel_k1 = k0e, k1e
+
+
+def spherical_bessel_j0(x, /):
+    """Return the spherical Bessel function of the first kind of order 0: sin(x) / x, and 1 at 0.
+
+    >>> import gputensor as gt
+    >>> spherical_bessel_j0(gt.asarray([0.0], device="host")).tolist()
+    [1.0]
+    """
+    x, dtype = computed(x, "spherical_bessel_j0")
+    value = fn.where(fn.equal(x, 0), 1.0, fn.sin(x) / x)
+    return astype(fn.where(fn.isinf(x), 0.0, value), dtype, copy=False)
 
 
 def entr(x, /):

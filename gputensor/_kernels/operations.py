@@ -8,7 +8,7 @@ A row of ``ELEMENTWISE`` has, in this order:
 
 name
     The name of the operation in kernels and tests. A second word is the public function's name, if
-    it differs.
+    it differs; the function belongs to ``gputensor.special`` if this word begins with ``special.``.
 arity
     Number of inputs.
 rule
@@ -16,10 +16,10 @@ rule
 cuda
     C++ expressions by kind. The keys are letters of ``LETTERS``; together they are the kinds that
     the operation takes. The inputs are ``a``, ``b`` and ``c`` of the arithmetic type ``C``; code
-    beyond an expression is a function of ``math.cuh``.
+    beyond an expression is a function of ``math.cuh`` or of a header in ``cuda/special``.
 host
     The NumPy function (``np.add``), or the function of ``host/elementwise.py`` (``sigmoid``), that
-    computes the same values.
+    computes the same values; or ``loop``: the host device runs the C++ expression of floats.
 doc
     The text after the word "Return" in the docstring. Further paragraphs follow a blank line.
 example
@@ -74,6 +74,7 @@ class Operation(NamedTuple):
     host: str
     doc: str
     example: str
+    is_special: bool
 
     @property
     def parameters(self):
@@ -96,6 +97,7 @@ class Reduction(NamedTuple):
     cuda: dict
     host: str
     doc: str
+    is_special: bool = False
 
     @property
     def arity(self):
@@ -118,6 +120,8 @@ def operation(code, row):
     """
     names, arity, rule, cuda, host, doc, example = row + (None,) * (7 - len(row))
     name, public_name = (names.split() * 2)[:2]
+    is_special = public_name.startswith("special.")
+    public_name = public_name.removeprefix("special.")
     letters = "".join(cuda) if isinstance(cuda, dict) else ""
     needs = {
         "arity": (arity in (1, 2, 3), "1, 2 or 3 inputs"),
@@ -143,7 +147,17 @@ def operation(code, row):
             )
     by_kind = {LETTERS[letter]: text for group, text in cuda.items() for letter in group}
     return Operation(
-        code, name, public_name, arity, frozenset(by_kind), rule, by_kind, host, doc, example
+        code,
+        name,
+        public_name,
+        arity,
+        frozenset(by_kind),
+        rule,
+        by_kind,
+        host,
+        doc,
+        example,
+        is_special,
     )
 
 
@@ -326,8 +340,9 @@ _ROWS = (
      "[0.0] -> array([0.], dtype=float32)"),
     ("digamma", 1, "float", {"f": "digamma<C>(a)"}, "digamma",
      "the derivative of log(gamma(x)).", "[1.0] -> array([-0.5772157], dtype=float32)"),
-    ("i0", 1, "float", {"f": "cyl_bessel_i0(a)"}, "i0",
-     "the modified Bessel function of order 0 at x.", "[0.0] -> array([1.], dtype=float32)"),
+    ("i0", 1, "float", {"f": "bessel::i0(a)"}, "loop",
+     "the modified Bessel function of the first kind of order 0, I0(x).",
+     "[0.0] -> array([1.], dtype=float32)"),
     ("poisson_quantile", 2, "float", {"f": "poisson_quantile<C>(a, b)"}, "poisson_quantile",
      """the least count with cumulative probability x1 or more in a Poisson distribution of mean x2.
 
@@ -345,6 +360,43 @@ _ROWS = (
 
      It is 1 - P(x1, x2), and accurate where it is small: as :func:`igamma`.""",
      "[1.0, 2.0], 1.0 -> array([0.36787945, 0.7357589 ], dtype=float32)"),
+    ("j0 special.j0", 1, "float", {"f": "bessel::j0(a)"}, "loop",
+     """the Bessel function of the first kind of order 0, J0(x).
+
+     Its error is below 8 units in the last place of sqrt(2 / (pi x)), the size of its waves.""",
+     "[0.0] -> array([1.], dtype=float32)"),
+    ("j1 special.j1", 1, "float", {"f": "bessel::j1(a)"}, "loop",
+     "the Bessel function of the first kind of order 1, J1(x); its error is that of :func:`j0`.",
+     "[0.0] -> array([0.], dtype=float32)"),
+    ("y0 special.y0", 1, "float", {"f": "bessel::y0(a)"}, "loop",
+     """the Bessel function of the second kind of order 0, Y0(x): -inf at 0, and NaN below.
+
+     Its error is that of :func:`j0`.""",
+     "[0.0] -> array([-inf], dtype=float32)"),
+    ("y1 special.y1", 1, "float", {"f": "bessel::y1(a)"}, "loop",
+     """the Bessel function of the second kind of order 1, Y1(x): -inf at 0, and NaN below.
+
+     Its error is that of :func:`j0`.""",
+     "[0.0] -> array([-inf], dtype=float32)"),
+    ("i0e special.i0e", 1, "float", {"f": "bessel::i0e(a)"}, "loop",
+     "I0(x) * exp(-abs(x)), which does not overflow.", "[0.0] -> array([1.], dtype=float32)"),
+    ("i1 special.i1", 1, "float", {"f": "bessel::i1(a)"}, "loop",
+     """the modified Bessel function of the first kind of order 1, I1(x).
+
+     The relative errors of all modified functions are below 8 units in the last place.""",
+     "[0.0] -> array([0.], dtype=float32)"),
+    ("i1e special.i1e", 1, "float", {"f": "bessel::i1e(a)"}, "loop",
+     "I1(x) * exp(-abs(x)), which does not overflow.", "[0.0] -> array([0.], dtype=float32)"),
+    ("k0 special.k0", 1, "float", {"f": "bessel::k0(a)"}, "loop",
+     "the modified Bessel function of the second kind of order 0, K0(x): inf at 0, and NaN below.",
+     "[0.0] -> array([inf], dtype=float32)"),
+    ("k1 special.k1", 1, "float", {"f": "bessel::k1(a)"}, "loop",
+     "the modified Bessel function of the second kind of order 1, K1(x): inf at 0, and NaN below.",
+     "[0.0] -> array([inf], dtype=float32)"),
+    ("k0e special.k0e", 1, "float", {"f": "bessel::k0e(a)"}, "loop",
+     "K0(x) * exp(x), which does not vanish.", "[0.0] -> array([inf], dtype=float32)"),
+    ("k1e special.k1e", 1, "float", {"f": "bessel::k1e(a)"}, "loop",
+     "K1(x) * exp(x), which does not vanish.", "[0.0] -> array([inf], dtype=float32)"),
 )
 
 ELEMENTWISE = tuple(operation(*numbered) for numbered in enumerate(_ROWS))

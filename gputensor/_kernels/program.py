@@ -15,6 +15,8 @@ from typing import NamedTuple
 __all__ = ["Program", "read_text"]
 
 _ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
+#: Long texts that only the programs compile whose definitions name them: part -> the macro.
+_NEEDS = {"bessel::": "NEEDS_BESSEL"}
 _INCLUDE = re.compile(r'#include "(gputensor/[^"]+)"')
 
 
@@ -78,6 +80,8 @@ class Program(NamedTuple):
         >>> program.text().splitlines()[1]
         '#define OUTPUT int32'
         """
-        head = [("GPUTENSOR_KERNEL", 1), *self.defines]
+        texts = [value for _, value in self.defines if isinstance(value, str)]
+        needs = [(macro, 1) for part, macro in _NEEDS.items() if any(part in one for one in texts)]
+        head = [("GPUTENSOR_KERNEL", 1), *needs, *self.defines]
         lines = [f"#define {name} {value}" for name, value in head]
         return "\n".join([*lines, *_expand(self.path, set()), ""])

@@ -30,10 +30,9 @@ def table():
 
     lines = {}
     for row in (*ELEMENTWISE, *REDUCTIONS):
-        if row.name != "copy" and row.public_name not in lines:
+        name = "special." * row.is_special + row.public_name
+        if row.name != "copy" and name not in lines:
             kinds = ", ".join(kind for kind in LETTERS.values() if kind in row.kinds)
             doc = row.doc.partition("\n")[0]
-            lines[row.public_name] = (
-                f"| `{row.public_name}` | {row.arity} | {kinds} | {row.rule} | {doc} |"
-            )
+            lines[name] = f"| `{name}` | {row.arity} | {kinds} | {row.rule} | {doc} |"
     return "\n".join([_HEAD, *(lines[name] for name in sorted(lines))])

@@ -119,6 +119,10 @@ special.gammaincc special.gammaln special.i0 special.log1p special.log_softmax s
 special.log_ndtr special.logsumexp special.multigammaln special.ndtr special.ndtri
 special.polygamma special.psi special.sinc
 special.softmax special.xlog1py special.xlogy special.zeta
+special.airy_ai special.bessel_j0 special.bessel_j1 special.bessel_y0 special.bessel_y1
+special.i0e special.i1 special.i1e special.modified_bessel_i0 special.modified_bessel_i1
+special.modified_bessel_k0 special.modified_bessel_k1 special.scaled_modified_bessel_k0
+special.scaled_modified_bessel_k1 special.spherical_bessel_j0
 """.split()
 
 #: Names of torch.cuda; FloatTensor and FloatStorage stand for those of all element types.

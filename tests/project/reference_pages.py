@@ -31,7 +31,6 @@ MODULES = (
     "cuda",
     "cublas",
     "polynomial.polynomial",
-    "special",
     "programs",
     "testing",
 )
@@ -159,7 +158,8 @@ def numerics_page():
     """Return the page of the functions of NumPy and PyTorch beyond the array API standard."""
     lines = ["# Reference: further functions of `gputensor`", "", NOTE, ""]
     lines += ["Functions of NumPy and PyTorch beyond the array API standard, composed of other"]
-    lines += ["functions; see also [reference.md](reference.md).", ""]
+    lines += ["functions; see also [reference.md](reference.md) and, for Bessel functions and the"]
+    lines += ["relatives of the gamma function, [reference-special.md](reference-special.md).", ""]
     return "\n".join([*lines, *rows(gt, main_names(are_further=True)), ""])
 
 
@@ -171,6 +171,15 @@ def modules_page():
         listed = getattr(module, "__all__", None) or [one for one in dir(module) if one[0] != "_"]
         lines += [f"## `gputensor.{name}`", "", *rows(module, listed, f"{name}."), ""]
     return "\n".join(lines)
+
+
+def special_page():
+    """Return the page of the special functions."""
+    lines = ["# Reference: special functions", "", NOTE, ""]
+    lines += ["Functions of `gputensor.special`, under the names of `torch.special` and"]
+    lines += ["`cupyx.scipy.special`; see also [reference.md](reference.md).", ""]
+    special = importlib.import_module("gputensor.special")
+    return "\n".join([*lines, *rows(special, special.__all__, "special."), ""])
 
 
 def environment_page():
@@ -189,6 +198,7 @@ PAGES = {
     "reference.md": (reference_page,),
     "reference-numerics.md": (numerics_page,),
     "reference-modules.md": (modules_page,),
+    "reference-special.md": (special_page,),
     "environment.md": (environment_page,),
 }
 

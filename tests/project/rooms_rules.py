@@ -29,7 +29,7 @@ ROOMS = {
         "operations", "program", "programs", "formula", "row_program",
         "call_rules", "order_rules", "order_programs", "engine_rules", "fused_rules",
         "calls",
-        "draw_facts", "launch", "host", "faces", "formulas", "orders",
+        "draw_facts", "launch", "loops", "host", "faces", "formulas", "orders",
         "__init__",
     ),
     "blas": (

@@ -57,7 +57,8 @@ def operations():
 
 @cache
 def _library():
-    text = [Program("gputensor/_kernels/cuda/math.cuh").text()]
+    expressions = " ".join(row.cuda["float"] for row in ELEMENTWISE if "float" in row.kinds)
+    text = [Program("gputensor/_kernels/cuda/math.cuh", (("EVERYTHING", expressions),)).text()]
     for row, code in operations():
         element = DTYPES[code]
         text.append(

@@ -17,6 +17,7 @@ REAL_OF = {13: 11, 14: 12}
 # Relative error of one operation: float32 and float64 a few units of the last place of the GPU's
 # own functions (CUDA programming guide, mathematical functions), the 16-bit floats one rounding.
 TOLERANCE = {9: 1.1e-3, 10: 8.5e-3, 11: 3e-6, 12: 4e-14, 13: 2e-5, 14: 1e-12}
+BESSEL = ("j0", "j1", "y0", "y1", "i0", "i0e", "i1", "i1e", "k0", "k0e", "k1", "k1e")
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
@@ -99,7 +100,7 @@ REFERENCE = {
     ),
     "erfinv": scipy.special.erfinv,
     "digamma": scipy.special.digamma,
-    "i0": scipy.special.i0,
+    **{name: getattr(scipy.special, name) for name in BESSEL},
     "poisson_quantile": _poisson_quantile,
     "igamma": scipy.special.gammainc,
     "igammac": scipy.special.gammaincc,
@@ -129,7 +130,7 @@ def widen(array):
     return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 
-_POSITIVE = {"log", "log2", "log10", "sqrt", "rsqrt"}
+_POSITIVE = {"log", "log2", "log10", "sqrt", "rsqrt", "y0", "y1", "k0", "k0e", "k1", "k1e"}
 _WITHIN_ONE = {"asin", "acos", "atanh", "erfinv"}
 # Operations whose every input may be infinite or NaN.
 _WILD = {"copy", "positive", "neg", "add", "sub", "mul", "maximum", "minimum", "eq", "ne", "lt"}

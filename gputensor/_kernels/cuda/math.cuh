@@ -5,6 +5,9 @@
 
 #include "gputensor/_kernels/cuda/types.cuh"
 #include "gputensor/_kernels/cuda/gammas.cuh"
+#if NEEDS_BESSEL
+#include "gputensor/_kernels/cuda/special/bessel.h"
+#endif
 
 #define FN template <class T> __device__ __forceinline__
 

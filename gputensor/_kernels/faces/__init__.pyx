@@ -24,6 +24,7 @@ from gputensor._kernels.launch cimport (
     CallOperand, Kernel, KernelTable, Launch, call_argument, host_call, host_work, is_recorded,
     kernel_of, launch_init, launch_kernel,
 )
+from gputensor._kernels.loops cimport LoopRow, QueuedLoop, find_loop, run_queued_loop
 
 import numpy as np
 

@@ -1,6 +1,7 @@
 # Element-wise kernels: the kinds that each operation takes, and the call of the device's executor.
 
 cdef unsigned char[MAX_OPERATIONS] elementwise_kinds     # bit k: the operation takes kind k
+cdef (const LoopRow*)[MAX_OPERATIONS] host_loops         # NULL: the operation has none
 cdef tuple OPERATION_NAMES = tuple(row.name for row in ELEMENTWISE)
 cdef tuple REDUCTION_NAMES = tuple(row.name for row in REDUCTIONS)
 cdef tuple DTYPE_NAMES = tuple(row.name for row in DTYPES)
@@ -14,6 +15,7 @@ cdef int _elementwise_load_table() except -1:
         raise ImportError("operations.py and faces/__init__.pxd differ in the codes of operations")
     for row in ELEMENTWISE:
         elementwise_kinds[row.code] = kind_bits(row)
+        host_loops[row.code] = find_loop(row.name)
 
 
 cdef int kind_bits(row):
@@ -51,59 +53,65 @@ cdef int elementwise(int op, int device, uint64_t stream, int compute_dtype,
                                                       inputs)
 
 
-cdef extern from "gputensor/_kernels/faces/host_map.h" namespace "gputensor" nogil:
-    struct HostMap:
-        int operation, is_double
-        int64_t count
-        void* out
-        void* inputs[2]
-        double numbers[2]
-
-    void run_host_map(void* map) noexcept
-
 cdef enum:
-    MOST_MAPPED = 1 << 15       # above it NumPy's loops, which release the GIL, cost no more
+    MOST_LOOPED = 1 << 15       # above it NumPy's own loops, which release the GIL, cost no more
 
 
-cdef int host_mapped(int op, int device, uint64_t stream, int compute_dtype, const Operand* out,
+cdef int host_looped(int op, int device, uint64_t stream, int compute_dtype, const Operand* out,
                      const Operand* inputs) except -1:
-    """Queue a sum, difference, product or quotient of short runs; return 0 for any other call."""
-    cdef HostMap* map
+    """Queue the loop of an operation on contiguous floats; return 0 for any other call.
+
+    NumPy's own operations give the same bits, but making views and calling NumPy cost more than the
+    work on a few thousand elements.
+    """
+    cdef const LoopRow* row = host_loops[op]
+    cdef QueuedLoop* queued
     cdef Layout layout
-    cdef int i, done = 0
-    if compute_dtype != out.dtype or compute_dtype not in (DT_FLOAT32, DT_FLOAT64):
+    cdef int i, arrays = 0, done = 0
+    if row == NULL or compute_dtype != out.dtype or (
+            compute_dtype not in (DT_FLOAT32, DT_FLOAT64)):
         return 0
-    for i in range(2):
+    for i in range(row.arity):
         if not inputs[i].is_scalar and inputs[i].dtype != out.dtype:
             return 0
-    layout_merge(&layout, out, 2, inputs)
-    if layout.ndim > 1 or layout_size(&layout) > MOST_MAPPED or not is_contiguous(&layout, OUT):
+    layout_merge(&layout, out, row.arity, inputs)
+    if layout.ndim > 1 or not is_contiguous(&layout, OUT):
         return 0
-    for i in range(2):
-        if not inputs[i].is_scalar and not is_contiguous(&layout, i):
-            return 0
-    if inputs[0].is_scalar and inputs[1].is_scalar:
+    if OP_ADD <= op <= OP_DIV and layout_size(&layout) > MOST_LOOPED:
         return 0
-    map = <HostMap*> malloc(sizeof(HostMap))
-    if map == NULL:
+    for i in range(row.arity):
+        if not inputs[i].is_scalar:
+            arrays += 1
+            if not is_contiguous(&layout, i):
+                return 0
+    if arrays == 0:
+        return 0
+    queued = <QueuedLoop*> malloc(sizeof(QueuedLoop))
+    if queued == NULL:
         raise MemoryError("no memory for a queued call")
-    map.operation, map.is_double = op - OP_ADD, compute_dtype == DT_FLOAT64
-    map.count, map.out = layout_size(&layout), <void*> layout.ptrs[OUT]
-    for i in range(2):
-        map.inputs[i] = NULL if inputs[i].is_scalar else <void*> layout.ptrs[i]
-        map.numbers[i] = inputs[i].real
+    queued.loop = row.single if compute_dtype == DT_FLOAT32 else row.wide
+    queued.call.count, queued.call.out = layout_size(&layout), <void*> layout.ptrs[OUT]
+    for i in range(row.arity):
+        queued.call.steps[i] = not inputs[i].is_scalar
+        queued.call.inputs[i] = <void*> layout.ptrs[i]
+        if inputs[i].is_scalar:
+            queued.call.inputs[i] = &queued.numbers[i]
+            if compute_dtype == DT_FLOAT32:
+                queued.numbers[i].single = <float> inputs[i].real
+            else:
+                queued.numbers[i].wide = inputs[i].real
     try:
-        done = host_work(device, stream, run_host_map, map)
+        done = host_work(device, stream, run_queued_loop, queued)
     finally:
         if not done:
-            free(map)
+            free(queued)
     return done
 
 
 cdef int host_elementwise(int op, int device, uint64_t stream, int compute_dtype,
                           Operand* out, int count, Operand* inputs) except -1 with gil:
     cdef int i
-    if OP_ADD <= op <= OP_DIV and host_mapped(op, device, stream, compute_dtype, out, inputs):
+    if host_looped(op, device, stream, compute_dtype, out, inputs):
         return 0
     arguments = [OPERATION_NAMES[op], DTYPE_NAMES[compute_dtype], call_argument(device, out)]
     for i in range(count):

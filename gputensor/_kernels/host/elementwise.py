@@ -11,6 +11,7 @@ import numpy as np
 
 from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.host.gammas import igamma, igammac  # noqa: F401 - of the table
+from gputensor._kernels.loops import HostLoop
 from gputensor._kernels.operations import ELEMENTWISE
 
 __all__ = ["WIDE", "cast", "host_function", "rounded", "run"]
@@ -120,20 +121,6 @@ def digamma(x):
             tail = square * (factor + tail)
         result = result + np.log(at) - 0.5 / at - tail
     return np.where(wide == 0, np.copysign(np.inf, -wide), result).astype(x.dtype)
-
-
-def i0(x):
-    """NumPy's i0 up to 50, then the asymptotic series in two factors, since exp overflows early."""
-    size = np.abs(x.astype(np.float64))
-    with np.errstate(all="ignore"):
-        far, term = np.ones_like(size), 1.0
-        for k in range(1, 12):
-            term = term * (2 * k - 1) ** 2 / (8 * k * size)
-            far = far + term
-        half = np.exp(size / 2)
-        far = half * (far / (math.sqrt(2 * math.pi) * np.sqrt(size))) * half
-        near = np.i0(np.minimum(size, 50)).reshape(size.shape)
-        return np.where(size < 50, near, np.where(np.isinf(size), np.inf, far)).astype(x.dtype)
 
 
 def poisson_quantile(share, mean):
@@ -271,10 +258,12 @@ shift_right = _shift(np.right_shift, left=False)
 
 def host_function(row):
     """Return the host function of a row; raise ImportError if it does not exist."""
+    if row.host == "loop":
+        return HostLoop(row.name)
     found = getattr(np, row.host[3:], None) if row.host[:3] == "np." else globals().get(row.host)
     if not callable(found):
         raise ImportError(f"operation {row.name}: got host {row.host!r}; expected a function of "
-                          "NumPy or of host/elementwise.py")  # fmt: skip
+                          "NumPy or of host/elementwise.py, or 'loop'")  # fmt: skip
     return found
 
 
@@ -334,7 +323,9 @@ def run(op, compute, out, *inputs):
             else:
                 ufunc(*inputs, out=out)
                 return
-    dtype, wide = WIDE[compute]
+    loop, (dtype, wide) = _TABLE[op], WIDE[compute]
+    if type(loop) is HostLoop and out.dtype is dtype is wide and loop.into(out, inputs):
+        return
     values = [cast(cast(array, dtype), wide) for array in inputs]
     if op == "where":
         values[0] = cast(inputs[0], np.dtype(bool))

@@ -38,6 +38,7 @@ include "selection.pxi"
 include "reduction.pxi"
 
 __all__ = [
-    *dict.fromkeys(row.public_name for row in ELEMENTWISE if row.name != "copy"),
+    *dict.fromkeys(
+        row.public_name for row in ELEMENTWISE if row.name != "copy" and not row.is_special),
     *(row.public_name for row in REDUCTIONS), "amax", "amin", "count_nonzero", "std",
 ]

@@ -90,7 +90,7 @@ def docstring(row, rules):
         parameters=_INPUTS[row.arity],
         dtype=rules[row.rule],
         more=_ALPHA if row.public_name in SCALED else "",
-        name=row.public_name,
+        name="gt.special." * row.is_special + row.public_name,
         arguments=f'gt.asarray({first}, device="host")' + arguments[len(first) :],
         result=result,
     )
@@ -121,7 +121,8 @@ def cython_source(rows, rules):
 def stub_source(rows):
     """Return the text of the functions' stub."""
     names = [f'    "{row.public_name}",' for row in generated(rows)]
-    text = ["from typing import Any, overload", ""]
+    text = ["# Made by setup.py from gputensor/_kernels/operations.py.", ""]
+    text += ["from typing import Any, overload", ""]
     text += ["from gputensor.tensor.core import ArrayLike, Number, Tensor", ""]
     text += ["__all__ = [", *names, "]", ""]
     for row in generated(rows):

@@ -19,6 +19,7 @@
 #define __device__
 #define __global__
 #define __forceinline__ inline
+#define __noinline__
 #define __launch_bounds__(...)
 #define __shared__ static
 #define __CUDA_ARCH__ 900
@@ -99,20 +100,6 @@ static inline float __double2float_rz(double x) {
 }
 static inline float rsqrt(float x) { return 1 / sqrtf(x); }
 static inline double rsqrt(double x) { return 1 / sqrt(x); }
-// The power series, and the asymptotic series for large numbers.
-static inline double cyl_bessel_i0(double x) {
-    const double size = fabs(x), square = size * size / 4;
-    double term = 1, total = 1;
-    if (x != x || isinf(x)) return size;
-    if (size < 30) {
-        for (int k = 1; k < 100; ++k) total += term *= square / ((double)k * k);
-        return total;
-    }
-    for (int k = 1; k < 20; ++k) total += term *= (2 * k - 1) * (2 * k - 1) / (8 * k * size);
-    const double half = exp(size / 2);
-    return half * (total / (2.5066282746310002 * sqrt(size))) * half;
-}
-static inline float cyl_bessel_i0(float x) { return (float)cyl_bessel_i0((double)x); }
 // Halley's method; the starting value has the right magnitude near 0 and near 1.
 static inline double erfinv(double x) {
     const double size = fabs(x), last = log1p(-size * size);

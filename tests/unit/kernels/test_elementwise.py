@@ -38,7 +38,8 @@ def test_operation_on_a_kind_it_lacks_raises_type_error_and_writes_nothing(row):
 
 
 def test_messages_name_operations_as_users_call_them():
-    assert [row.name for row in ELEMENTWISE if not callable(getattr(gt, row.public_name, 0))] == []
+    for row in ELEMENTWISE:
+        assert callable(getattr(gt.special if row.is_special else gt, row.public_name)), row.name
     flags = gt.ones(2, dtype="bool", device="host")
     for call, message in [
         (lambda: gt.zeros(2, device="host") // 1j, "floor_divide: dtype: got complex64; expected"),

@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[3]
 ROW = ("twice", 1, "same", {"if": "a + a"}, "np.abs", "2 * x.", "[1, 2] -> array([2, 4])")
 #: Functions composed of functions of the table.
 WITHOUT_A_ROW = {"amax", "amin", "count_nonzero", "std"}
+SPECIAL = {row.public_name for row in ELEMENTWISE if row.is_special}
 PARTS = ("name", "arity", "rule", "cuda", "host", "doc", "example")
 
 
@@ -30,6 +31,8 @@ def test_complete_row_is_accepted():
     row = operation(5, ROW)
     assert (row.code, row.public_name, row.kinds) == (5, "twice", {"int", "float"})
     assert operation(5, ("two twice", *ROW[1:])).public_name == "twice"
+    row = operation(5, ("two special.twice", *ROW[1:]))
+    assert row.public_name == "twice" and row.is_special
 
 
 @pytest.mark.parametrize("part", PARTS[1:])
@@ -86,7 +89,7 @@ def test_functions_and_stub_are_those_of_the_table():
         assert source.docstring(row, RULES) in doc, f"build again: {row.public_name} is older"
     by_hand = {row.public_name for row in ELEMENTWISE if row.example == BY_HAND} - {"copy"}
     named = {*WITHOUT_A_ROW, *made, *by_hand} | {row.name for row in REDUCTIONS}
-    assert named == set(functions.__all__)
+    assert named == {*functions.__all__, *SPECIAL}
 
 
 def test_build_reads_the_table_without_the_library():
@@ -98,8 +101,10 @@ def test_build_reads_the_table_without_the_library():
 def test_listing_has_a_line_for_each_function_and_the_page_each_rule():
     lines = table().splitlines()
     names = [line.split("`")[1] for line in lines if line.startswith("| `")]
-    assert sorted(names) == sorted({*functions.__all__} - WITHOUT_A_ROW)
+    special = {f"special.{name}" for name in SPECIAL}
+    assert sorted(names) == sorted({*functions.__all__, *special} - WITHOUT_A_ROW)
     page = (ROOT / "docs" / "operations.md").read_text()
     for rule, result in [*RULES.items(), *REDUCTION_RULES.items()]:
         assert f"| {rule} | {result} |" in page, f"docs/operations.md needs: | {rule} | {result} |"
-    assert all(hasattr(gt, name) for name in names)
+    assert all(hasattr(gt, name) for name in names if name not in special)
+    assert SPECIAL <= {*gt.special.__all__}
