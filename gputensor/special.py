@@ -23,8 +23,11 @@ from gputensor.tensor.functions import (
     digamma,
     erf,
     erfc,
+    erfcinv,
+    erfcx,
     erfinv,
     expm1,
+    gamma,
     i0,
     i0e,
     i1,
@@ -39,6 +42,8 @@ from gputensor.tensor.functions import (
     k1e,
     lgamma,
     log1p,
+    log_ndtr,
+    ndtri,
     sigmoid,
     sinc,
     y0,
@@ -46,7 +51,7 @@ from gputensor.tensor.functions import (
 )
 from gputensor.tensor.interop import astype
 from gputensor.tensor.manipulation.arithmetic import exp2
-from gputensor.tensor.numerics.gammas import SHIFT, TAIL, computed, mvlgamma, polygamma
+from gputensor.tensor.numerics.gammas import computed, mvlgamma, polygamma
 from gputensor.tensor.parameter_names import given_names
 
 __all__ = [
@@ -144,25 +149,6 @@ def exp10(x, /):
     return astype(fn.pow(10.0, x), dtype, copy=False)
 
 
-def gamma(x, /):
-    """Return the gamma function; inf at 0, and NaN at negative integers.
-
-    It is computed in float64 from its logarithm: the relative error is below 1e-12.
-
-    >>> import gputensor as gt
-    >>> gt.round(gamma(gt.asarray([1.0, 4.0], device="host")), 4).tolist()
-    [1.0, 6.0]
-    """
-    x, dtype = computed(x, "gamma")
-    wide = astype(x, float64, copy=False)
-    whole = fn.floor(wide)
-    is_odd = fn.logical_and(wide < 0, fn.not_equal(fn.remainder(whole, 2), 0))
-    size = fn.exp(fn.lgamma(wide))
-    size = fn.where(fn.equal(wide, 0), 1 / wide, fn.where(is_odd, 0.0 - size, size))
-    is_pole = fn.logical_and(wide < 0, fn.equal(whole, wide))
-    return astype(fn.where(is_pole, math.nan, size), dtype, copy=False)
-
-
 def _wide(x, name):
     """Return x in float64, and the dtype of the result."""
     x, dtype = computed(x, name)
@@ -179,89 +165,6 @@ def _both(x, y, name):
     )
     dtype = result_type(first, second)
     return x, y, float32 if dtype.kind in "biu" else dtype
-
-
-def erfcx(x, /):
-    """Return exp(x**2) * erfc(x), which neither overflows nor vanishes for large x.
-
-    It is computed in float64; the relative error is below 1e-13.
-
-    >>> import gputensor as gt
-    >>> round(erfcx(gt.asarray([100.0], device="host")).item(), 8)
-    0.00564161
-    """
-    x, dtype = _wide(x, "erfcx")
-    return astype(_erfcx(x), dtype, copy=False)
-
-
-def _erfcx(x):
-    near = fn.minimum(x, 12.0)
-    near = fn.multiply(fn.exp(near * near), fn.erfc(near))
-    # The asymptotic series: from 12 on its terms fall below 2**-53 before they grow.
-    far = fn.maximum(x, 12.0)
-    step, total = -0.5 / (far * far), 1.0
-    for k in range(10, 0, -1):
-        total = 1.0 + (2 * k - 1) * step * total
-    return fn.where(x < 12, near, total / (far * math.sqrt(math.pi)))
-
-
-def log_ndtr(x, /):
-    """Return the logarithm of :func:`ndtr`, also where that is 0.
-
-    >>> import gputensor as gt
-    >>> round(log_ndtr(gt.asarray([-100.0], device="host")).item(), 2)
-    -5005.52
-    """
-    x, dtype = _wide(x, "log_ndtr")
-    return astype(_log_ndtr(x), dtype, copy=False)
-
-
-def _log_ndtr(x):
-    low = fn.minimum(x, -1.0)
-    tail = fn.log(_erfcx(low * -math.sqrt(0.5)) / 2) - low * low / 2
-    return fn.where(x < -1, tail, fn.log1p(fn.erfc(x * math.sqrt(0.5)) / -2))
-
-
-def ndtri(p, /):
-    """Return the quantile of the standard normal distribution: the inverse of :func:`ndtr`.
-
-    -inf at 0 and inf at 1; NaN outside.
-
-    >>> import gputensor as gt
-    >>> round(ndtri(gt.asarray([0.975], device="host")).item(), 4)
-    1.96
-    """
-    p, dtype = _wide(p, "ndtri")
-    return astype(_ndtri(p), dtype, copy=False)
-
-
-def _ndtri(p):
-    small = fn.minimum(p, 1 - p)
-    near = fn.erfinv(2 * p - 1) * math.sqrt(2)
-    # Newton's method for the logarithm of ndtr in the tail, from an asymptotic value.
-    tail = fn.minimum(fn.where(small > 0, small, 1e-300), 0.02)
-    aim = fn.log(tail)
-    size = -2 * aim
-    far = -fn.sqrt(size - fn.log(size) - math.log(2 * math.pi))
-    for _ in range(5):
-        value = _log_ndtr(far)
-        slope = fn.exp(far * far / -2 - value) / math.sqrt(2 * math.pi)
-        far = far - (value - aim) / slope
-    far = fn.where(p < 0.5, far, 0.0 - far)
-    result = fn.where(small < 0.02, far, near)
-    result = fn.where(fn.equal(p, 0), -math.inf, fn.where(fn.equal(p, 1), math.inf, result))
-    return fn.where(fn.logical_and(p >= 0, p <= 1), result, math.nan)
-
-
-def erfcinv(y, /):
-    """Return the inverse of erfc for y from 0 to 2.
-
-    >>> import gputensor as gt
-    >>> erfcinv(gt.asarray([1.0, 0.0], device="host")).tolist()
-    [0.0, inf]
-    """
-    y, dtype = _wide(y, "erfcinv")
-    return astype(0.0 - _ndtri(y / 2) * math.sqrt(0.5), dtype, copy=False)
 
 
 def betaln(a, b, /):
@@ -374,32 +277,10 @@ def zeta(x, q=1, /):
     >>> round(zeta(gt.asarray([2.0], device="host")).item(), 4)
     1.6449
     """
-    x, q, dtype = _both(x, q, "zeta")
-    s, a = fn.maximum(x, 1.0 + 1e-9), fn.maximum(q, 1e-300)
-    limit = fn.where(fn.less(a, 1), math.inf, fn.where(fn.equal(a, 1), 1.0, 0.0))
-    value = fn.where(fn.equal(x, math.inf), limit, _hurwitz(s, a))
-    is_pole = fn.logical_and(fn.less_equal(q, 0), fn.equal(fn.floor(q), q))
-    value = fn.where(fn.logical_or(is_pole, fn.equal(x, 1)), math.inf, value)
-    is_wrong = fn.logical_or(fn.logical_and(fn.less(q, 0), fn.logical_not(is_pole)), fn.less(x, 1))
-    is_wrong = fn.logical_or(is_wrong, fn.not_equal(fn.add(x, q), fn.add(x, q)))
-    return astype(fn.where(is_wrong, math.nan, value), dtype, copy=False)
-
-
-def _hurwitz(s, q):
-    """Sum some terms; the rest by the formula of Euler and Maclaurin."""
-    total = fn.pow(q, fn.negative(s))
-    for k in range(1, SHIFT):
-        total = total + fn.pow(fn.add(q, float(k)), fn.negative(s))
-    s, start = fn.minimum(s, 300.0), fn.add(q, float(SHIFT))  # the rest vanishes before 300
-    power = fn.pow(start, fn.negative(s))
-    total = total + power * start / fn.subtract(s, 1.0) + power / 2
-    power, factor = power / start, s
-    for k, share in enumerate(TAIL):
-        if k:
-            factor = factor * fn.add(s, 2 * k - 1.0) * fn.add(s, 2.0 * k)
-        total = total + share * factor * power
-        power = power / (start * start)
-    return total
+    numbers = (int, float, np.generic)
+    if isinstance(x, numbers) and isinstance(q, numbers):
+        x = tensor_argument(x, "zeta")
+    return fn.zeta(x, q)
 
 
 given_names(sys.modules[__name__])

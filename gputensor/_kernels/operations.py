@@ -290,16 +290,16 @@ _ROWS = (
     ("isfinite", 1, "classify", {"biu": "true", "f": "isfinite(a)", "c": "is_finite(a)"},
      "np.isfinite", "where x is neither infinite nor NaN.",
      '[1.0, float("inf")] -> array([ True, False])'),
-    ("erf", 1, "float", {"f": "erf(a)"}, "erf",
+    ("erf", 1, "float", {"f": "erf(a)"}, "loop",
      "the error function of x.", "[0.0] -> array([0.], dtype=float32)"),
-    ("sigmoid", 1, "float", {"f": "sigmoid(a)"}, "sigmoid",
+    ("sigmoid", 1, "float", {"f": "sigmoid(a)"}, "loop",
      "1 / (1 + exp(-x)).", "[0.0] -> array([0.5], dtype=float32)"),
     ("relu", 1, "same", {"u": "a", "if": "a < 0 ? (C)0 : a"}, "relu",
      "x where it is positive, otherwise 0; NaN stays NaN.",
      "[-1.0, 2.0] -> array([0., 2.], dtype=float32)"),
-    ("gelu", 1, "float", {"f": "gelu(a)"}, "gelu",
+    ("gelu", 1, "float", {"f": "gelu(a)"}, "loop",
      "x times the normal distribution function of x.", BY_HAND),
-    ("silu", 1, "float", {"f": "a * sigmoid(a)"}, "silu",
+    ("silu", 1, "float", {"f": "a * sigmoid(a)"}, "loop",
      "x * sigmoid(x).", "[0.0] -> array([0.], dtype=float32)"),
     ("clip", 3, "same", {"iuf": "smaller<C>(larger<C>(a, b), c)"}, "clip",
      "x, raised to `min` and lowered to `max`; None means no limit.", BY_HAND),
@@ -310,7 +310,7 @@ _ROWS = (
     ("conj", 1, "same", {"biuf": "a", "c": "make(a.re, -a.im)"}, "np.conj",
      "the complex conjugate of x; a copy when x is real.",
      "[1 + 2j] -> array([1.-2.j], dtype=complex64)"),
-    ("gelu_tanh gelu", 1, "float", {"f": "gelu_tanh(a)"}, "gelu_tanh",
+    ("gelu_tanh gelu", 1, "float", {"f": "gelu_tanh(a)"}, "loop",
      "the tanh approximation of gelu.", BY_HAND),
     ("logical_and", 2, "logical", {"b": "a & b"}, "np.logical_and",
      "whether both x1 and x2 are nonzero.", "[0, 2], 1 -> array([False,  True])"),
@@ -325,9 +325,9 @@ _ROWS = (
     ("sinc", 1, "float",
      {"f": "a == 0 ? (C)1 : sin((C)3.14159265358979323846 * a) / ((C)3.14159265358979323846 * a)"},
      "np.sinc", "sin(pi x) / (pi x), and 1 at 0.", "[0.0] -> array([1.], dtype=float32)"),
-    ("erfc", 1, "float", {"f": "erfc(a)"}, "erfc",
+    ("erfc", 1, "float", {"f": "erfc(a)"}, "loop",
      "1 - erf(x), accurate also where it is small.", "[0.0] -> array([1.], dtype=float32)"),
-    ("lgamma", 1, "float", {"f": "lgamma(a)"}, "lgamma",
+    ("lgamma", 1, "float", {"f": "lgamma(a)"}, "loop",
      "the logarithm of the magnitude of gamma(x).", "[3.0] -> array([0.6931472], dtype=float32)"),
     ("gcd", 2, "same", {"iu": "greatest_divisor<C>(a, b)"}, "np.gcd",
      "the greatest common divisor of x1 and x2.", "[12, -9], 8 -> array([4, 1])"),
@@ -335,27 +335,27 @@ _ROWS = (
      "the least common multiple of x1 and x2.", "[4, -3], 6 -> array([12,  6])"),
     ("bitwise_count", 1, "count", {"iu": "bit_count<C>(a)"}, "np.bitwise_count",
      "the number of bits set in the magnitude of x.", "[7, -8] -> array([3, 1], dtype=uint8)"),
-    ("erfinv", 1, "float", {"f": "erfinv(a)"}, "erfinv",
+    ("erfinv", 1, "float", {"f": "erfinv(a)"}, "loop",
      "the number whose error function is x; NaN outside [-1, 1].",
      "[0.0] -> array([0.], dtype=float32)"),
-    ("digamma", 1, "float", {"f": "digamma<C>(a)"}, "digamma",
+    ("digamma", 1, "float", {"f": "(C)gammas::digamma(a)"}, "loop",
      "the derivative of log(gamma(x)).", "[1.0] -> array([-0.5772157], dtype=float32)"),
     ("i0", 1, "float", {"f": "bessel::i0(a)"}, "loop",
      "the modified Bessel function of the first kind of order 0, I0(x).",
      "[0.0] -> array([1.], dtype=float32)"),
-    ("poisson_quantile", 2, "float", {"f": "poisson_quantile<C>(a, b)"}, "poisson_quantile",
+    ("poisson_quantile", 2, "float", {"f": "(C)gammas::poisson_quantile(a, b)"}, "loop",
      """the least count with cumulative probability x1 or more in a Poisson distribution of mean x2.
 
      NaN for probabilities outside [0, 1] and negative means. Above a mean of 2**17 the result is
      that of a normal distribution, corrected for skewness.""",
      "[0.1, 0.9], 2 -> array([0., 4.], dtype=float32)"),
-    ("igamma", 2, "float", {"f": "(C)incomplete_gamma<double>(a, b, false)"}, "igamma",
+    ("igamma", 2, "float", {"f": "(C)gammas::incomplete(a, b, false)"}, "loop",
      """the regularized lower incomplete gamma function P(x1, x2), SciPy's ``gammainc``.
 
      It is NaN for negative arguments. In float64 its relative error is below 1e-12 (for results
      that are no subnormal numbers); float32 and 16-bit floats are computed in float64.""",
      "[1.0, 2.0], 1.0 -> array([0.63212055, 0.26424113], dtype=float32)"),
-    ("igammac", 2, "float", {"f": "(C)incomplete_gamma<double>(a, b, true)"}, "igammac",
+    ("igammac", 2, "float", {"f": "(C)gammas::incomplete(a, b, true)"}, "loop",
      """the regularized upper incomplete gamma function Q(x1, x2), SciPy's ``gammaincc``.
 
      It is 1 - P(x1, x2), and accurate where it is small: as :func:`igamma`.""",
@@ -397,6 +397,34 @@ _ROWS = (
      "K0(x) * exp(x), which does not vanish.", "[0.0] -> array([inf], dtype=float32)"),
     ("k1e special.k1e", 1, "float", {"f": "bessel::k1e(a)"}, "loop",
      "K1(x) * exp(x), which does not vanish.", "[0.0] -> array([inf], dtype=float32)"),
+    ("gamma special.gamma", 1, "float", {"f": "tgamma(a)"}, "loop",
+     "the gamma function; infinite at 0, and NaN at negative integers.",
+     "[1.0, 4.0] -> array([1., 6.], dtype=float32)"),
+    ("zeta special.zeta", 2, "float", {"f": "(C)gammas::zeta(a, b)"}, "loop",
+     """Hurwitz's zeta function: the sum of ``(x2 + k)**-x1`` over all k from 0.
+
+     inf for x1 of 1, and where x2 is 0 or a negative integer; NaN for smaller x1 and for other
+     negative x2. It is computed in float64.""",
+     "[2.0], 1.0 -> array([1.644934], dtype=float32)"),
+    ("polygamma special.polygamma", 2, "float", {"f": "(C)gammas::polygamma(a, b)"}, "loop",
+     "derivative x1 of the digamma function at x2; x1 is a natural number.",
+     "[1.0], 1.0 -> array([1.644934], dtype=float32)"),
+    ("erfcx special.erfcx", 1, "float", {"f": "(C)normal::erfcx(a)"}, "loop",
+     """exp(x**2) * erfc(x), which neither overflows nor vanishes for large x.
+
+     It is computed in float64; the relative error is below 1e-13.""",
+     "[0.0] -> array([1.], dtype=float32)"),
+    ("erfcinv special.erfcinv", 1, "float", {"f": "(C)normal::erfcinv(a)"}, "loop",
+     "the inverse of erfc for x from 0 to 2, computed in float64.",
+     "[0.0] -> array([inf], dtype=float32)"),
+    ("log_ndtr special.log_ndtr", 1, "float", {"f": "(C)normal::log_ndtr(a)"}, "loop",
+     "the logarithm of ndtr, also where that is 0, computed in float64.",
+     "[-100.0] -> array([-5005.5244], dtype=float32)"),
+    ("ndtri special.ndtri", 1, "float", {"f": "(C)normal::ndtri(a)"}, "loop",
+     """the quantile of the standard normal distribution: the inverse of ndtr.
+
+     -inf at 0 and inf at 1; NaN outside. It is computed in float64.""",
+     "[0.5] -> array([0.], dtype=float32)"),
 )
 
 ELEMENTWISE = tuple(operation(*numbered) for numbered in enumerate(_ROWS))

@@ -15,8 +15,12 @@ from typing import NamedTuple
 __all__ = ["Program", "read_text"]
 
 _ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
-#: Long texts that only the programs compile whose definitions name them: part -> the macro.
-_NEEDS = {"bessel::": "NEEDS_BESSEL"}
+#: Long texts that only the programs compile whose definitions name them: part -> its macros.
+_NEEDS = {
+    "bessel::": ("NEEDS_BESSEL",),
+    "gammas::": ("NEEDS_NORMAL", "NEEDS_GAMMAS"),
+    "normal::": ("NEEDS_NORMAL",),
+}
 _INCLUDE = re.compile(r'#include "(gputensor/[^"]+)"')
 
 
@@ -81,7 +85,12 @@ class Program(NamedTuple):
         '#define OUTPUT int32'
         """
         texts = [value for _, value in self.defines if isinstance(value, str)]
-        needs = [(macro, 1) for part, macro in _NEEDS.items() if any(part in one for one in texts)]
-        head = [("GPUTENSOR_KERNEL", 1), *needs, *self.defines]
+        needs = [
+            macro
+            for part, macros in _NEEDS.items() if any(part in one for one in texts)
+            for macro in macros
+        ]  # fmt: skip
+        head = [("GPUTENSOR_KERNEL", 1), *((macro, 1) for macro in dict.fromkeys(needs))]
+        head += self.defines
         lines = [f"#define {name} {value}" for name, value in head]
         return "\n".join([*lines, *_expand(self.path, set()), ""])

@@ -18,6 +18,7 @@ REAL_OF = {13: 11, 14: 12}
 # own functions (CUDA programming guide, mathematical functions), the 16-bit floats one rounding.
 TOLERANCE = {9: 1.1e-3, 10: 8.5e-3, 11: 3e-6, 12: 4e-14, 13: 2e-5, 14: 1e-12}
 BESSEL = ("j0", "j1", "y0", "y1", "i0", "i0e", "i1", "i1e", "k0", "k0e", "k1", "k1e")
+SPECIAL = ("gamma", "zeta", "erfcx", "erfcinv", "log_ndtr", "ndtri")
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
@@ -100,7 +101,8 @@ REFERENCE = {
     ),
     "erfinv": scipy.special.erfinv,
     "digamma": scipy.special.digamma,
-    **{name: getattr(scipy.special, name) for name in BESSEL},
+    **{name: getattr(scipy.special, name) for name in (*BESSEL, *SPECIAL)},
+    "polygamma": lambda n, x: scipy.special.polygamma(n.astype(int), x),
     "poisson_quantile": _poisson_quantile,
     "igamma": scipy.special.gammainc,
     "igammac": scipy.special.gammaincc,
@@ -157,6 +159,14 @@ def _sample_real(rng, name, number, shape):
         return np.abs(values) + 0.1
     if name == "poisson_quantile":
         return rng.uniform(0.001, 0.999, shape) if number == 0 else np.exp2(values)
+    if name == "polygamma":
+        return np.abs(values) + 0.2 if number else rng.integers(0, 5, shape).astype(float)
+    if name == "zeta":
+        return np.exp2(values / 2) + (number == 0)
+    if name in ("ndtri", "erfcinv"):
+        return rng.uniform(0.01, 0.99, shape) * (1 + (name == "erfcinv"))
+    if name in ("gamma", "erfcx"):
+        return np.abs(values) + 0.1 if name == "gamma" else values / 3
     if name in ("igamma", "igammac"):
         return np.exp2(values / 2) + (number == 0)  # SciPy is less accurate below 1, above 200
     if name in _WITHIN_ONE:

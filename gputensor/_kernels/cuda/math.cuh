@@ -4,7 +4,13 @@
 #pragma once
 
 #include "gputensor/_kernels/cuda/types.cuh"
-#include "gputensor/_kernels/cuda/gammas.cuh"
+#include "gputensor/_kernels/cuda/special/activations.h"
+#if NEEDS_NORMAL
+#include "gputensor/_kernels/cuda/special/normal.h"
+#endif
+#if NEEDS_GAMMAS
+#include "gputensor/_kernels/cuda/special/gammas.h"
+#endif
 #if NEEDS_BESSEL
 #include "gputensor/_kernels/cuda/special/bessel.h"
 #endif
@@ -298,15 +304,6 @@ FN T shift_left(T a, T b) {
 FN T shift_right(T a, T b) {
     return (uint64)b < 8 * sizeof(T) ? (T)(a >> (int32)b) : a < 0 ? (T)-1 : (T)0;
 }
-FN T sigmoid(T a) {
-    T small = exp(-fabs(a));
-    return a >= 0 ? 1 / (1 + small) : small / (1 + small);
-}
-FN T gelu(T a) { return a * (T)0.5 * (1 + erf(a * (T)0.70710678118654752440)); }
-FN T gelu_tanh(T a) {
-    T inner = (T)0.79788456080286535588 * (a + (T)0.044715 * a * a * a);
-    return (T)0.5 * a * (1 + tanh(inner));
-}
 __device__ __forceinline__ uint64 size_of_integer(uint64 a, bool is_negative) {
     return is_negative ? 0 - a : a;
 }
@@ -329,46 +326,6 @@ FN T bit_count(T a) {
     const uint64 x = size_of_integer((uint64)a, a < 0);
     return (T)(__popc((uint32)x) + __popc((uint32)(x >> 32)));
 }
-// Computed in double: near its roots the terms are much larger than their sum.
-FN T digamma(T a) {
-    double x = a, result = 0;
-    if (x == 0) return (T)(-1 / a);
-    if (x < 0) {
-        // psi(x) = psi(1 - x) - pi / tan(pi x), whose period is 1.
-        const double share = x - rint(x);
-        if (share == 0 || x != x) return (T)(share / share);
-        result = -3.14159265358979323846 / tan(3.14159265358979323846 * share);
-        x = 1 - x;
-    }
-    for (; x < 10; x += 1) result -= 1 / x;
-    const double y = 1 / (x * x);   // Bernoulli numbers: the asymptotic series
-    const double tail = y * (1.0 / 12 - y * (1.0 / 120 - y * (1.0 / 252 - y * (1.0 / 240
-        - y * (1.0 / 132 - y * (691.0 / 32760 - y / 12))))));
-    return (T)(result + log(x) - 0.5 / x - (isinf(x) ? 0 : tail));
-}
-// Steps from the most frequent count, starting with the cumulative share up to this count.
-FN T poisson_quantile(T a, T b) {
-    const double share = a, mean = b, zero = 0;
-    if (!(share >= 0 && share <= 1 && mean >= 0)) return (T)(zero / zero);
-    if (mean == 0 || share == 0) return 0;
-    if (share == 1) return (T)(1 / zero);
-    if (mean > 131072) {
-        const double z = 1.41421356237309504880 * erfinv(2 * share - 1);
-        const double found = floor(mean + sqrt(mean) * z + (z * z - 1) / 6 + 0.5);
-        return (T)(found > 0 ? found : 0);
-    }
-    double count = floor(mean);
-    double here = exp(count * log(mean) - mean - lgamma(count + 1)), total = here, one = here;
-    for (double k = count; k > 0 && one > total * 1e-18; k -= 1) total += one *= k / mean;
-    while (share > total && here > 0) total += here *= mean / (count += 1);
-    while (count > 0 && share <= total - here) {
-        total -= here;
-        here *= count / mean;
-        count -= 1;
-    }
-    return (T)count;
-}
-
 // exp(x) for results of 16 bits: the relative error is at most x * 2^-24 + 2^-22; 0 below 2^-126.
 __device__ __forceinline__ float rough_exp(float x) {
     float y;

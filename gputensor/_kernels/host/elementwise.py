@@ -5,19 +5,13 @@ floats in float32, and writes the result once. A result is computed in other mem
 written, so an output may also be an input.
 """
 
-import math
-
 import numpy as np
 
 from gputensor._arrays.element_types import DTYPES
-from gputensor._kernels.host.gammas import igamma, igammac  # noqa: F401 - of the table
 from gputensor._kernels.loops import HostLoop
 from gputensor._kernels.operations import ELEMENTWISE
 
 __all__ = ["WIDE", "cast", "host_function", "rounded", "run"]
-
-_erf = np.frompyfunc(math.erf, 1, 1)
-_erfc = np.frompyfunc(math.erfc, 1, 1)
 
 
 def cast(array, dtype):
@@ -60,113 +54,6 @@ def power(base, exponent):
     return roots if np.all(halves) else np.where(halves, roots, result)
 
 
-def erf(x):
-    return np.asarray(_erf(x.astype(np.float64)), dtype=np.float64).astype(x.dtype)
-
-
-def erfc(x):
-    return np.asarray(_erfc(x.astype(np.float64)), dtype=np.float64).astype(x.dtype)
-
-
-def _one_lgamma(x):
-    try:
-        return math.lgamma(x)
-    except (ValueError, OverflowError):  # a pole, or an overflow: C gives infinity
-        return math.inf
-
-
-_lgamma = np.frompyfunc(_one_lgamma, 1, 1)
-
-
-def lgamma(x):
-    return np.asarray(_lgamma(x.astype(np.float64)), dtype=np.float64).astype(x.dtype)
-
-
-def erfinv(x):
-    """Winitzki's approximation, then steps of Halley's method."""
-    y = np.abs(x.astype(np.float64))
-    with np.errstate(all="ignore"):
-        logarithm = np.log1p(-y * y)
-        half = 2 / (math.pi * 0.147) + logarithm / 2
-        found = np.sqrt(np.sqrt(half * half - logarithm / 0.147) - half)
-        found = np.where(y < 1e-3, y * (math.sqrt(math.pi) / 2), found)
-        for _ in range(3):
-            # Near 1 the difference from 1 is exact, while the function itself is rounded.
-            error = np.where(y < 0.5, erf(found) - y, (1 - y) - erfc(found))
-            step = error / (2 / math.sqrt(math.pi) * np.exp(-found * found))
-            found = found - step / (1 + found * step)
-        found = np.where(y == 1, np.inf, np.where(y > 1, np.nan, found))
-    return np.copysign(found, x).astype(x.dtype)
-
-
-_DIGAMMA_TAIL = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
-
-
-def digamma(x):
-    """The recurrence up to 10, then the asymptotic series; negative numbers by reflection."""
-    wide = x.astype(np.float64)
-    is_negative = wide < 0
-    share = wide - np.rint(wide)
-    with np.errstate(all="ignore"):
-        turned = np.where(share == 0, np.nan, -math.pi / np.tan(math.pi * share))
-        at = np.where(is_negative, 1 - wide, wide)
-        result = np.where(is_negative, turned, 0.0)
-        for _ in range(10):
-            is_small = at < 10
-            result = np.where(is_small, result - 1 / at, result)
-            at = np.where(is_small, at + 1, at)
-        square = 1 / (at * at)
-        tail = np.zeros_like(at)
-        for factor in reversed(_DIGAMMA_TAIL):
-            tail = square * (factor + tail)
-        result = result + np.log(at) - 0.5 / at - tail
-    return np.where(wide == 0, np.copysign(np.inf, -wide), result).astype(x.dtype)
-
-
-def poisson_quantile(share, mean):
-    """Steps from the most frequent count, starting with the cumulative share up to this count."""
-    a, b = np.broadcast_arrays(share.astype(np.float64), mean.astype(np.float64))
-    is_known = (a >= 0) & (a <= 1) & (b >= 0)
-    is_near = is_known & (b > 0) & (b <= 1 << 17) & (a > 0) & (a < 1)
-    at, m = np.where(is_near, a, 0.5), np.where(is_near, b, 1.0)
-    count = np.floor(m)
-    here = np.exp(count * np.log(m) - m - lgamma(count + 1))
-    one, total, k = here.copy(), here.copy(), count.copy()
-    while (going := (k > 0) & (one > total * 1e-18)).any():
-        one = np.where(going, one * k / m, one)
-        total = np.where(going, total + one, total)
-        k = np.where(going, k - 1, k)
-    while (going := (at > total) & (here > 0)).any():
-        count = np.where(going, count + 1, count)
-        here = np.where(going, here * m / np.maximum(count, 1), here)
-        total = np.where(going, total + here, total)
-    while (going := (count > 0) & (at <= total - here)).any():
-        total = np.where(going, total - here, total)
-        here = np.where(going, here * count / m, here)
-        count = np.where(going, count - 1, count)
-    with np.errstate(all="ignore"):
-        z = math.sqrt(2) * erfinv(2 * a - 1)
-        far = np.maximum(np.floor(b + np.sqrt(b) * z + (z * z - 1) / 6 + 0.5), 0)
-    far = np.where((a == 0) | (b == 0), 0.0, np.where(a == 1, np.inf, far))
-    return np.where(is_near, count, np.where(is_known, far, np.nan)).astype(share.dtype)
-
-
-def sigmoid(x):
-    # exp is taken of negative numbers only, so it cannot overflow.
-    small = np.exp(-np.abs(x))
-    return np.where(x >= 0, 1 / (1 + small), small / (1 + small)).astype(x.dtype)
-
-
-def gelu(x):
-    return x * x.dtype.type(0.5) * (1 + erf(x * x.dtype.type(math.sqrt(0.5))))
-
-
-def gelu_tanh(x):
-    scale = x.dtype.type(math.sqrt(2 / math.pi))
-    inner = scale * (x + x.dtype.type(0.044715) * x * x * x)
-    return x.dtype.type(0.5) * x * (1 + np.tanh(inner))
-
-
 def sign(x):
     if x.dtype.kind != "c":
         return np.sign(x)
@@ -201,10 +88,6 @@ def identity(x):
 
 def relu(x):
     return np.maximum(x, x.dtype.type(0))
-
-
-def silu(x):
-    return x * sigmoid(x)
 
 
 def expm1(x):

@@ -8,9 +8,15 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "gputensor/_kernels/cuda/special/activations.h"
 #include "gputensor/_kernels/cuda/special/bessel.h"
+#include "gputensor/_kernels/cuda/special/gammas.h"
+#include "gputensor/_kernels/cuda/special/normal.h"
 
 namespace gputensor {
+
+// Functions that CUDA has and C does not.
+template <class T> inline T erfinv(T a) { return (T)normal::erfinv(a); }
 
 struct LoopCall {
     int64_t count;

@@ -7,9 +7,9 @@ NumPy's integer loops, which wrap as the GPU's do. The views may have any stride
 those that its BLAS does not take.
 """
 
-import math
-
 import numpy as np
+
+from gputensor._kernels.loops import HostLoop
 
 __all__ = ["ACTIVATIONS", "plain_product", "product", "scaled_product"]
 
@@ -43,20 +43,8 @@ def _relu(x):
     return np.maximum(x, 0)
 
 
-def _gelu_tanh(x):
-    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
-
-
-def _gelu(x):
-    erf = np.vectorize(math.erf, otypes=[np.float64])
-    return (0.5 * x * (1 + erf(x * math.sqrt(0.5)))).astype(x.dtype)
-
-
-def _silu(x):
-    return x / (1 + np.exp(-x))
-
-
-ACTIVATIONS = {None: None, "relu": _relu, "gelu_tanh": _gelu_tanh, "gelu": _gelu, "silu": _silu}
+ACTIVATIONS = {None: None, "relu": _relu}
+ACTIVATIONS |= {name: HostLoop(name) for name in ("gelu_tanh", "gelu", "silu")}
 
 
 def _cast_into(out, value):

@@ -38,8 +38,14 @@ def test_dtypes_of_derivatives(where, rng, dtype):
     np.testing.assert_allclose(got.numpy(), want, 1e-3 if dtype == "float16" else 2e-6)
     with pytest.raises(ValueError, match="polygamma: n: got -1; expected an int from 0 to 100"):
         gt.polygamma(-1, got)
-    with pytest.raises(TypeError, match="polygamma: x: got complex64; expected a real dtype"):
+    with pytest.raises(TypeError, match="polygamma: dtype: got complex64; expected float"):
         gt.polygamma(1, got.astype("complex64"))
+
+
+def test_derivatives_of_several_orders(where, rng):
+    n, x = rng.integers(0, 12, 60), 10 ** rng.uniform(-1, 3, 60)
+    got = gt.polygamma(gt.asarray(n, device=where), gt.asarray(x, device=where))
+    np.testing.assert_allclose(got.numpy(), special.polygamma(n, x), 1e-13, 1e-13)
 
 
 def test_multivariate_gamma(where, rng):

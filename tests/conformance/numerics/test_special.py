@@ -93,7 +93,7 @@ def test_other_names_of_special_functions(where, rng):
     assert gt.special.gammainc is gt.igamma and gt.special.gammaincc is gt.igammac
     np.testing.assert_allclose(gt.special.softmax(x, 1).numpy(), special.softmax(x.numpy(), 1))
     np.testing.assert_allclose(gt.special.logsumexp(x, 1).numpy(), special.logsumexp(x.numpy(), 1))
-    for name in ("entr", "ndtr", "gamma"):
+    for name in ("entr", "ndtr"):
         with pytest.raises(TypeError, match=f"{name}: x: got complex64; expected a real dtype"):
             getattr(gt.special, name)(x.astype("complex64"))
 
@@ -171,5 +171,5 @@ def test_composed_functions_of_other_dtypes_and_numbers(where):
         assert gt.special.beta(gt.asarray([2, 3]), 2).dtype == gt.float32
         assert gt.special.beta(2.0, 3.0).item() == pytest.approx(1 / 12)
         assert gt.special.zeta(gt.asarray([2.0])).item() == pytest.approx(np.pi**2 / 6)
-        with pytest.raises(TypeError, match="erfcx: x: got complex64; expected a real dtype"):
+        with pytest.raises(TypeError, match="erfcx: dtype: got complex64; expected float"):
             gt.special.erfcx(x + 1j)
