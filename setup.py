@@ -106,9 +106,11 @@ COMMON_HEADERS = """\
 
 
 def compile_args(name):
-    # No contraction: random numbers of the host device equal those of a GPU, bit for bit.
+    # No contraction: random numbers of the host device equal those of a GPU, bit for bit, and loops
+    # give the same bits with all sets of instructions. Loops that could trap are not vectorized.
     args = ["-std=c++17", "-fvisibility=hidden", "-pthread", "-Wno-unused-function"]
-    args += ["-ffp-contract=off"] if name.endswith("_kernels.faces") else []
+    args += ["-ffp-contract=off"] if name.endswith(("_kernels.faces", "_kernels.loops")) else []
+    args += ["-fno-trapping-math"] if name.endswith("_kernels.loops") else []
     if DEBUG:
         args.append("-DGPUTENSOR_CHECK=1")
     if DEBUG or SANITIZER:

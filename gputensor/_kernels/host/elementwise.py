@@ -45,6 +45,11 @@ def _integer_power(base, exponent):
 def power(base, exponent):
     if base.dtype.kind in "iu":
         return _integer_power(base, exponent)
+    if exponent.size == 1 and exponent.reshape(()) == 0.5 and base.dtype.kind == "f":
+        result = np.asarray(np.sqrt(base))
+        if not base.min(initial=0) > -np.inf:
+            result[base == -np.inf] = np.inf
+        return np.add(result, 0, out=result)
     result = np.power(base, exponent)
     halves = exponent == 0.5
     if base.dtype.kind != "f" or not np.any(halves):

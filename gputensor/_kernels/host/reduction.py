@@ -110,6 +110,9 @@ def run(op, compute, axes, out, array):
     >>> int(out)
     1
     """
+    if op == "sum" and array.dtype == bool and compute != "bool":
+        out[...] = np.count_nonzero(array, axis=tuple(axes) if len(axes) < array.ndim else None)
+        return
     dtype, wide = WIDE[compute]
     values = cast(cast(array, dtype), wide)
     result = np.asarray(_accumulate(_ROWS[op], values, axes))

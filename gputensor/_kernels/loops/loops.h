@@ -33,33 +33,69 @@ struct LoopRow {
     Loop single, wide;          // of float and of double
 };
 
-template <class Of, class T> void loop_of_one(const LoopCall& call) {
-    T* out = static_cast<T*>(call.out);
-    const T* a = static_cast<const T*>(call.inputs[0]);
-    if (call.steps[0])
-        for (int64_t i = 0; i < call.count; ++i) out[i] = Of::of(a[i]);
-    else
-        for (int64_t i = 0; i < call.count; ++i) out[i] = Of::of(*a);
+// Loops over one to three operands.
+#define GPUTENSOR_LOOPS(prefix, attribute)                                                    \
+    template <class Of, class T> attribute void prefix##_1(const LoopCall& call) {            \
+        const int64_t count = call.count, step = call.steps[0];                               \
+        T* out = static_cast<T*>(call.out);                                                   \
+        const T* a = static_cast<const T*>(call.inputs[0]);                                   \
+        if (step) for (int64_t i = 0; i < count; ++i) out[i] = Of::of(a[i]);                  \
+        else for (int64_t i = 0; i < count; ++i) out[i] = Of::of(*a);                         \
+    }                                                                                         \
+    template <class Of, class T> attribute void prefix##_2(const LoopCall& call) {            \
+        const int64_t count = call.count;                                                     \
+        T* out = static_cast<T*>(call.out);                                                   \
+        const T* a = static_cast<const T*>(call.inputs[0]);                                   \
+        const T* b = static_cast<const T*>(call.inputs[1]);                                   \
+        const T one = *a, other = *b;                                                         \
+        if (call.steps[0] && call.steps[1])                                                   \
+            for (int64_t i = 0; i < count; ++i) out[i] = Of::of(a[i], b[i]);                  \
+        else if (call.steps[0])                                                               \
+            for (int64_t i = 0; i < count; ++i) out[i] = Of::of(a[i], other);                 \
+        else                                                                                  \
+            for (int64_t i = 0; i < count; ++i) out[i] = Of::of(one, b[i * call.steps[1]]);   \
+    }                                                                                         \
+    template <class Of, class T> attribute void prefix##_3(const LoopCall& call) {            \
+        const int64_t count = call.count, *steps = call.steps;                                \
+        T* out = static_cast<T*>(call.out);                                                   \
+        const T* a = static_cast<const T*>(call.inputs[0]);                                   \
+        const T* b = static_cast<const T*>(call.inputs[1]);                                   \
+        const T* c = static_cast<const T*>(call.inputs[2]);                                   \
+        const T low = *b, high = *c;                                                          \
+        if (steps[0] && !steps[1] && !steps[2])                                               \
+            for (int64_t i = 0; i < count; ++i) out[i] = Of::of(a[i], low, high);             \
+        else                                                                                  \
+            for (int64_t i = 0; i < count; ++i)                                               \
+                out[i] = Of::of(a[i * steps[0]], b[i * steps[1]], c[i * steps[2]]);           \
+    }
+
+// Of long expressions, and of short ones, which are compiled for several sets of instructions.
+GPUTENSOR_LOOPS(loop, )
+GPUTENSOR_LOOPS(vector_loop, GPUTENSOR_CLONES GPUTENSOR_FAST)
+
+// NaN wins: each step is a choice between two numbers, which needs no branch.
+template <class T> GPUTENSOR_FLAT T larger(T a, T b) {
+    const T number = a < b ? b : a;
+    return b == b ? number : b;
+}
+template <class T> GPUTENSOR_FLAT T smaller(T a, T b) {
+    const T number = a > b ? b : a;
+    return b == b ? number : b;
 }
 
-template <class Of, class T> void loop_of_two(const LoopCall& call) {
-    T* out = static_cast<T*>(call.out);
-    const T *a = static_cast<const T*>(call.inputs[0]), *b = static_cast<const T*>(call.inputs[1]);
-    if (call.steps[0] && call.steps[1])
-        for (int64_t i = 0; i < call.count; ++i) out[i] = Of::of(a[i], b[i]);
-    else if (call.steps[0])
-        for (int64_t i = 0; i < call.count; ++i) out[i] = Of::of(a[i], *b);
-    else
-        for (int64_t i = 0; i < call.count; ++i) out[i] = Of::of(*a, b[i * call.steps[1]]);
-}
-
-// A row of one or two inputs: the expression of `a` and `b`, numbers of type C.
-#define GPUTENSOR_LOOP_1(name, expression) \
-    struct Loop_##name { template <class C> static C of(C a) { return (C)(expression); } };
-#define GPUTENSOR_LOOP_2(name, expression) \
-    struct Loop_##name { template <class C> static C of(C a, C b) { return (C)(expression); } };
-#define GPUTENSOR_ROW_1(name) {#name, 1, loop_of_one<Loop_##name, float>, loop_of_one<Loop_##name, double>}
-#define GPUTENSOR_ROW_2(name) {#name, 2, loop_of_two<Loop_##name, float>, loop_of_two<Loop_##name, double>}
+// A row of one to three inputs: the expression of `a`, `b` and `c`, numbers of type C.
+#define GPUTENSOR_EXPRESSION_1(name, expression) \
+    struct Loop_##name { template <class C> static GPUTENSOR_FLAT C of(C a) { return (C)(expression); } };
+#define GPUTENSOR_EXPRESSION_2(name, expression)              \
+    struct Loop_##name {                                      \
+        template <class C> static GPUTENSOR_FLAT C of(C a, C b) { return (C)(expression); } \
+    };
+#define GPUTENSOR_EXPRESSION_3(name, expression)              \
+    struct Loop_##name {                                      \
+        template <class C> static GPUTENSOR_FLAT C of(C a, C b, C c) { return (C)(expression); } \
+    };
+#define GPUTENSOR_ROW(name, arity, loop) \
+    {#name, arity, loop##_##arity<Loop_##name, float>, loop##_##arity<Loop_##name, double>}
 
 union LoopNumber {
     float single;

@@ -7,16 +7,20 @@ __all__ = ["LOOP", "loops_source"]
 
 #: The host function of a row whose C++ expression of floats is compiled for the host device.
 LOOP = "loop"
-#: Operations of NumPy that have a loop as well, for short arrays.
-SHORT = ("add", "sub", "mul", "div")
+#: Operations that have a loop beside their host function, which takes other dtypes and layouts.
+BESIDE = ("add", "sub", "mul", "div", "clip", "relu")
+#: Short expressions, which compilers turn into vector instructions.
+VECTORS = (*BESIDE, "sigmoid", "silu", "gelu_tanh")
 
 
 def loops_source(rows):
     """Return the declaration of the table of loops, to be included in the room's module."""
-    looped = [row for row in rows if row.host == LOOP or row.name in SHORT]
-    text = [f"GPUTENSOR_LOOP_{row.arity}({row.name}, {row.cuda['float']})" for row in looped]
+    looped = [row for row in rows if row.host == LOOP or row.name in BESIDE]
+    text = [f"GPUTENSOR_EXPRESSION_{row.arity}({row.name}, {row.cuda['float']})" for row in looped]
     text += ["static const LoopRow LOOPS[] = {"]
-    text += [f"    GPUTENSOR_ROW_{row.arity}({row.name})," for row in looped]
+    for row in looped:
+        loop = "vector_loop" if row.name in VECTORS else "loop"
+        text.append(f"    GPUTENSOR_ROW({row.name}, {row.arity}, {loop}),")
     text += ["};"]
     lines = ["# Made from gputensor/_kernels/operations.py by setup.py.", "cdef extern from *:"]
     lines += ['    """', "namespace gputensor {", *text, "}", '    """']

@@ -445,5 +445,5 @@ def count_nonzero(x, /, axis=None, *, keepdims=False):
     cdef Tensor a = tensor_argument(x, "count_nonzero")
     cdef bint is_kept = flag_argument(keepdims, "count_nonzero", "keepdims")
     cdef int mask = axes_mask(axis, a.ndim_, "count_nonzero")
-    return reduced(Reduction(RED_SUM, mask, DT_INT64, DT_INT64), "count_nonzero", a != 0, is_kept,
-                   None)
+    return reduced(Reduction(RED_SUM, mask, DT_INT64, DT_INT64), "count_nonzero",
+                   a if a.dtype_code == DT_BOOL else a != 0, is_kept, None)

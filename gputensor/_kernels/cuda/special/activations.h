@@ -6,7 +6,7 @@
 #ifdef GPUTENSOR_KERNEL
 #define GPUTENSOR_ACTIVATION template <class T> __device__ __forceinline__ T
 #else
-#define GPUTENSOR_ACTIVATION template <class T> inline T
+#define GPUTENSOR_ACTIVATION template <class T> GPUTENSOR_FLAT T
 namespace gputensor {
 #endif
 
@@ -18,9 +18,9 @@ GPUTENSOR_ACTIVATION sigmoid(T a) {
 GPUTENSOR_ACTIVATION gelu(T a) {
     return a * (T)0.5 * (1 + erf(a * (T)0.70710678118654752440));
 }
+// (1 + tanh(u)) / 2 is sigmoid(2 u), which keeps its digits where it is small.
 GPUTENSOR_ACTIVATION gelu_tanh(T a) {
-    const T inner = (T)0.79788456080286535588 * (a + (T)0.044715 * a * a * a);
-    return (T)0.5 * a * (1 + tanh(inner));
+    return a * sigmoid((T)1.59576912160573071176 * (a + (T)0.044715 * a * a * a));
 }
 
 #ifndef GPUTENSOR_KERNEL
