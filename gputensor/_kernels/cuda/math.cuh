@@ -130,6 +130,11 @@ FN complex_t<T> sin(complex_t<T> a) {
     complex_t<T> b = sinh(make(a.im, -a.re));
     return make(-b.im, b.re);
 }
+FN complex_t<T> sinc(complex_t<T> a) {
+    if (a.re == 0 && a.im == 0) return make((T)1, (T)0);
+    a = a * (T)3.14159265358979323846;
+    return sin(a) / a;
+}
 FN complex_t<T> cos(complex_t<T> a) { return cosh(make(-a.im, a.re)); }
 FN complex_t<T> tan(complex_t<T> a) {
     complex_t<T> b = tanh(make(-a.im, a.re));

@@ -43,7 +43,7 @@ def _widths(pad_width, ndim):
 
 def pad(
     x, /, pad_width, mode="constant", *, constant_values=0, end_values=0, stat_length=None,
-    **options,
+    reflect_type="even", **options,
 ):  # fmt: skip
     """Return `x` with a border.
 
@@ -63,6 +63,8 @@ def pad(
     stat_length : int, pair, sequence of pairs or None
         How many elements from each end the modes "maximum", "mean", "median" and "minimum" use;
         all of them if None. Means and medians of integers are rounded.
+    reflect_type : str
+        "even", or "odd": the modes "reflect" and "symmetric" also subtract from twice the edge.
     **options
         What a function as `mode` gets as its last argument, a dict.
 
@@ -79,12 +81,17 @@ def pad(
     ndim = tensor_argument(x, "pad").ndim
     widths = _widths(pad_width, ndim)
     if callable(mode):
+        options |= {} if reflect_type == "even" else {"reflect_type": reflect_type}
         return _by_function(x, widths, mode, options)
+    if not isinstance(reflect_type, str) or reflect_type not in ("even", "odd"):
+        raise argument_error(ValueError, "pad: reflect_type", reflect_type, "'even' or 'odd'")
     if options:
         got = Described(f"{next(iter(options))}=")
         raise argument_error(TypeError, "pad: keyword", got, "none but with a function as mode")
     if not isinstance(mode, str) or mode not in MODES:
         raise argument_error(ValueError, "pad: mode", mode, f"one of {', '.join(MODES)}")
+    if mode in ("reflect", "symmetric") and reflect_type == "odd":
+        return _odd(x, widths, mode)
     if mode in GATHERED:
         return _gathered(x, widths, mode)
     if mode == "linear_ramp":
@@ -135,6 +142,50 @@ def _gathered(x, widths, mode):
     for axis in axes:
         x = x[(slice(None),) * axis + (key[axis].reshape(-1),)]
     return x
+
+
+def _odd(x, widths, mode):
+    """Return the padded tensor, axis by axis.
+
+    A place of the border is an element with a sign plus multiples of both edges: each reflection
+    subtracts from twice an edge. NumPy pads indicators of the edges and of all others to find them.
+    """
+    for axis, pair in enumerate(widths):
+        n = x.shape[axis]
+        if not any(pair):
+            continue
+        if n == 0:
+            got = Described(f"axis {axis} with extent 0")
+            raise argument_error(ValueError, "pad: x", got, f"elements to fill mode {mode!r} from")
+        index = np.pad(np.arange(n), pair, mode)
+        parts = np.zeros((3, n))
+        parts[0, 0] = parts[1, n - 1] = parts[2, 1:-1] = 1
+        parts = np.pad(parts, ((0, 0), pair), mode, reflect_type="odd")
+        sign = np.where((index > 0) & (index < n - 1), parts[2], 1)
+        factors = [sign, parts[0] - sign * (index == 0), parts[1] - sign * (index == n - 1)]
+        factors[2] *= n > 1  # one element is both edges
+        before = (slice(None),) * axis
+        edges = [astype(x[before + (slice(i, i + 1 or None),)], _wide(x)) for i in (0, -1)]
+        joined = [x]
+        for end in (0, 1):
+            cut = slice(0, pair[0]) if end == 0 else slice(pair[0] + n, None)
+            scales = [_along_axis(one[cut], x, axis) for one in factors]
+            border = astype(x[before + (index[cut],)], _wide(x)) * scales[0]
+            border = border + edges[0] * scales[1] + edges[1] * scales[2]
+            joined.insert(end * len(joined), astype(border, x.dtype, copy=False))
+        x = joining.concat(joined, axis=axis)
+    return copy(x) if not any(map(any, widths)) else x
+
+
+def _wide(x):
+    return "int64" if x.dtype.kind == "b" else x.dtype
+
+
+def _along_axis(values, x, axis):
+    """Return whole numbers along one axis, in the dtype of `x`; negative ones wrap if unsigned."""
+    values = values.reshape([-1 if i == axis else 1 for i in range(x.ndim)])
+    values = asarray(values.astype(np.int64), device=x.device)
+    return astype(values, _wide(x), copy=False)
 
 
 def _lengths(stat_length, shape):

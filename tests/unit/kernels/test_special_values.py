@@ -21,7 +21,7 @@ COMPLEX = ("exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh")
 COMPLEX += ("asin", "acos", "atan", "asinh", "acosh", "atanh", "log10")
 # Zeros whose sign NumPy's reference (or C) leaves to the instruction set.
 LOOSE_ZEROS = {"maximum", "minimum", "clip", "relu", "mul", "div", "square", "pow", "sub", "add"}
-LOOSE_ZEROS |= {"silu", "reciprocal", "sign"}
+LOOSE_ZEROS |= {"silu", "reciprocal", "sign", "sinc"}
 
 
 def host(row, code, inputs):
