@@ -14,7 +14,6 @@ cdef enum:
     HOPPER_KEYS_32 = 1024       # the fewest for heads of 32 in many blocks
     # A tile of heads of 128 begins and ends in the time of so many keys, alone on a multiprocessor.
     HOPPER_ALONE = 256
-    HOPPER_HALF = 64            # keys of half a step, or of a whole one in narrow forms
 
 cdef extern from "gputensor/blas/kernels/attention/attention.h" namespace "gputensor" nogil:
     cdef struct AttentionOperand:
@@ -235,11 +234,11 @@ cdef int hopper_groups(int device, const Attention* given, int64_t rows) except 
         tiles = heads * ((rows + 64 * groups - 1) // (64 * groups))
         time = costs[groups - 1] * groups
         # Tiles of equal length take whole rounds of all multiprocessors. With a causal mask, long
-        # and short ones fill up a round, and half of 64 keys are spent on what no row sees.
+        # and short ones fill up a round, and half of a step is spent on keys that no row sees.
         if given.is_causal:
             alone = HOPPER_ALONE if size == 128 and groups > 1 else 0
             time *= max(<double>tiles, <double>count) / count * (
-                given.key.shape[2] + HOPPER_HALF + alone)
+                given.key.shape[2] + hopper_columns(groups) + alone)
         else:
             time *= (tiles + count - 1) // count
         if time > 0 and (best == 0 or time < least):

@@ -111,18 +111,17 @@ def attention_wgmma(name, head, groups, columns):
         head = start.format(n, ", ".join(f"%{i}" for i in range(count)))
         return head + operands.format(*range(count, count + 5)) + tail, sums
 
-    def scores(n):
-        text, sums = instruction(n, "%{0}, %{1}, p, ", "1, 1, 0, 0;")
-        begin = f"{{\\n.reg .pred p;\\nsetp.ne.b32 p, %{n // 2 + 2}, 0;\\n"
-        return f'asm volatile("{begin}{text}\\n}}" : {sums} : "l"(a), "l"(b), "r"(adds))'
-
+    text, sums = instruction(columns, "%{0}, %{1}, p, ", "1, 1, 0, 0;")
+    scores = (
+        f'asm volatile("{{\\n.reg .pred p;\\nsetp.ne.b32 p, %{columns // 2 + 2}, 0;\\n{text}\\n}}"'
+        f' : {sums} : "l"(a), "l"(b), "r"(adds))'
+    )
     text, sums = instruction(head, "{{%{0}, %{1}, %{2}, %{3}}}, %{4}, ", "1, 1, 1, 1;")
     held = ", ".join(f'"r"(a[{i}])' for i in range(4))
     blocks = 1 if groups > 1 else {32: 4, 64: 3, 128: 2}[head]
     multiplying, copying = _ATTENTION_REGISTERS[groups, blocks]
     defines = {"ELEMENT": _HALVES[name], "PACK": f'"{kind}x2"', "HEAD": head, "GROUPS": groups}
-    defines |= {"BLOCKS": blocks, "BN": columns}
-    defines |= {"SCORES": scores(columns), "HALF_SCORES": scores(columns // 2)}
+    defines |= {"BLOCKS": blocks, "BN": columns, "SCORES": scores}
     defines |= {"HELD": multiplying, "COPYING": copying}
     defines["SUMS"] = f'asm volatile("{text}" : {sums} : {held}, "l"(b))'
     return program_of("attention/attention_wgmma.cuh", defines, minimum=90, architecture="sm_90a")

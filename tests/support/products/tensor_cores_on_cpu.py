@@ -86,7 +86,6 @@ _MEMORY = (
 )
 _MULTIPLY = {
     "SCORES": "cpu_multiply_group(d, nullptr, a, b, BN, adds, true)",
-    "HALF_SCORES": "cpu_multiply_group(d, nullptr, a, b, BN / 2, adds, true)",
     "SUMS": "cpu_multiply_group(d, a, 0, b, HEAD, true, false)",
     "MULTIPLY": "cpu_multiply_group(d, nullptr, a, b, COLUMNS, adds, ALONG_TERMS)",
     **{f"WGMMA_{n}": f"cpu_multiply_lower(d, a, b, {n}, adds)" for n in (32, 128, 256)},

@@ -12,7 +12,7 @@
 // floats; HEAD, 32, 64 or 128; GROUPS; BLOCKS of a multiprocessor; BN; HELD and COPYING, registers
 // of a thread that multiplies or copies; SCORES, the instruction that multiplies 16 elements of
 // queries and keys from the descriptors a and b and adds them to the sums d, or overwrites d if
-// `adds` is 0; HALF_SCORES, the same for BN / 2 keys; SUMS, the one that adds 16 keys from registers a and descriptor b.
+// `adds` is 0; SUMS, the one that adds 16 keys from registers a and descriptor b.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -23,7 +23,6 @@
 
 typedef AttentionParameters Parameters;
 
-const bool HALVES = BN == 128;                  // the last step of a tile may have half its keys
 const int BM = 64 * GROUPS, MULTIPLYING = 128 * GROUPS, THREADS = MULTIPLYING + 128;
 const int ROW = HEAD < 64 ? 2 * HEAD : 128;     // bytes of a row of a panel
 const int CHUNKS = HEAD / 8;
@@ -31,7 +30,6 @@ const int TILE = BN * HEAD * 2;                 // bytes of keys or of values
 const int QUERIES = BM * HEAD * 2;
 
 DEVICE void multiply_scores(float* d, uint64 a, uint64 b, uint32 adds) { SCORES; }
-DEVICE void multiply_half(float* d, uint64 a, uint64 b, uint32 adds) { HALF_SCORES; }
 DEVICE void multiply_values(float* d, const uint32* a, uint64 b) { SUMS; }
 // Swizzled rows of 128 or 64 bytes; `leading`: the distance of panels where columns span several.
 DEVICE uint64 descriptor(uint32 at, int leading) {
@@ -97,8 +95,8 @@ DEVICE Tile tile_of(const Parameters& p, int number) {
     }
     return x;
 }
-// The keys that rows [from, to) see, from the first of the tile on.
-DEVICE int keys_of(const Parameters& p, const Tile& x, int from, int to) {
+// The steps that rows [from, to) need.
+DEVICE int steps_of(const Parameters& p, const Tile& x, int from, int to) {
     int end = x.keys;
     if (from >= to) return 0;
     if (p.is_causal) {
@@ -106,9 +104,8 @@ DEVICE int keys_of(const Parameters& p, const Tile& x, int from, int to) {
         const int highest = is_one ? (to - 1) % p.queries : p.queries - 1;
         end = min(end, highest + x.keys - p.queries + 1);
     }
-    return end > x.begin ? end - x.begin : 0;
+    return end > x.begin ? (end - x.begin + BN - 1) / BN : 0;
 }
-DEVICE int steps_of(int keys) { return (keys + BN - 1) / BN; }
 // The tile that this block takes in a round. Every other round has the opposite order, so that no
 // block has the longer tile each time.
 DEVICE int number_of(int round) {
@@ -116,18 +113,18 @@ DEVICE int number_of(int round) {
     return round * gridDim.x + place;
 }
 
-// Turns the scores of N keys from `from` on into weights, in place, and updates `state`.
-template <int N> DEVICE void weigh(const Parameters& p, float* s, State& state, const Rows& rows, int from,
+// Turns scores of keys from `from` on into weights, in place, and updates `state`.
+DEVICE void weigh(const Parameters& p, float* s, State& state, const Rows& rows, int from,
                   int keys, float scale) {
     const float infinity = __int_as_float(0x7f800000);
     const int lane = threadIdx.x % 32;
     if (p.cap != 0) {
 #pragma unroll
-        for (int i = 0; i < N / 2; ++i) s[i] = tanhf(s[i] * (p.scale / p.cap));
+        for (int i = 0; i < BN / 2; ++i) s[i] = tanhf(s[i] * (p.scale / p.cap));
     }
-    if (from + N > keys || (p.is_causal && (from + N - 1 > rows.least || p.window))) {
+    if (from + BN > keys || (p.is_causal && (from + BN - 1 > rows.least || p.window))) {
 #pragma unroll
-        for (int i = 0; i < N / 2; ++i) {
+        for (int i = 0; i < BN / 2; ++i) {
             const int r = i / 2 % 2, column = from + i / 4 * 8 + lane % 4 * 2 + i % 2;
             bool is_seen = column < keys;
             if (p.is_causal) is_seen = is_seen && column <= rows.last[r];
@@ -139,7 +136,7 @@ template <int N> DEVICE void weigh(const Parameters& p, float* s, State& state, 
     for (int r = 0; r < 2; ++r) {
         float most = state.largest[r];
 #pragma unroll
-        for (int i = 0; i < N / 2; i += 4)
+        for (int i = 0; i < BN / 2; i += 4)
             most = fmaxf(most, fmaxf(s[i + 2 * r], s[i + 2 * r + 1]));
         most = of_quad(most, false);
         const float shift = most == -infinity ? 0.0f : most * scale;
@@ -147,7 +144,7 @@ template <int N> DEVICE void weigh(const Parameters& p, float* s, State& state, 
         state.largest[r] = most;
         float total = 0;
 #pragma unroll
-        for (int i = 0; i < N / 2; i += 4)
+        for (int i = 0; i < BN / 2; i += 4)
 #pragma unroll
             for (int v = 0; v < 2; ++v) {
                 float& x = s[i + 2 * r + v];
@@ -157,26 +154,22 @@ template <int N> DEVICE void weigh(const Parameters& p, float* s, State& state, 
         state.total[r] = state.total[r] * state.factor[r] + total;
     }
 }
-template <int N> DEVICE void pack_all(const float* s, uint32* weights) {
+DEVICE void pack_all(const float* s, uint32* weights) {
 #pragma unroll
-    for (int i = 0; i < N / 4; ++i) weights[i] = pack(s[2 * i], s[2 * i + 1]);
+    for (int i = 0; i < BN / 4; ++i) weights[i] = pack(s[2 * i], s[2 * i + 1]);
 }
-// The products with all keys of a step, or with half of them, which may be all that the rows see.
-template <int N> DEVICE void score(float* s, uint32 queries, uint32 keys) {
+DEVICE void score(float* s, uint32 queries, uint32 keys) {
     wgmma_fence();
 #pragma unroll
-    for (int c = 0; c < HEAD / 16; ++c) {
-        const uint64 a = descriptor(queries + c / 4 * (BM * 128), 16) + c % 4 * 2;
-        const uint64 b = descriptor(keys + c / 4 * (BN * 128), 16) + c % 4 * 2;
-        if (N == BN) multiply_scores(s, a, b, c);
-        else multiply_half(s, a, b, c);
-    }
+    for (int c = 0; c < HEAD / 16; ++c)
+        multiply_scores(s, descriptor(queries + c / 4 * (BM * 128), 16) + c % 4 * 2,
+                        descriptor(keys + c / 4 * (BN * 128), 16) + c % 4 * 2, c);
     wgmma_commit();
 }
-template <int N> DEVICE void add_values(float* sums, const uint32* weights, uint32 values) {
+DEVICE void add_values(float* sums, const uint32* weights, uint32 values) {
     wgmma_fence();
 #pragma unroll
-    for (int c = 0; c < N / 16; ++c)
+    for (int c = 0; c < BN / 16; ++c)
         multiply_values(sums, weights + 4 * c, descriptor(values, BN * 128) + c * ROW);
     wgmma_commit();
 }
@@ -236,7 +229,7 @@ DEVICE void copy(const Parameters& p, Barriers& barriers, uint32 keys_at, uint32
         const Tile x = tile_of(p, number);
         const char* key = p.key.ptr + 2 * (x.batch * p.key.batch + x.kept * p.key.head);
         const char* value = p.value.ptr + 2 * (x.batch * p.value.batch + x.kept * p.value.head);
-        const int steps = steps_of(keys_of(p, x, x.from, x.to));
+        const int steps = steps_of(p, x, x.from, x.to);
         for (int i = 0; i < steps; ++i, ++n) {
             const int place = n & 1, from = x.begin + i * BN;
             const uint32 phase = n / 2 + 1 & 1;
@@ -309,9 +302,8 @@ kernel(const __grid_constant__ Parameters p) {
         const uint32 mine = queries + round % 2 * QUERIES + group * 64 * ROW;
         next = number_of(++round);
         const int first = x.from + 64 * group;
-        const int all = steps_of(keys_of(p, x, x.from, x.to));
-        const int own = keys_of(p, x, first, min(first + 64, x.to)), steps = steps_of(own);
-        const int whole = HALVES && own <= steps * BN - BN / 2 ? steps - 1 : steps;
+        const int all = steps_of(p, x, x.from, x.to);
+        const int steps = steps_of(p, x, first, min(first + 64, x.to));
         int row[2];
         Rows seen;
 #pragma unroll
@@ -328,71 +320,37 @@ kernel(const __grid_constant__ Parameters p) {
         float sums[HEAD / 2];
 #pragma unroll
         for (int i = 0; i < HEAD / 2; ++i) sums[i] = 0;
-        float s[BN / 2];        // of whole steps; the last step may have half of the keys
+        float s[BN / 2];
         uint32 weights[BN / 4];
-        if (whole > 0) {
-            score<BN>(s, mine, await_keys(n));
+        if (steps > 0) {
+            score(s, mine, await_keys(n));
             wgmma_wait<0>();
             settle<BN / 2>(s);
             leave(barriers.key_left[n & 1]);
-            weigh<BN>(p, s, state, seen, x.begin, x.keys, scale);
-            pack_all<BN>(s, weights);
+            weigh(p, s, state, seen, x.begin, x.keys, scale);
+            pack_all(s, weights);
         }
-        for (int i = 1; i < whole; ++i) {
+        for (int i = 1; i < steps; ++i) {
             ++n;
             const uint32 keys = await_keys(n);
             if (has_turns) take_turn(group);
-            score<BN>(s, mine, keys);
-            add_values<BN>(sums, weights, await_values(n - 1));
+            score(s, mine, keys);
+            add_values(sums, weights, await_values(n - 1));
             if (has_turns) pass_turn(group);
             wgmma_wait<1>();
             settle<BN / 2>(s);
             leave(barriers.key_left[n & 1]);
-            weigh<BN>(p, s, state, seen, x.begin + i * BN, x.keys, scale);
+            weigh(p, s, state, seen, x.begin + i * BN, x.keys, scale);
             wgmma_wait<0>();
             settle<HEAD / 2>(sums);
             leave(barriers.value_left[~n & 1]);
 #pragma unroll
             for (int j = 0; j < HEAD / 2; ++j) sums[j] *= state.factor[j / 2 % 2];
-            pack_all<BN>(s, weights);
-        }
-        // Branches of their own: a product that only one of two paths queues would be waited for.
-        if (HALVES && steps > whole && whole > 0) {
-            ++n;
-            const uint32 keys = await_keys(n);
-            float half[BN / 4];
-            if (has_turns) take_turn(group);
-            score<BN / 2>(half, mine, keys);
-            add_values<BN>(sums, weights, await_values(n - 1));
-            if (has_turns) pass_turn(group);
-            wgmma_wait<1>();
-            settle<BN / 4>(half);
-            leave(barriers.key_left[n & 1]);
-            weigh<BN / 2>(p, half, state, seen, x.begin + whole * BN, x.keys, scale);
-            wgmma_wait<0>();
-            settle<HEAD / 2>(sums);
-            leave(barriers.value_left[~n & 1]);
-#pragma unroll
-            for (int j = 0; j < HEAD / 2; ++j) sums[j] *= state.factor[j / 2 % 2];
-            pack_all<BN / 2>(half, weights);
-        } else if (HALVES && steps > whole) {
-            float half[BN / 4];
-            score<BN / 2>(half, mine, await_keys(n));
-            wgmma_wait<0>();
-            settle<BN / 4>(half);
-            leave(barriers.key_left[n & 1]);
-            weigh<BN / 2>(p, half, state, seen, x.begin, x.keys, scale);
-            pack_all<BN / 2>(half, weights);
+            pack_all(s, weights);
         }
         if (next < p.units) await_queries(round);
-        if (HALVES && steps > whole) {
-            add_values<BN / 2>(sums, weights, await_values(n));
-            wgmma_wait<0>();
-            settle<HEAD / 2>(sums);
-            leave(barriers.value_left[n & 1]);
-            ++n;
-        } else if (steps > 0) {
-            add_values<BN>(sums, weights, await_values(n));
+        if (steps > 0) {
+            add_values(sums, weights, await_values(n));
             wgmma_wait<0>();
             settle<HEAD / 2>(sums);
             leave(barriers.value_left[n & 1]);
