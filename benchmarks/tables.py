@@ -131,8 +131,7 @@ SECTIONS = [
     (
         "attention",
         "Attention of many queries",
-        "TFLOP/s of graphs; torch's flash attention and cuDNN alternate with ours on the same "
-        "operands.",
+        "TFLOP/s; torch's flash attention and cuDNN alternate with ours on the same operands.",
     ),
     (
         "attention_decode",

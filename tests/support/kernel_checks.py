@@ -268,6 +268,10 @@ def check_reduction(device, name, code, rng, view_of, shape, axes, stream=0):
         scale = None
         if name in ("sum", "mean"):
             scale = np.asarray(_exact_reduction(name, np.abs(wide), axes))
+        elif name in ("var", "std"):
+            # Differences from the mean are rounded relative to the values.
+            spread = np.sqrt(expected) if name == "var" else 1
+            scale = expected + spread * np.asarray(_exact_reduction("max", np.abs(wide), axes)) / 16
         elif name == "prod":
             count = view.size / max(expected.size, 1)
             scale = np.abs(expected) * max(1, count / 8)
