@@ -27,9 +27,13 @@ using std::fabs; using std::floor; using std::fmax; using std::fmin; using std::
 using std::log; using std::log1p; using std::pow; using std::rint; using std::sin;
 using std::sqrt; using std::tan; using std::tanh;
 
-// In double: C's functions of float lose digits, near the zeros of lgamma most of them.
-inline double lgamma(double x) { return std::lgamma(x); }
-inline float lgamma(float x) { return (float)std::lgamma((double)x); }
+// In double: C's functions of float lose digits, near the zeros of lgamma most of them. C's lgamma
+// writes the sign to a variable that all threads share.
+inline double lgamma(double x) {
+    int sign;
+    return ::lgamma_r(x, &sign);
+}
+inline float lgamma(float x) { return (float)lgamma((double)x); }
 inline double tgamma(double x) { return std::tgamma(x); }
 inline float tgamma(float x) { return (float)std::tgamma((double)x); }
 
