@@ -236,7 +236,19 @@ cdef list mask_indices(Tensor mask):
         refuse_value_of(mask, "a mask as an index")
     if stays_on_device(mask):
         return find_places(mask)
-    return [upload(one, DT_INT64, mask.storage.device) for one in np.nonzero(download(mask))]
+    return [upload(one, DT_INT64, mask.storage.device) for one in places_in(download(mask))]
+
+
+cdef list places_in(object array):
+    """Return ``np.nonzero(array)``, from the places in one axis, which NumPy finds faster."""
+    cdef list found = []
+    places = np.flatnonzero(array)
+    for extent in array.shape[:0:-1]:
+        before = places // extent
+        scaled = before * extent
+        found.append(np.subtract(places, scaled, out=scaled))
+        places = before
+    return [places, *found[::-1]]
 
 
 def nonzero(x, /, *, as_tuple=True):

@@ -130,6 +130,34 @@ def test_masks_pick_and_write_as_in_numpy(place, shape, data):
     check_same(x, a)
 
 
+def test_masks_and_tensors_of_several_orders(place, rng):
+    """Axes in one run, turned over, exchanged or with gaps, of the mask and of the tensor."""
+    views = [
+        lambda x: x, lambda x: x[::-1, ::-1, ::-1], lambda x: x[:, :, ::2],
+        lambda x: x[:, ::-1], lambda x: x.transpose(1, 0, 2), lambda x: x[::2],
+    ]  # fmt: skip
+    for first in views:
+        for second in views:
+            a = first(random_array(rng, (8, 8, 8), "float32"))
+            shape, count = a.shape, int(rng.integers(1, 4))
+            base = rng.integers(0, 2, (16, 16, 16)).astype(bool)
+            mask = second(base)[: shape[0], : shape[1], : shape[2]]
+            if mask.shape != shape:
+                continue
+            mask = mask if count == 3 else mask[..., 0] if count == 2 else mask[:, 0, 0]
+            x, m = gt.asarray(base, device=place), gt.asarray(np.ascontiguousarray(a), device=place)
+            check_same(m[gt.asarray(mask, device=place)], a[mask])
+            seen = second(x)[: shape[0], : shape[1], : shape[2]]
+            seen = seen if count == 3 else seen[..., 0] if count == 2 else seen[:, 0, 0]
+            check_same(m[seen], a[mask])
+            for got, want in zip(gt.nonzero(seen), np.nonzero(mask), strict=True):
+                check_same(got, want)
+            m[seen] = -1.0
+            written = a.copy()
+            written[mask] = -1
+            check_same(m, written)
+
+
 def test_mask_in_the_middle_of_a_key(place, rng):
     a = random_array(rng, (3, 4, 5), "int32")
     mask = rng.integers(0, 2, 4).astype(bool)
