@@ -43,6 +43,8 @@ def _integer_power(base, exponent):
 
 
 def power(base, exponent):
+    if exponent.size == 1 and base.dtype.kind in "iuf" and exponent.reshape(()) == 2:
+        return np.square(base)
     if base.dtype.kind in "iu":
         return _integer_power(base, exponent)
     if exponent.size == 1 and exponent.reshape(()) == 0.5 and base.dtype.kind == "f":
