@@ -51,7 +51,7 @@ cdef enum:
     COLUMNS_STEP = 8            # of a variant's number: terms * this + columns
 
 # Products of some more terms (low_rank.cuh). On an H200, of 253 random ones, those of up to 4 terms
-# are 1.28 times as fast as by the better library in the geometric mean; those of up to 8 whose
+# are 1.30 times as fast as by the better library in the geometric mean; those of up to 8 whose
 # columns begin at multiples of 16 bytes 1.26 times, and 1.08 times those of up to 12 without TF32,
 # where a part is slower (.81 at the least).
 cdef enum:
