@@ -35,7 +35,7 @@ def test_every_size_and_order_is_within_its_bound(rng, name):
     if name == "float32":
         sizes += [(200, 190, 63), (128, 128, 256), (33, 65, 255), (256, 256, 128)]
     for m, n, k in sizes:
-        # Of a matrix times a vector few_rows has more than 23 terms.
+        # few_rows takes a matrix times a vector of more than 23 terms.
         assert tile_of(CODES[name], m, n, k) or (min(m, n) == 1 and k > 23)
         a, b = random_array(rng, (m, k), name), random_array(rng, (k, n), name)
         exact, limit = wide(a) @ wide(b), bound(a, b, name)

@@ -123,9 +123,9 @@ cdef Block* cache_take(ThreadCache* cache, size_t nbytes, size_t requested,
     return block
 
 
-# Whether its own thread frees `block`, and the pools would keep it as it is and choose it for the
-# next request of its size. Both hold until they receive a neighbour or another of its size.
-cdef inline bint _stands_alone(ThreadCache* cache, Block* block) noexcept nogil:
+# Whether its own thread frees `block`, and the pools would keep it and choose it for its size until
+# they receive a neighbour or an equal. To find out, all caches return their large blocks.
+cdef inline bint _may_keep_large(ThreadCache* cache, Block* block) noexcept nogil:
     cdef DeviceAllocator* a = cache.allocator
     cdef Held held
     if cache_mine(a) != cache:
@@ -147,7 +147,7 @@ cdef inline size_t _large_limit(ThreadCache* cache, Block* block) noexcept nogil
     if count < 2 or block.nbytes <= SMALL_LIMIT:
         return 0
     if gt_load(&a.contention) == 0:
-        return block.nbytes if _stands_alone(cache, block) else 0
+        return block.nbytes if _may_keep_large(cache, block) else 0
     return <size_t>gt_load(&a.stats[STAT_RESERVED_BYTES][0].current) // (LARGE_SHARE * count)
 
 

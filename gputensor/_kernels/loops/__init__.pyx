@@ -8,15 +8,18 @@ from cpython.buffer cimport (
     PyBUF_CONTIG, PyBUF_CONTIG_RO, PyBuffer_Release, PyObject_GetBuffer,
 )
 
+from libc.string cimport strcmp
+
 import numpy as np
 
 include "host_loops.pxi"
 
 
 cdef const LoopRow* find_loop(str name):
+    cdef bytes wanted = name.encode()
     cdef int i
     for i in range(LOOP_COUNT):
-        if LOOPS[i].name.decode() == name:
+        if strcmp(LOOPS[i].name, wanted) == 0:
             return &LOOPS[i]
     return NULL
 

@@ -108,7 +108,7 @@ cdef int take_mask(Tensor a, View* view, int axis, Tensor mask, list arrays) exc
         take_flag(view, bool(mask), a.storage.device, arrays)
         return 0
     if is_one_axis(a, axis, mask):
-        # On a host device the places in one axis are found in half the time.
+        # NumPy finds places in one axis several times as fast, and gathers by fewer indices.
         i = axis + mask.ndim_ - 1
         flat = view_tensor(mask, mask.ptr, 1, &mask.size_, &mask.strides_[mask.ndim_ - 1])
         arrays.append((view.ndim, mask_indices(flat)[0]))
@@ -122,8 +122,7 @@ cdef int take_mask(Tensor a, View* view, int axis, Tensor mask, list arrays) exc
 
 
 cdef bint is_one_axis(Tensor a, int axis, Tensor mask) noexcept:
-    """Return whether a mask on a host device, and the axes that it selects from, are one run each.
-    """
+    """Return whether a host device's mask, and the axes it selects from, are one run each."""
     cdef int i
     if mask.ndim_ < 2 or mask.size_ == 0 or mask.storage.device >= 0:
         return False

@@ -1,4 +1,4 @@
-"""The gamma function's derivatives, and its multivariate form, which is composed of tensors."""
+"""The gamma function's derivatives, and its multivariate form as a sum of logarithms."""
 
 import math
 
@@ -27,7 +27,7 @@ def polygamma(n, x, /):
     Parameters
     ----------
     n : int or Tensor
-        0 to 100; 0 is the digamma function itself. A tensor has natural numbers, of any size.
+        0 to 100; 0 is the digamma function itself. A tensor holds whole numbers from 0 on.
     x : Tensor
         Of a real dtype.
 

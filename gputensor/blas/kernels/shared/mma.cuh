@@ -48,8 +48,8 @@ __device__ __forceinline__ void copy_weights_16(uint32 to, const char* from, Pol
     asm volatile("cp.async.cg.shared.global.L2::cache_hint.L2::256B [%0], [%1], 16, %2;"
                  :: "r"(to), "l"(from), "l"(policy) : "memory");
 }
-// Fetches bytes into the second cache only, so it may come before earlier work has ended: lines that
-// this work then writes are written there. Address and size are multiples of 16 bytes.
+// Fetches bytes into the second cache and no further, so it may run before earlier work has ended: what
+// that work still writes, it writes there. Address and size are multiples of 16 bytes.
 __device__ __forceinline__ void prefetch(const char* from, uint32 nbytes) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
     asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" :: "l"(from), "r"(nbytes) : "memory");

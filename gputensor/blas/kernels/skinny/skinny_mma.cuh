@@ -115,7 +115,7 @@ __device__ __forceinline__ void find_sources(const Parameters& p, Place& at) {
 }
 
 // Fetches the first PREFETCH_NBYTES of the block's weights into the second cache while earlier work
-// still runs. Scales follow in time with their steps.
+// still runs. Fetching the scales as well gains nothing.
 __device__ __forceinline__ void prefetch_weights(const Parameters& p, const Place& at) {
     const int runs = FORM == 2 ? TILES : WARP_ROWS, lane = threadIdx.x % 32;
     const int most = PREFETCH_NBYTES / (ROW_WARPS * K_WARPS * runs * COLUMN_NBYTES);
@@ -332,7 +332,7 @@ kernel(const Parameters p) {
     at.ring = at.target = shared + warp * (STAGES * STAGE_NBYTES) + lane * 16;
     find_sources(p, at);
 #if SPLITS > 1
-    // A block must run before another writes to it, which waits for this.
+    // No block writes to another before that one runs: the wait is below, after the last step.
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 #endif
 #if !STEADY

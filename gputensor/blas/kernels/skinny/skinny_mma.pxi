@@ -17,7 +17,7 @@ cdef enum:
     WIDE_X_NBYTES = 144
     KNOWN = 256                 # places of products whose shape is remembered, a power of two
     SUM_PAD = 8                 # floats between the sums of two tokens
-    FEW_TOKENS = 8              # of which all sums are sent
+    FEW_TOKENS = 8              # of which all sums are sent: IS_ADDED_FIRST in sums.cuh
     SKINNY_MMA_RESERVED_NBYTES = 1024      # of shared memory, for each block
     NORM_NBYTES = 2 * MAX_WARPS * 4        # sums that the warps of a block exchange
     MOST_NORM_CHUNKS = 4                   # chunks of 8 elements of x that a thread holds

@@ -48,7 +48,7 @@ cdef enum:
     FEW_RESULTS = 2147483392
     MOST_GRID_Y = 65535
     MOST_RESIDENT = 2048        # threads of a multiprocessor
-    COLUMNS_STEP = 8            # of a variant's number: terms * this + columns
+    COLUMNS_STEP = 8            # of a form's number: -(terms * this + columns)
 
 # Products of some more terms (low_rank.cuh). On an H200, of 253 random ones, those of up to 4 terms
 # are 1.30 times as fast as by the better library in the geometric mean; those of up to 8 whose
@@ -61,7 +61,7 @@ cdef enum:
     LOW_RANK_EXACT = 12         # where TF32 is not allowed
     LOW_RANK_STEP = 4           # a program has so many terms or a multiple
     LOW_RANK_RESULTS = 1 << 21  # at least: a block for each multiprocessor
-    LOW_RANK = 64               # of a variant's number, beside its terms and whether it is aligned
+    LOW_RANK = 64               # of a form's number: + 2 * (terms / 4) + whether it writes fours
 
 cdef extern from "gputensor/blas/kernels/tiny/tiny.h" namespace "gputensor" nogil:
     cdef struct TinyParameters:
@@ -165,18 +165,23 @@ cdef inline bint is_low_rank(const Product* product) noexcept nogil:
             and product.n <= <int64_t>MOST_GRID_Y * LOW_RANK_TILE)
 
 
-cdef inline int low_rank_variant(const Product* product) noexcept nogil:
-    """Return the number of the program: its terms, and whether rows of D are written by fours."""
-    return (LOW_RANK + 2 * <int>ceil_divide(product.k, LOW_RANK_STEP)
-            + <int>writes_fours(product))
-
-
 cdef inline bint is_float(int dtype) noexcept nogil:
     return dtype == DT_FLOAT32 or dtype == DT_FLOAT16 or dtype == DT_BFLOAT16
 
 
 cdef int tile_of_product(const Product* product) noexcept nogil:
     return tiny_tile(product.type_a, product.m, product.n, product.k, product.batch)
+
+
+cdef int form_of(const Product* product) noexcept nogil:
+    """Return the form's number: a tile; below 0: of few terms; from LOW_RANK on: of some more."""
+    cdef int tile = tile_of_product(product)
+    if tile:
+        return tile
+    if is_few(product):
+        return -<int>(product.k * COLUMNS_STEP + columns_of_few(product))
+    return (LOW_RANK + 2 * <int>ceil_divide(product.k, LOW_RANK_STEP)
+            + <int>writes_fours(product))
 
 
 cdef bint tiny_can(const Product* product) except -1 nogil:
@@ -201,12 +206,8 @@ cdef bint tiny_can(const Product* product) except -1 nogil:
 
 cdef int tiny_build(const Product* product, const Choice* choice, Plan* plan) except -1 nogil:
     cdef int[3] variant
-    variant[0], variant[1] = product.type_a, product.type_d
-    variant[2] = tile_of_product(product)
-    if variant[2] == 0 and is_few(product):
-        variant[2] = -<int>(product.k * COLUMNS_STEP + columns_of_few(product))
-    elif variant[2] == 0:
-        variant[2] = low_rank_variant(product)
+    variant[0], variant[1], variant[2] = product.type_a, product.type_d, form_of(product)
+    plan.shape[0] = variant[2]
     plan.handle = kernel_of(
         &tiny_kernels, <uint64_t>((variant[0] << 5 | variant[1]) << 7 | (variant[2] & 127)),
         program_of_variant, variant)
@@ -229,7 +230,7 @@ cdef int tiny_launch(const Work* work) except -1 nogil:
     cdef Grid grid
     cdef TinyParameters p
     cdef int64_t nbytes, columns
-    cdef int tile = tile_of_product(product)
+    cdef int form = work.plan.shape[0]
     memset(&p, 0, sizeof(p))
     p.a, p.b, p.c, p.d = product.a, product.b, product.c, product.d
     p.bias = product.bias
@@ -244,17 +245,17 @@ cdef int tiny_launch(const Work* work) except -1 nogil:
     p.activation = product.activation
     p.alpha, p.beta = <float>product.alpha, <float>product.beta
     grid.z, grid.block, grid.shared_nbytes = 1, TINY_BLOCK, 0
-    if tile == 0 and not is_few(product):
+    if form >= LOW_RANK:
         grid.x = ceil_divide(product.m, LOW_RANK_TILE)
         grid.y, grid.z = ceil_divide(product.n, LOW_RANK_TILE), product.batch
-    elif tile == 0:
+    elif form < 0:
         p.across = reads_vectors(product)
-        columns = columns_of_few(product)
+        columns = -form % COLUMNS_STEP
         nbytes = product.m * ceil_divide(product.n, columns) * dtype_itemsize(product.type_d)
         grid.x, grid.y = ceil_divide(nbytes, TINY_BLOCK * FEW_NBYTES), product.batch
     else:
-        p.across = <int>tiles_of(product.n, tile)
-        grid.x, grid.y = tiles_of(product.m, tile), p.across * product.batch
+        p.across = <int>tiles_of(product.n, form)
+        grid.x, grid.y = tiles_of(product.m, form), p.across * product.batch
     return queue_kernel(work, work.plan.handle, &grid, &p, sizeof(p))
 
 
