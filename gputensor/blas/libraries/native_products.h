@@ -355,7 +355,8 @@ private:
                                                                     sizeof(value));
         };
         prefer(1, uint64_t(allowed));
-        prefer(3, proposal_reductions(!(p.flags & NO_SPLIT), p.flags & REDUCED_REDUCTION, p.type_d));
+        prefer(3, proposal_reductions(!(p.flags & NO_SPLIT), p.flags & REDUCED_REDUCTION, p.type_d,
+                                      p.bias != 0, blas->cublasLtGetVersion()));
         for (int i = 0; i < 4; i++) prefer(5 + i, uint32_t(plan->alignments[i]));
         if (!status)
             status = blas->cublasLtMatmulAlgoGetHeuristic(lt, plan->desc, plan->a, plan->b, plan->c,

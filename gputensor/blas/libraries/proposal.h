@@ -63,11 +63,13 @@ inline bool second_is_better(int64_t m, int64_t n, int64_t k, const Proposal& fi
 
 // How parts of a sum may be joined (CUBLASLT_REDUCTION_SCHEME). Results of 32 bits and more hold a
 // partial sum exactly, so any scheme is allowed: 249 us instead of 2,190 for 7x12250x11570 in
-// float32.
-inline uint32_t proposal_reductions(bool may_split, bool may_round, int type_d) {
+// float32. Version 12.4 rounds a sum of parts to the type of the result before it adds a bias;
+// 12.9 does not.
+inline uint32_t proposal_reductions(bool may_split, bool may_round, int type_d, bool has_bias,
+                                    size_t version) {
     const int float32 = 11, complex128 = 14;    // codes of dtypes
-    const bool holds_sums = type_d >= float32 && type_d <= complex128;
-    return !may_split ? 0 : may_round || holds_sums ? 7 : 2;
+    if (may_round || (type_d >= float32 && type_d <= complex128)) return may_split ? 7 : 0;
+    return may_split && !(has_bias && version < 120900) ? 2 : 0;
 }
 
 }  // namespace gputensor

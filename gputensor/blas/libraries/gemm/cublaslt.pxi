@@ -16,7 +16,8 @@ cdef extern from "gputensor/blas/libraries/proposal.h" namespace "gputensor" nog
         float waves
     bint second_is_better(int64_t m, int64_t n, int64_t k, const Proposal& first,
                           const Proposal& second)
-    uint32_t proposal_reductions(bint may_split, bint may_round, int type_d)
+    uint32_t proposal_reductions(bint may_split, bint may_round, int type_d, bint has_bias,
+                                 size_t version)
 
 cdef LtTable* lt = NULL
 
@@ -207,7 +208,7 @@ cdef int lt_propose(Plan* plan, const Product* product, size_t workspace_nbytes,
     cdef uint64_t limit = workspace_nbytes
     cdef uint32_t mask = proposal_reductions(
         not product.flags & PRODUCT_NO_SPLIT, product.flags & PRODUCT_REDUCED_REDUCTION != 0,
-        product.type_d)
+        product.type_d, product.bias != 0, lt.version())
     cdef int[4] alignments
     cdef uint32_t alignment
     cdef int index
