@@ -1,11 +1,11 @@
 # Attention: one kernel on tensor cores, or two products and a formula.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from gputensor._arrays cimport (
-    DT_BFLOAT16, DT_BOOL, DT_FLOAT32, DT_INT32, DT_INT64, KIND_FLOAT, Operand,
-    dtype_is_half, dtype_kind,
+    DT_BFLOAT16, DT_BOOL, DT_FLOAT32, DT_INT32, DT_INT64, KIND_FLOAT, Axis, Layout, Operand,
+    dtype_is_half, dtype_kind, layout_axes,
 )
 from gputensor._driver.registry cimport DEVICE_HOST, DeviceFacts, device_facts, device_kind
 from gputensor._driver.tensor_maps cimport MappedTensor, has_tensor_maps, map_tiles

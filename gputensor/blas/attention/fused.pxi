@@ -10,10 +10,10 @@ cdef enum:
     BLOCKS = 264                # two for each multiprocessor of an H200
     LEAST_KEYS = 128            # of a split
     HOPPER = 90
-    HOPPER_SHARED = 192 << 10   # of a block with heads of 128
+    HOPPER_SHARED = 225 << 10   # of a block with heads of 128
     HOPPER_KEYS_32 = 1024       # the fewest for heads of 32 in many blocks
-    # A tile of heads of 128 begins and ends in the time of so many keys, alone on a multiprocessor.
-    HOPPER_ALONE = 256
+    # Bytes of keys and values that stay in the cache while the tiles of all heads take turns.
+    HOPPER_CACHED = 16 << 20
 
 cdef extern from "gputensor/blas/kernels/attention/attention.h" namespace "gputensor" nogil:
     cdef struct AttentionOperand:
@@ -48,6 +48,15 @@ cdef extern from "gputensor/blas/kernels/attention/attention.h" namespace "gpute
         int32_t units
         float scale
         float cap
+
+    cdef struct TiledAttentionParameters:       # an AttentionParameters, and:
+        int32_t run
+        int32_t paired
+        int32_t rest
+        int32_t begun
+        int32_t earlier
+        int32_t head
+        Axis by_queries
 
     cdef struct TensorMap:
         uint64_t[16] words
@@ -219,7 +228,7 @@ cdef inline int hopper_columns(int groups) noexcept nogil:
 cdef int hopper_groups(int device, const Attention* given, int64_t rows) except -1:
     """Warpgroups of a block, of 64 rows each, where wgmma takes this attention; otherwise 0."""
     cdef int64_t heads, tiles, size = given.query.shape[3]
-    cdef int groups, alone, best = 0, count = device_facts(device).multiprocessors
+    cdef int groups, best = 0, count = device_facts(device).multiprocessors
     cdef const int* costs = (HOPPER_COSTS_32 if size == 32 else
                              HOPPER_COSTS_64 if size == 64 else HOPPER_COSTS_128)
     cdef double time, least = 0
@@ -236,9 +245,8 @@ cdef int hopper_groups(int device, const Attention* given, int64_t rows) except 
         # Tiles of equal length take whole rounds of all multiprocessors. With a causal mask, long
         # and short ones fill up a round, and half of a step is spent on keys that no row sees.
         if given.is_causal:
-            alone = HOPPER_ALONE if size == 128 and groups > 1 else 0
             time *= max(<double>tiles, <double>count) / count * (
-                given.key.shape[2] + hopper_columns(groups) + alone)
+                given.key.shape[2] + hopper_columns(groups))
         else:
             time *= (tiles + count - 1) // count
         if time > 0 and (best == 0 or time < least):
@@ -253,26 +261,63 @@ cdef inline int hopper_blocks(const Form* form) noexcept nogil:
     return 4 if form.head == 32 else 3 if form.head == 64 else 2
 
 
+cdef inline int hopper_places(const Form* form) noexcept nogil:
+    """Places of keys and of values together, as in programs.attention_wgmma."""
+    return 5 if form.head == 128 else 7 if hopper_blocks(form) == 3 else 8
+
+
 cdef object hopper_program(const void* variant):
     cdef const Form* form = <const Form*>variant
     return programs.attention_wgmma(DTYPES[form.dtype].name, form.head, form.warps // 4,
                                     form.columns)
 
 
+cdef void order_tiles(TiledAttentionParameters* to, const AttentionParameters* p, int64_t rows,
+                      int64_t blocks, int size) noexcept nogil:
+    """Set the order of the tiles of `rows` rows among the blocks (`number_of` in the kernel)."""
+    cdef Layout divisors
+    cdef int64_t heads, first, half = 1, whole = 1
+    memcpy(to, p, sizeof(p[0]))
+    to.run = 0
+    if p.is_causal and not 0 < p.window < p.keys:
+        to.run = p.tiles // p.shared if p.shared > 1 and p.queries % rows == 0 else p.tiles
+        if to.run == 1:
+            to.run = 0
+    to.paired = to.rest = to.begun = to.earlier = to.head = 0
+    if to.run:
+        half, heads = (to.run + 1) // 2, p.units // to.run
+        # With many more keys than queries all tiles have about as many steps.
+        if 4 * (p.units // p.tiles) * <int64_t>p.keys * size > HOPPER_CACHED and (
+                p.keys <= 2 * <int64_t>p.queries):
+            to.paired = <int>max(<int64_t>0, 2 * (heads * half // blocks - 1))
+        first = to.paired // 2 * blocks
+        to.rest, to.head, to.begun = <int>(heads * half - first), <int>(first // half), (
+            <int>(first % half))
+        whole = heads - 1 - to.head
+        to.earlier = <int>(to.begun * whole)
+    memset(&divisors, 0, sizeof(divisors))
+    divisors.ndim = 6
+    divisors.shape[0], divisors.shape[1], divisors.shape[2] = p.queries, p.tiles, p.kept
+    divisors.shape[3], divisors.shape[4], divisors.shape[5] = half, max(whole, 1), whole + 1
+    layout_axes(&divisors, &to.by_queries)
+
+
 cdef int hopper_launch(int device, uint64_t stream, AttentionParameters* p, const Form* form,
                        int64_t batch) except -1:
     cdef Launch launch
-    cdef int at_once
-    cdef int64_t rows = 16 * form.warps
+    cdef TiledAttentionParameters tiled
+    cdef int64_t blocks, rows = 16 * form.warps
     cdef uint64_t key = (form.head << 8 | form.columns) << 5 | form.warps
     p.tiles = <int>((<int64_t>p.queries * p.shared + rows - 1) // rows)
     p.splits = 1
     p.units = <int32_t>(batch * p.kept * p.tiles)
     # Every block stays on its multiprocessor and takes one tile after the other.
-    at_once = device_facts(device).multiprocessors * hopper_blocks(form)
-    launch_init(&launch, device, stream, <uint32_t>min(at_once, p.units),
-                32 * form.warps + 128, p, sizeof(p[0]))
-    launch.shared_nbytes = launch.most_shared_nbytes = (2 * rows + 4 * form.columns) * form.head * 2
+    blocks = min(device_facts(device).multiprocessors * hopper_blocks(form), p.units)
+    order_tiles(&tiled, p, rows, blocks, form.head)
+    launch_init(&launch, device, stream, <uint32_t>blocks, 32 * form.warps + 128, &tiled,
+                sizeof(tiled))
+    launch.shared_nbytes = launch.most_shared_nbytes = (
+        2 * rows + hopper_places(form) * form.columns) * form.head * 2
     return launch_kernel(
         kernel_of(&hopper_kernels, key << 5 | form.dtype, hopper_program, form), &launch)
 

@@ -82,8 +82,8 @@ def attention_few_mapped(name, head, eights, mask, stages, cluster):
 
 #: Registers of a thread of `attention_wgmma` that multiplies and that copies, by warpgroups of a
 #: block and blocks of a multiprocessor.
-_ATTENTION_REGISTERS = {(1, 2): (232, 24), (1, 3): (136, 24), (1, 4): (104, 24),
-                        (2, 1): (240, 24), (3, 1): (160, 32), (4, 1): (112, 24)}  # fmt: skip
+_ATTENTION_REGISTERS = {(1, 2): (184, 72), (1, 3): (128, 32), (1, 4): (96, 32),
+                        (2, 1): (216, 72), (3, 1): (160, 32), (4, 1): (112, 32)}  # fmt: skip
 
 
 def attention_wgmma(name, head, groups, columns):
@@ -122,6 +122,9 @@ def attention_wgmma(name, head, groups, columns):
     multiplying, copying = _ATTENTION_REGISTERS[groups, blocks]
     defines = {"ELEMENT": _HALVES[name], "PACK": f'"{kind}x2"', "HEAD": head, "GROUPS": groups}
     defines |= {"BLOCKS": blocks, "BN": columns, "SCORES": scores}
+    # As many places as the shared memory of a block has (hopper_places of attention/fused.pxi).
+    defines |= {"KEY_PLACES": 2 if head == 128 else 3 if blocks == 3 else 4}
+    defines |= {"VALUE_PLACES": 3 if head == 128 else 4}
     defines |= {"HELD": multiplying, "COPYING": copying}
     defines["SUMS"] = f'asm volatile("{text}" : {sums} : {held}, "l"(b))'
     return program_of("attention/attention_wgmma.cuh", defines, minimum=90, architecture="sm_90a")

@@ -185,3 +185,12 @@ def test_graphs_are_replayed_on_other_keys(rng, used):
 def test_many_heads_by_tensor_maps(rng, used):
     """A block has all keys of its rows."""
     mapped_rows(rng, used, (2, 1, int(rng.choice([64, 128]))), (3, 1, 1))
+
+
+@pytest.mark.parametrize("tiles", [2, 3])
+def test_pairs_of_tiles(rng, used, tiles):
+    """Keys of all heads that the cache does not hold, so that long and short tiles make pairs."""
+    queries = 64 * tiles - int(rng.integers(30))
+    sizes = (1, (16 << 20) // (4 * 256 * 64) + int(rng.integers(1, 9)), 1, queries, 256, 64)
+    check(rng, "float16", sizes, {"is_causal": True, "kv_length": int(rng.integers(30, 90))})
+    assert used() == [("attention_wgmma", "float16", 64, 1, 64)]

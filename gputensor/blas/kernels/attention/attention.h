@@ -1,6 +1,7 @@
 // The parameters of attention (attention.cuh) and of the kernel that joins its parts (join.cuh).
 #pragma once
 
+#include "gputensor/_kernels/cuda/axis.h"
 #include "gputensor/_kernels/cuda/words.h"
 #include "gputensor/blas/kernels/shared/tensor_map.h"
 
@@ -23,6 +24,14 @@ struct AttentionParameters {
     float scale, cap;                       // cap 0: none
 };
 static_assert(sizeof(AttentionParameters) == 4 * 32 + 8 + 32 + 8 + 8 + 8 + 11 * 4 + 3 * 4,
+              "both sides of a launch lay the parameters out alike");
+
+// Of attention_wgmma.cuh, where `number_of` explains the numbers. The axes have no strides.
+struct TiledAttentionParameters : AttentionParameters {
+    int32 run, paired, rest, begun, earlier, head;
+    LaunchAxis by_queries, by_tiles, by_kept, by_half, by_whole, by_more;
+};
+static_assert(sizeof(TiledAttentionParameters) == sizeof(AttentionParameters) + 6 * 4 + 6 * 28,
               "both sides of a launch lay the parameters out alike");
 
 // Of few_mapped.cuh.
