@@ -1,13 +1,12 @@
 """Attention of many queries, or of one as in decoding, beside torch's own kernel and its cuDNN.
 
 All sides run in turn on the same random operands; times are medians of rounds between two events
-around a run of calls. With --graphs each run is a graph, so that no side waits for the host: torch
-then takes up to a tenth less time at 1,024 keys. The operations of the two products are counted;
-with a causal mask, half of them. With --decode, the calls of a graph have different keys and
-values, more than the cache holds; the share is that of the bytes of keys and values in a second,
-relative to a copy's.
+around a graph of calls, so that no side waits for the host. The operations of the two products are
+counted; with a causal mask, half of them. With --decode, the calls of a graph have different keys
+and values, more than the cache holds; the share is that of the bytes of keys and values in a
+second, relative to a copy's.
 
-    python benchmarks/attention.py [--sizes N ...] [--dtypes NAME ...] [--graphs] [--decode]
+    python benchmarks/attention.py [--sizes N ...] [--dtypes NAME ...] [--decode]
 """
 
 import argparse
@@ -23,8 +22,8 @@ from benchmarks.report import Report, require_gpu  # noqa: E402
 CALLS, ROUNDS, HEADS = 5, 7, 16
 
 
-def seconds_of(calls, torch, repeats=CALLS):
-    """Return the median time of each call; all calls run in turn, each so often."""
+def seconds_of(calls, torch):
+    """Return the median time of each call; all calls run in turn."""
     times = {name: [] for name in calls}
     for call in calls.values():
         call()
@@ -34,11 +33,10 @@ def seconds_of(calls, torch, repeats=CALLS):
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             torch.cuda.synchronize()
             start.record()
-            for _ in range(repeats):
-                call()
+            call()
             end.record()
             end.synchronize()
-            times[name].append(start.elapsed_time(end) / repeats / 1e3)
+            times[name].append(start.elapsed_time(end) / 1e3)
     return {name: statistics.median(found) for name, found in times.items()}
 
 
@@ -115,7 +113,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", type=int, nargs="+", help="keys")
     parser.add_argument("--dtypes", nargs="+", default=("bfloat16", "float16"))
-    parser.add_argument("--graphs", action="store_true", help="a graph of calls for each side")
     parser.add_argument("--decode", action="store_true", help="one query; --batches, --sizes")
     parser.add_argument("--batches", type=int, nargs="+", default=(1, 8, 64))
     arguments = parser.parse_args()
@@ -129,8 +126,7 @@ def main():
         decoding(report, torch, scaled_dot_product_attention, arguments.batches, sizes)
         report.finish()
         return
-    name = "attention_graphs" if arguments.graphs else "attention"
-    report = Report(name, "Attention of many queries")
+    report = Report("attention", "Attention of many queries")
     for dtype in arguments.dtypes:
         for head in (64, 128):
             for keys in arguments.sizes or (1024, 2048, 4096, 8192, 16384):
@@ -155,17 +151,12 @@ def main():
                         "cudnn": lambda f=of_torch: f("cudnn"),
                     }
                     error = torch.from_dlpack(calls["ours"]()).float() - calls["flash"]().float()
-                    if arguments.graphs:
-                        replays = {
-                            name: graph_of(
-                                [call] * CALLS, gt.graphs if name == "ours" else torch.cuda
-                            )
-                            for name, call in calls.items()
-                        }
-                        times = seconds_of(replays, torch, 1)
-                        times = {name: time / CALLS for name, time in times.items()}
-                    else:
-                        replays, times = None, seconds_of(calls, torch)
+                    replays = {
+                        name: graph_of([call] * CALLS, gt.graphs if name == "ours" else torch.cuda)
+                        for name, call in calls.items()
+                    }
+                    times = seconds_of(replays, torch)
+                    times = {name: time / CALLS for name, time in times.items()}
                     rate = 4 * batch * HEADS * keys**2 * head / (1 + is_causal) / 1e12
                     report.add(
                         dtype=dtype, head=head, keys=keys, batch=batch,

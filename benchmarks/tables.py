@@ -131,7 +131,8 @@ SECTIONS = [
     (
         "attention",
         "Attention of many queries",
-        "TFLOP/s; torch's flash attention and cuDNN alternate with ours on the same operands.",
+        "TFLOP/s, by graphs; torch's flash attention and cuDNN alternate with ours on the same "
+        "operands.",
     ),
     (
         "attention_decode",
