@@ -68,8 +68,8 @@ cdef int64_t window_argument(str name, object value) except -1:
 
 
 def scaled_dot_product_attention(
-    query, key, value, attn_mask=None, *, is_causal=False, scale=None, window=None, soft_cap=None,
-    kv_length=None,
+    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, window=None,
+    soft_cap=None, kv_length=None,
 ):
     """Return softmax(scale * query @ key.T, masked) @ value.
 
@@ -84,6 +84,8 @@ def scaled_dot_product_attention(
     attn_mask : Tensor, optional
         Broadcasts to (..., heads, queries, keys). A bool mask is True for keys that take part; a
         floating-point mask is added to the scores. A query that sees no key gives 0.
+    dropout_p : float
+        0: no weights are dropped.
     is_causal : bool
         A query sees the keys up to its own position; the last query is aligned with the last key.
     scale : float, optional
@@ -104,8 +106,8 @@ def scaled_dot_product_attention(
     Raises
     ------
     ValueError
-        For shapes or dtypes that do not fit each other, and a `window` or `soft_cap` that is not
-        above 0. No work has been queued then.
+        For shapes or dtypes that do not fit each other, a `dropout_p` other than 0, and a `window`
+        or `soft_cap` that is not above 0. No work has been queued then.
 
     >>> x = gt.ones((1, 2, 4), device="host")
     >>> scaled_dot_product_attention(x, x, x, is_causal=True).numpy()[0, 0]
@@ -119,6 +121,9 @@ def scaled_dot_product_attention(
     cdef Operand[6] operands
     cdef uint64_t stream
     cdef int device = q.storage.device
+    if dropout_p and _float_argument(f"{name}: dropout_p", dropout_p) != 0:
+        raise argument_error(ValueError, f"{name}: dropout_p", dropout_p,
+                             "0: apply dropout to the result")
     if attn_mask is not None:
         mask = tensor_argument(attn_mask, name)
     if kv_length is not None:

@@ -160,7 +160,6 @@ OPTION_GROUPS = (
     ("dtype", "in_dtype", "corrcoef cov"),
     ("mode", "within_extent", "choose put ravel_multi_index take"),
     ("sparse", "as_open_grid", "indices"),
-    ("dropout_p", "without_dropout", "scaled_dot_product_attention"),
     ("enable_gqa", "unused", "scaled_dot_product_attention"),
     ("axisa", "along_axis_of_first", "cross"),
     ("axisb", "along_axis_of_second", "cross"),

@@ -18,7 +18,7 @@ __all__ = [
     "along_axis_of_first", "along_axis_of_result", "along_axis_of_second", "along_new_axis",
     "as_open_grid", "by_same_kind", "castable", "copied_to", "drawn_to", "in_dtype",
     "in_given_order", "in_index_order", "in_memory_order", "on_device_of",
-    "unused", "with_indices", "within_extent", "without_dropout", "without_fields",
+    "unused", "with_indices", "within_extent", "without_fields",
 ]  # fmt: skip
 
 
@@ -34,14 +34,6 @@ def _name(function):
 
 def unused(value, function, /, *arguments, **keywords):
     """Call the function: the option has no meaning for tensors."""
-    return function(*arguments, **keywords)
-
-
-def without_dropout(probability, function, /, *arguments, **keywords):
-    """``dropout_p=`` of attention, which has no dropout here: 0."""
-    if probability != 0:
-        rule = "0: apply dropout to the result"
-        raise argument_error(ValueError, f"{_name(function)}: dropout_p", probability, rule)
     return function(*arguments, **keywords)
 
 

@@ -318,6 +318,9 @@ def test_options_of_torch_without_a_meaning_here(where):
     assert gt.scaled_dot_product_attention(x, x, x, **given).shape == x.shape
     with pytest.raises(ValueError, match=r"dropout_p: got 0\.5; expected 0: apply dropout"):
         gt.scaled_dot_product_attention(x, x, x, dropout_p=0.5)
+    x = gt.asarray(np.random.default_rng().standard_normal((1, 2, 3, 4)), device=where)
+    causal = gt.scaled_dot_product_attention(x, x, x, is_causal=True)
+    assert gt.all(gt.scaled_dot_product_attention(x, x, x, None, 0.0, True) == causal).item()
     y = gt.asarray([1.0, 3.0], device=where)
     assert [one.item() for one in gt.std_mean(y, dim=0, unbiased=False)] == [1, 2]
     assert [one.item() for one in gt.var_mean(y, dim=0, unbiased=True)] == [2, 2]
