@@ -339,9 +339,7 @@ def attach_listener(listener):
     The main thread calls it, with no lock held, soon after the driver calls and in their order on
     each device; :func:`deliver` delivers them at once. An exception in it is reported by
     ``sys.unraisablehook``; KeyboardInterrupt and SystemExit are raised in the main thread when all
-    calls are delivered. Attach it before a GPU is used: objects that hold the driver of a GPU
-    opened earlier, such as its allocator, are not observed, and neither are calls inside CUDA's
-    libraries.
+    calls are delivered. Calls inside CUDA's libraries are not reported.
 
     Examples
     --------

@@ -81,10 +81,6 @@ cdef inline void context_leave(int device, uint64_t before) noexcept nogil:
     if driver != NULL:
         driver.context_leave(driver.self, before)
 
-# Puts another table (a wrapper around the present one) in front of an open device. Holders of the
-# former table continue to use it, so replace the table before a device is used.
-cdef void driver_replace(int device, Driver* table) noexcept nogil
-
 # ---- slots
 
 # A room's memory for each open device, and its functions for what happens to the device. A room

@@ -1,10 +1,10 @@
 # Open devices by number, and the Python functions that open, close and observe them.
 #
-# Each device number has one record, `OpenDevice`. Host devices always have their layers (layer.h)
+# Each device number has one record, `OpenDevice`. Host devices always have all layers (layer.h)
 # in front, so counts, injected failures, traces and modelled time work at any moment; a CUDA device
-# gets them from `observe`. Records change under the GIL only. Nothing is opened at import: the
-# first caller that needs a device opens it; others wait meanwhile. DESIGN.md (Forks) describes the
-# state of a forked child.
+# always has that of listeners, and gets the others by `observe`. Records change under the GIL only.
+# Nothing is opened at import: the first caller that needs a device opens it; others wait meanwhile.
+# DESIGN.md (Forks) describes the state of a forked child.
 
 import os
 from threading import RLock
@@ -45,6 +45,8 @@ cdef extern from "gputensor/_driver/layers/layer.h" namespace "gputensor" nogil:
 
     cdef cppclass Stack[Table]:
         Stack(Table* device)
+        void observe()
+        bint is_observed()
         Table* outermost()
         Table* device()
         uint64_t count(int entry)
@@ -105,7 +107,7 @@ cdef int open_one(int device) except -1:
         open_host_at(device, host_capacity(), None, False)
     elif 0 <= device < MAX_DEVICES - HOST_DEVICES:
         make_record(device, cuda_open(device))
-        if listeners or switch("GPUTENSOR_OBSERVE_DRIVER"):
+        if switch("GPUTENSOR_OBSERVE_DRIVER"):
             observe(device)
     else:
         raise DeviceError(
@@ -115,8 +117,7 @@ cdef int open_one(int device) except -1:
     return 0
 
 
-# Fills the record of a device that opens. The table is set last: a thread that finds it finds the
-# rest.
+# Fills the record of a device. The table is set last: a thread that finds it finds the rest.
 cdef int make_record(int device, Driver* table) except -1:
     cdef OpenDevice* record = &open_devices[device + HOST_DEVICES]
     cdef int index
@@ -129,8 +130,17 @@ cdef int make_record(int device, Driver* table) except -1:
         give_memory(record, index)
     record.facts.is_phantom = table.name[0] == c"p"
     record.kind = DEVICE_HOST if table.name[0] == c"h" else DEVICE_CUDA
-    record.driver = table
+    record.driver = table if device >= 0 and record.facts.is_phantom else layers_of(device, table)
     return 0
+
+
+# The functions of a phantom GPU take the `self` of its table for its state, so it has no layers.
+cdef Driver* layers_of(int device, Driver* table) except NULL:
+    cdef Stack[Driver]* stack = new Stack[Driver](table)
+    stacks[device + HOST_DEVICES] = stack
+    if listeners:
+        stack.listen(request_delivery)
+    return stack.outermost()
 
 
 cdef int _set_kinds() noexcept:
@@ -159,10 +169,6 @@ cdef int give_memory(OpenDevice* record, int index) except -1:
     return 0
 
 
-cdef void driver_replace(int device, Driver* table) noexcept nogil:
-    open_devices[device + HOST_DEVICES].driver = table
-
-
 cdef int open_host_at(int device, size_t capacity, object seed, bint phantom) except -1:
     cdef uint64_t seed_bits = 0 if seed is None else (<object>seed) & 0xFFFFFFFFFFFFFFFF
     cdef Driver* table = host_open(device, capacity, phantom, seed is not None, seed_bits)
@@ -175,9 +181,10 @@ cdef int open_host_at(int device, size_t capacity, object seed, bint phantom) ex
 
 cdef Stack[Driver]* stack_of(int device) except NULL:
     driver_open(device)
-    if stacks[device + HOST_DEVICES] == NULL:
-        raise DeviceError(f"device {device} is not observed: call observe({device}) before its use")
-    return stacks[device + HOST_DEVICES]
+    cdef Stack[Driver]* stack = stacks[device + HOST_DEVICES]
+    if stack == NULL or not stack.is_observed():
+        raise DeviceError(f"device {device} is not observed: call observe({device}) first")
+    return stack
 
 
 cdef Driver* host_table(int device) except NULL:
@@ -388,18 +395,11 @@ os.register_at_fork(after_in_child=_forget_parent)
 def observe(int device):
     """Put the layers in front of a device: counts, failures, trace, cost. Opens it when needed.
 
-    Host devices have the layers from the start. On a CUDA device, call this before any other use:
-    calls of holders of its former table are not observed. ``GPUTENSOR_OBSERVE_DRIVER=1`` does this
-    when a device opens.
+    Host devices always have them, CUDA devices also with ``GPUTENSOR_OBSERVE_DRIVER=1``.
     """
-    cdef Driver* table = driver_get(device)
-    if table == NULL:
-        table = driver_open(device)
-    if stacks[device + HOST_DEVICES] == NULL:
-        stacks[device + HOST_DEVICES] = new Stack[Driver](table)
-        if listeners:
-            stacks[device + HOST_DEVICES].listen(request_delivery)
-        driver_replace(device, stacks[device + HOST_DEVICES].outermost())
+    driver_open(device)
+    if stacks[device + HOST_DEVICES]:
+        stacks[device + HOST_DEVICES].observe()
 
 
 def device_name(int device):

@@ -4,6 +4,7 @@
 // status and the arguments. Layer writes the forwarding functions for it. Stack holds the
 // layers of one device in their order, outermost first: trace, counting, fault, cost, device. So a
 // call that the fault layer refuses is traced and counted, but costs nothing and goes no further.
+// The trace layer is always there; the others join it, at any time, when the device is observed.
 #pragma once
 
 #include <atomic>
@@ -89,7 +90,7 @@ private:
 
 template <class Table, class Policy> struct Layer {
     Table table;
-    Table* inner;
+    std::atomic<Table*> inner;
     Policy policy;
 
     explicit Layer(Table* forwarded_to) : table(*forwarded_to), inner(forwarded_to) {
@@ -108,7 +109,8 @@ private:
         static int call(void* self, Args... args) {
             auto* layer = static_cast<Layer*>(self);
             int status = layer->policy.before(ID);
-            if (!status) status = (layer->inner->*Member)(layer->inner->self, args...);
+            Table* inner = layer->inner.load(std::memory_order_acquire);
+            if (!status) status = (inner->*Member)(inner->self, args...);
             layer->policy.template after<ID>(status, args...);
             return status;
         }
@@ -122,8 +124,11 @@ template <class Table> struct Stack {
     Layer<Table, TracePolicy> trace;
 
     explicit Stack(Table* device)
-        : cost(device), fault(&cost.table), counting(&fault.table), trace(&counting.table) {}
+        : cost(device), fault(&cost.table), counting(&fault.table), trace(device) {}
     Stack(const Stack&) = delete;
+
+    void observe() { trace.inner.store(&counting.table, std::memory_order_release); }
+    bool is_observed() { return trace.inner == &counting.table; }
 
     Table* outermost() { return &trace.table; }
     Table* device() { return cost.inner; }

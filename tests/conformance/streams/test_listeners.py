@@ -12,13 +12,14 @@ import gputensor as gt
 CALLS = """
 import gputensor as gt
 from gputensor import device, memory
+{before}
 heard, entries = [], []
 listener = lambda number, name, status, arguments: heard.append((number, name, status, arguments))
 device.attach_listener(listener)
 number = gt.Device({name!r}).number
 with gt.Device({name!r}):
     stream, event = gt.Stream(), gt.Event(enable_timing=True)
-    x = gt.asarray([1.0] * 1000)
+    x = gt.asarray([1.0] * 10_000_000)
     event.record(stream)
     other = gt.Stream()
     other.wait_event(event)
@@ -46,10 +47,12 @@ assert len(heard) == count
 """
 
 
-def test_every_kind_of_call_is_heard_in_order(device):
+# The listener comes before the device's first use, or when it has streams, events and memory.
+@pytest.mark.parametrize("before", ["", "kept = gt.Stream({name!r}); kept.record_event()"])
+def test_every_kind_of_call_is_heard_in_order(device, before):
     name = "host" if device < 0 else f"cuda:{device}"
     done = subprocess.run(
-        [sys.executable, "-c", CALLS.format(name=name)],
+        [sys.executable, "-c", CALLS.format(name=name, before=before.format(name=name))],
         env={**os.environ, "GPUTENSOR_DEVICE": name},
         capture_output=True,
         text=True,

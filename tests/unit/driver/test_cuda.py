@@ -291,6 +291,30 @@ def test_calls_on_cuda_are_counted_only_when_observed(library):
     assert printed_by(library, code, GPUTENSOR_OBSERVE_DRIVER=1) == "0"
 
 
+def test_a_cuda_device_in_use_can_be_observed_and_listened_to(library):
+    code = """
+from tests.support.driver_calls import Calls
+calls = Calls(0)
+stream = calls.make("stream_create", 0)
+heard = []
+listener = lambda device, name, status, arguments: heard.append((name, arguments))
+registry.attach_listener(listener)
+calls.stream_synchronize(stream)
+registry.deliver()
+registry.observe(0)
+registry.start_trace(0)
+calls.stream_synchronize(stream)
+print(heard, registry.counts(0)["stream_synchronize"], registry.take_trace(0))
+registry.detach_listener(listener)
+registry.fail_call(0, 1, name="stream_synchronize")
+print(calls.stream_synchronize(stream), calls.stream_synchronize(stream), len(heard))
+"""
+    first, second = printed_by(library, code).splitlines()
+    call = "('stream_synchronize', (1,))"
+    assert first == f"[{call}, {call}] 1 [('stream_synchronize', 0, (1,))]"
+    assert second == "2 0 2"
+
+
 @pytest.mark.parametrize("refused", [0, 801])
 def test_the_drivers_pool_is_set_once_to_keep_freed_memory(library, refused):
     code = """
