@@ -157,12 +157,13 @@ cdef class CUDAGraph:
         RuntimeError
             Nothing was captured, or the graph is instantiated and was made without `keep_graph`.
         """
-        cdef Driver* driver
         cdef uint64_t executable = 0, former = self.executable
         cdef status_t status
-        if self.state != CAPTURED and not (self.state == READY and self.keep_graph):
+        if self.state == READY and not self.keep_graph:
+            raise RuntimeError("only a CUDAGraph(keep_graph=True) can be instantiated again")
+        if self.state not in (CAPTURED, READY):
             raise RuntimeError("this CUDAGraph has no captured graph to instantiate")
-        driver = self.driver()
+        cdef Driver* driver = self.driver()
         with nogil:
             status = driver.graph_instantiate(driver.self, self.graph, &executable)
             if status == STATUS_OK and former:
@@ -209,20 +210,19 @@ cdef class CUDAGraph:
         ------
         RuntimeError
             Nothing was captured.
-        DriverError
-            The file cannot be written.
+        OSError
+            The file cannot be opened for writing.
         """
-        cdef Driver* driver
         cdef bytes path = os.fsencode(debug_path)
         cdef const char* text = path
         cdef status_t status
         if self.graph == 0:
             raise RuntimeError("this CUDAGraph holds no graph; capture one first")
-        driver = self.driver()
+        cdef Driver* driver = self.driver()
+        open(debug_path, "ab").close()      # the driver does not say why it cannot write a file
         with nogil:
             status = driver.graph_dump(driver.self, self.graph, text)
-        if status != STATUS_OK:
-            raise_for_status(status, "graph_dump", f"to {os.fsdecode(path)}")
+        raise_for_status(status, "graph_dump", f"to {os.fsdecode(path)}")
 
     def replay(self, inputs=None):
         """Queue the captured work on the current stream of the graph's device.

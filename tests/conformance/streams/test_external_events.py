@@ -95,8 +95,13 @@ def test_debug_dump_writes_every_node(tmp_path):
     g.debug_dump(tmp_path / "graph.dot")
     text = (tmp_path / "graph.dot").read_text()
     assert text.startswith("digraph") and text.count("label") >= 2 and "->" in text
-    with pytest.raises(gt.DriverError):
-        g.debug_dump(tmp_path / "missing" / "graph.dot")
+    g.debug_dump(str(tmp_path / "graph.dot"))
+    assert (tmp_path / "graph.dot").read_text() == text
+    for path, kind in ((tmp_path / "missing" / "graph.dot", FileNotFoundError),
+                       (tmp_path, IsADirectoryError)):  # fmt: skip
+        with pytest.raises(kind) as caught:
+            g.debug_dump(path)
+        assert str(caught.value.filename) == str(path)
 
 
 def test_kept_graph_is_instantiated_on_demand_and_again():
@@ -121,8 +126,11 @@ def test_kept_graph_is_instantiated_on_demand_and_again():
     assert plain.raw_cuda_graph_exec() > 0
     with pytest.raises(RuntimeError, match="keep_graph: got False"):
         plain.raw_cuda_graph()
-    with pytest.raises(RuntimeError, match="no captured graph to instantiate"):
+    with pytest.raises(RuntimeError, match="keep_graph=True\\) can be instantiated again"):
         plain.instantiate()
+    for empty in (CUDAGraph(), CUDAGraph(keep_graph=True)):
+        with pytest.raises(RuntimeError, match="no captured graph to instantiate"):
+            empty.instantiate()
 
 
 def test_an_empty_graph_warns():
