@@ -301,13 +301,18 @@ def function_argument(name, value):
     return value
 
 
+UNITS = (
+    (60, 2, "EiB"), (50, 2, "PiB"), (40, 2, "TiB"), (30, 2, "GiB"), (20, 1, "MiB"), (10, 1, "KiB"),
+)  # fmt: skip
+
+
 def amount(nbytes):
     """Return bytes in the unit that leaves one to four digits before the point.
 
     >>> amount(512), amount(20 << 20), amount(150 << 30), amount(2**50)
-    ('512 bytes', '20.0 MiB', '150.00 GiB', '1024.00 TiB')
+    ('512 bytes', '20.0 MiB', '150.00 GiB', '1.00 PiB')
     """
-    for exponent, digits, unit in ((40, 2, "TiB"), (30, 2, "GiB"), (20, 1, "MiB"), (10, 1, "KiB")):
+    for exponent, digits, unit in UNITS:
         if abs(nbytes) >= 2**exponent:
             return f"{nbytes / 2**exponent:.{digits}f} {unit}"
     return f"{nbytes} bytes"

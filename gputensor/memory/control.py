@@ -81,8 +81,7 @@ def caching_allocator_alloc(size, device=None, stream=None) -> int:
     if isinstance(stream, Stream) and stream.device_number != number:
         got = Described(f"a stream on {stream.device}")
         raise argument_error(ValueError, "stream", got, f"one on {device_of(number)}")
-    # 1 << 62 is more than any device has, so the request fails as an out-of-memory error.
-    return raw_memory.raw_alloc(number, min(nbytes, 1 << 62), stream_handle(number, stream))
+    return raw_memory.raw_alloc(number, nbytes, stream_handle(number, stream))
 
 
 def caching_allocator_delete(mem_ptr) -> None:

@@ -83,6 +83,7 @@ cdef status_t allocator_synchronize(int device) noexcept nogil
 # The same before a capture, and free memory goes back to the driver. Not while another one
 # is under way, which it would break: STATUS_CAPTURE_UNSUPPORTED.
 cdef status_t allocator_settle(int device) noexcept nogil
+cdef object explain_failure     # raises for (device, nbytes, stream, status)
 # Turns a failed malloc into the exception for it (OutOfMemoryError with reason and amounts).
 cdef int raise_for_malloc(int device, size_t nbytes, uint64_t stream,
                           status_t status) except -1 with gil

@@ -144,9 +144,6 @@ cdef status_t allocator_settle(int device) noexcept nogil:
     return status
 
 
-cdef object explain_failure = None      # raises for (device, nbytes, stream, status)
-
-
 def explain_with(function):
     """Have `function(device, nbytes, stream, status)` raise for every request that fails."""
     global explain_failure

@@ -40,7 +40,7 @@ def advise(device, facts, stream):
     proven = proven_option(facts, _settings.current())
     seconds = replay_seconds()
     if seconds > 0 and facts["is_pooled"] and not facts["is_private"]:
-        case = case_of(device, facts["requested"], stream)
+        case = case_of(device, min(facts["requested"], facts["rounded"]), stream)
         if case is not None:
             found, sentence = try_options(case, facts, _settings.current(), seconds)
             if sentence is not None:

@@ -7,7 +7,7 @@ from operator import index
 
 from gputensor._alloc.allocator cimport (
     LiveBlock, allocator_find, allocator_free, allocator_malloc, allocator_record_stream,
-    pool_live, pool_new_id, pool_take_at, pool_use_count, raise_for_malloc,
+    explain_failure, pool_live, pool_new_id, pool_take_at, pool_use_count,
 )
 from gputensor._alloc.core cimport block_map_find, device_lock, device_unlock
 from gputensor._alloc.model cimport *

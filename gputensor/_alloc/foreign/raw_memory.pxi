@@ -4,11 +4,11 @@ An address is given back once, by :func:`raw_delete` or by a C caller, and only 
 out as an address: a tensor's memory goes with the tensor.
 """
 
-cdef object _address(object ptr):
+cdef object _address(object ptr, str name="mem_ptr"):
     try:
         return index(ptr)
     except TypeError:
-        raise TypeError(f"ptr: got {type(ptr).__name__}; expected an integer") from None
+        raise TypeError(f"{name}: got {type(ptr).__name__}; expected an integer") from None
 
 
 # The block in use that begins at an address, or NULL.
@@ -16,23 +16,23 @@ cdef Block* _find(object number) except? NULL:
     return block_in_use(number) if 0 <= number < 1 << 64 else NULL
 
 
-cdef Block* _raw_memory_held(object ptr) except NULL:
-    cdef object number = _address(ptr)
+cdef Block* _raw_memory_held(object ptr, str name="mem_ptr") except NULL:
+    cdef object number = _address(ptr, name)
     cdef Block* block = _find(number)
     if block == NULL:
-        raise ValueError(f"ptr: got {number:#x}; expected the address of an allocation in use")
+        raise ValueError(f"{name}: got {number:#x}; expected the address of an allocation in use")
     return block
 
 
-def raw_alloc(int device, size_t nbytes, uint64_t stream):
+def raw_alloc(int device, nbytes, uint64_t stream):
     """Allocate and return the address; 0 for 0 bytes."""
     cdef status_t status = 0
     cdef Block* block
     if nbytes == 0:
         return 0
-    block = allocator_malloc(device, nbytes, stream, &status)
+    block = allocator_malloc(device, min(nbytes, 1 << 62), stream, &status)     # fits no device
     if block == NULL:
-        raise_for_malloc(device, nbytes, stream, status)
+        explain_failure(device, nbytes, stream, status)
     gt_store(&block.is_by_address, 1)
     return block.ptr
 
@@ -45,7 +45,7 @@ def raw_delete(ptr):
         return
     block = _find(number)
     if block == NULL or not gt_clear_byte(&block.is_by_address):
-        raise ValueError(f"ptr: got {number:#x}; expected an address that "
+        raise ValueError(f"mem_ptr: got {number:#x}; expected an address that "
                          "caching_allocator_alloc returned and that was not given back since")
     allocator_free(block)
 
@@ -57,7 +57,7 @@ def raw_record_stream(ptr, uint64_t stream):
 
 def raw_traceback(ptr):
     """Return the frames that allocated an address, innermost first; empty when not recorded."""
-    return StackFormatter().frames(_raw_memory_held(ptr).stack)
+    return StackFormatter().frames(_raw_memory_held(ptr, "ptr").stack)
 
 
 def uncached_block(int device, uint64_t address):

@@ -48,4 +48,4 @@ cdef status_t pinned_use(Block* block, uint64_t stream) noexcept nogil
 # then the block is NULL. Needs the GIL.
 cdef bint pinned_holds(uint64_t ptr, size_t nbytes, Block** block)
 # Turns a failed pinned_malloc into its exception.
-cdef int raise_for_pinned(int device, size_t nbytes, status_t status) except -1
+cdef int raise_for_pinned(int device, object nbytes, status_t status) except -1

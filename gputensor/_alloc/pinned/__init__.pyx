@@ -27,7 +27,7 @@ from gputensor._driver.table cimport (
 )
 
 from gputensor._alloc.config import settings as _settings
-from gputensor.errors import OutOfMemoryError, raise_for_status
+from gputensor.errors import OutOfMemoryError, amount, raise_for_status
 
 include "pool.pxi"
 include "allocator.pxi"

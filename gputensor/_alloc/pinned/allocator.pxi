@@ -285,7 +285,7 @@ slot.fork = _fork
 cdef int pinned_slot = register_slot(&slot)
 
 
-cdef int raise_for_pinned(int device, size_t nbytes, status_t status) except -1:
+cdef int raise_for_pinned(int device, object nbytes, status_t status) except -1:
     cdef PinnedPool* pool = pinned_pool_peek(device)
     if status == STATUS_INVALID_VALUE:
         _settings.current()     # raises when the environment variable is bad
@@ -296,8 +296,8 @@ cdef int raise_for_pinned(int device, size_t nbytes, status_t status) except -1:
             reserved = pool.a.stats[STAT_RESERVED_BYTES][0].current
             active = stats_allocated(&pool.a) + pool.a.pending_sums[FLOW_BYTES][POOL_SMALL]
         raise OutOfMemoryError(
-            f"out of pinned host memory: requested {nbytes} bytes; in use {active}, "
-            f"reserved {reserved}",
+            f"out of pinned host memory: {amount(nbytes)} requested; in use {amount(active)}, "
+            f"reserved {amount(reserved)}",
             "exhausted",
             {"requested": nbytes, "allocated": active, "reserved": reserved},
         )

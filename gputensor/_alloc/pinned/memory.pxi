@@ -63,7 +63,7 @@ cdef class PinnedMemory:
             self.block = _malloc(device, wanted, &status)
         stack_for_request(0)
         if self.block == NULL:
-            raise_for_pinned(device, wanted, status)
+            raise_for_pinned(device, int(nbytes), status)
         self.device = device
         self.nbytes = wanted
 

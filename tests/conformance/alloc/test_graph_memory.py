@@ -193,7 +193,7 @@ def test_streams_that_join_a_capture_keep_the_pool_as_well(x, rng):
 def check_refused(ptr):
     gc.collect()  # garbage of earlier tests would be freed in between
     before = memory.memory_allocated()
-    with pytest.raises(ValueError, match=r"^ptr: got 0x[0-9a-f]+; expected an address that"):
+    with pytest.raises(ValueError, match=r"^mem_ptr: got 0x[0-9a-f]+; expected an address that"):
         memory.caching_allocator_delete(ptr)
     assert memory.memory_allocated() == before
 

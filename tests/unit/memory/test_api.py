@@ -183,10 +183,10 @@ def test_the_summary_is_a_table_with_the_amounts(device, allocate):
 def test_an_address_is_freed_once_and_only_if_it_is_allocated(device):
     ptr = memory.caching_allocator_alloc(4096, device)
     for wrong in (ptr + 512, ptr + 1, 512, 1 << 62):
-        with pytest.raises(ValueError, match="^ptr: got 0x"):
+        with pytest.raises(ValueError, match="^mem_ptr: got 0x"):
             memory.caching_allocator_delete(wrong)
     memory.caching_allocator_delete(ptr)
-    with pytest.raises(ValueError, match="^ptr: got 0x"):
+    with pytest.raises(ValueError, match="^mem_ptr: got 0x"):
         memory.caching_allocator_delete(ptr)
     assert memory.caching_allocator_alloc(0, device) == 0
     with pytest.raises(ValueError, match="^stream: got a stream on host; expected one on host:"):

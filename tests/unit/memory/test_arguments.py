@@ -23,17 +23,19 @@ def device():
 
 def test_an_address_is_an_integer_and_belongs_to_an_allocation(device):
     ptr = memory.caching_allocator_alloc(4096, device)
-    for wrong in (ptr + 512, 1 << 62, 1 << 80, -1, -ptr, True):
-        for take in (memory.caching_allocator_delete, memory.where_allocated):
-            with pytest.raises(ValueError, match="^ptr: got -?0x"):
+    takers = {
+        memory.caching_allocator_delete: "mem_ptr",
+        memory.where_allocated: "ptr",
+        lambda wrong: memory.record_stream(wrong, 0, device): "mem_ptr",
+    }
+    for take, name in takers.items():
+        for wrong in (ptr + 512, 1 << 62, 1 << 80, -1, -ptr, True):
+            with pytest.raises(ValueError, match=f"^{name}: got -?0x"):
                 take(wrong)
-    for wrong in (float(ptr), 0.0, str(ptr), None):
-        match = f"^ptr: got {type(wrong).__name__}; expected an integer"
-        for take in (memory.caching_allocator_delete, memory.where_allocated):
+        for wrong in (float(ptr), 0.0, str(ptr), None):
+            match = f"^{name}: got {type(wrong).__name__}; expected an integer"
             with pytest.raises(TypeError, match=match):
                 take(wrong)
-        with pytest.raises(TypeError, match=match):
-            memory.record_stream(wrong, 0, device)
     memory.caching_allocator_delete(ptr)
 
 
@@ -41,9 +43,23 @@ def test_a_size_is_an_integer_and_one_beyond_the_address_space_is_out_of_memory(
     for wrong in (-1, 1.5, "4", True, None):
         with pytest.raises(ValueError, match="^size: got .*; expected an integer, 0 or more$"):
             memory.caching_allocator_alloc(wrong, device)
-    for size in (2**62, 2**62 + 1, 1 << 80):
-        with pytest.raises(OutOfMemoryError, match="4194304.00 TiB requested"):
-            memory.caching_allocator_alloc(size, device)
+    seen = []
+    observer = lambda device, nbytes, total, free: seen.append(nbytes)  # noqa: E731
+    memory.attach_out_of_memory_observer(observer)
+    memory.record_memory_history()  # so that the failures are replayed
+    try:
+        sizes = (2**62, 2**62 + 1, np.int64(2**63 - 1), 2**63, 2**64 - 1, 2**64, 2**66, 1 << 80)
+        for size in sizes:
+            for call in (memory.caching_allocator_alloc, memory.pinned_buffer):
+                with pytest.raises(OutOfMemoryError) as caught:
+                    call(size, device)
+                assert f" {size / 2**60:.2f} EiB requested" in str(caught.value)
+                requested = caught.value.facts["requested"]
+                assert (type(requested), requested) == (int, size)
+            assert seen.pop() == size and not seen
+    finally:
+        memory.record_memory_history(None)
+        memory.detach_out_of_memory_observer(observer)
 
 
 def test_sizes_and_addresses_may_be_integers_of_numpy(device):

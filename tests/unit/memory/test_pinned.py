@@ -214,7 +214,7 @@ def test_when_the_system_has_no_more_the_oldest_work_is_waited_for(deferred):
 
 def test_after_the_last_step_the_error_names_the_amounts_and_the_next_request_is_served(device):
     held = PinnedMemory(device, 4096)
-    with pytest.raises(OutOfMemoryError, match="requested 1152921504606846976 bytes; in use 4096"):
+    with pytest.raises(OutOfMemoryError, match="1.00 EiB requested; in use 4.0 KiB, reserved 2.0"):
         PinnedMemory(device, 1 << 60)
     assert PinnedMemory(device, 8192).capacity == 8192
     del held
