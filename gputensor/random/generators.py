@@ -3,13 +3,16 @@
 import functools
 import operator
 
+import numpy as np
+
 from gputensor._arrays.dtypes import uint8, uint64
-from gputensor.errors import argument_error
+from gputensor.errors import argument_error, int_argument
 from gputensor.random import choices, counts, distributions, families, rejections, transformed
 from gputensor.random.states import (
     checked_words,
     default_state,
     new_state,
+    seed_argument,
     state_of,
 )
 from gputensor.random.states import seed as seed_all
@@ -100,13 +103,24 @@ class Generator:
         self.state[...] = words if type(words) is Tensor else asarray(words, device=self.device)
 
     def manual_seed(self, seed):
-        """Start again with a seed; returns the generator.
+        """Start again with a seed; returns the generator. As in PyTorch, -n means 2**64 - n.
 
         >>> Generator(5, "host").manual_seed(6).get_state()[0]
         np.uint64(6)
         """
-        self.state[...] = new_state(seed, self.device)
+        self.state[...] = new_state(_unsigned(seed), self.device)
         return self
+
+    def seed(self):
+        """Start again with a seed from the system; returns the seed.
+
+        >>> rng = Generator(5, "host")
+        >>> rng.seed() == rng.initial_seed() != 5
+        True
+        """
+        number = seed_argument(None)
+        self.manual_seed(number)
+        return number
 
     def initial_seed(self):
         """Return the seed of the generator's numbers; waits for the device.
@@ -115,6 +129,64 @@ class Generator:
         5
         """
         return int(self.get_state()[0])
+
+    def get_offset(self):
+        """Return how many 32-bit words of the seed's sequence are used; waits for the device.
+
+        >>> rng = Generator(5, "host")
+        >>> numbers = rng.random(5)
+        >>> rng.get_offset()
+        8
+        """
+        _, low, high, _ = map(int, self.get_state())
+        return 4 * (low + (high << 64))
+
+    def set_offset(self, offset):
+        """Continue after so many 32-bit words of the seed's sequence, a multiple of 4.
+
+        >>> rng = Generator(5, "host")
+        >>> _, second = rng.random(4), rng.random(4).tolist()
+        >>> rng.set_offset(4)
+        >>> rng.random(4).tolist() == second
+        True
+        """
+        words = int_argument("offset", offset)
+        if words % 4 or not 0 <= words < 1 << 130:
+            raise argument_error(ValueError, "offset", words, "a multiple of 4, 0 to 2**130 - 4")
+        counter = np.array([words >> 2 & (1 << 64) - 1, words >> 66], np.uint64)
+        self.state[1:3] = asarray(counter, device=self.device)
+
+    def clone_state(self):
+        """Return a generator that continues with the same numbers, as ``copy.deepcopy`` does.
+
+        >>> rng = Generator(5, "host")
+        >>> other = rng.clone_state()
+        >>> rng.random(3).tolist() == other.random(3).tolist()
+        True
+        """
+        return Generator.from_state(copy(self.state))
+
+    def graphsafe_get_state(self):
+        """Return a generator that shares the state: a draw from one advances both.
+
+        >>> rng = Generator(5, "host")
+        >>> numbers = rng.graphsafe_get_state().random(5)
+        >>> rng.get_offset()
+        8
+        """
+        return Generator.from_state(self.state)
+
+    def graphsafe_set_state(self, state):
+        """Share the state of another generator of the device from now on; returns the generator.
+
+        Captured graphs draw from the state that the generator had at the time of the capture.
+
+        >>> rng, other = Generator(5, "host"), Generator(6, "host")
+        >>> rng.graphsafe_set_state(other).initial_seed()
+        6
+        """
+        self.state = state_of(state, self.device, "graphsafe_set_state")
+        return self
 
     def spawn(self, n_children):
         """Return new generators on the device, seeded with numbers of this one, without waiting.
@@ -211,7 +283,7 @@ class Generator:
         return Generator.from_state, (self.get_state(),)
 
     def __deepcopy__(self, memo):
-        return Generator.from_state(copy(self.state))
+        return self.clone_state()
 
 
 def generator(seed=None, device=None):
@@ -238,8 +310,12 @@ def manual_seed(seed):
 
     >>> manual_seed(1)
     """
+    seed_all(_unsigned(seed))
+
+
+def _unsigned(seed):
     is_negative = isinstance(seed, int) and -(1 << 63) <= seed < 0
-    seed_all(seed + (1 << 64) if is_negative else seed)
+    return seed + (1 << 64) if is_negative else seed
 
 
 def get_state(device=None):

@@ -56,6 +56,46 @@ def test_copies_continue_independently(made):
     assert first.random(5).tolist() == want == second.random(5).tolist()
 
 
+def test_the_offset_counts_words_and_can_be_set(place, made):
+    first = made.random(7, dtype="float64").tolist()  # 14 words
+    assert made.get_offset() == 16
+    second = made.random(5, dtype="float32").tolist()
+    assert made.get_offset() == 24
+    for offset, numbers, dtype in ((16, second, "float32"), (0, first, "float64")):
+        made.set_offset(offset)
+        assert made.random(len(numbers), dtype=dtype).tolist() == numbers
+    for offset in (4 * ((1 << 64) - 1), (1 << 130) - 4):  # the halves of the counter
+        made.set_offset(offset)
+        assert made.get_offset() == offset and made.initial_seed() == 11
+        made.random(3)
+        assert made.get_offset() == (offset + 4) % (1 << 130)
+    seeds = {made.seed() for _ in range(3)}
+    assert len(seeds) == 3 and made.initial_seed() in seeds and made.get_offset() == 0
+    assert made.manual_seed(-3).initial_seed() == 2**64 - 3
+
+
+def test_states_are_exchanged_in_a_capture_as_outside(place):
+    with gt.Device(place):
+        eager, captured = (gt.random.generator(seed=4) for _ in range(2))
+
+        def draw(rng, old, new):
+            rng.graphsafe_set_state(new)
+            numbers = [rng.normal(size=5)]
+            rng.graphsafe_set_state(old)
+            return numbers + [rng.normal(size=5) for _ in range(2)]
+
+        states = [(rng, rng.graphsafe_get_state(), rng.clone_state()) for rng in (eager, captured)]
+        graph = graphs.CUDAGraph()
+        with graphs.graph(graph):
+            held = draw(*states[1])
+        for _ in range(3):
+            want = [x.tolist() for x in draw(*states[0])]
+            graph.replay()
+            assert [x.tolist() for x in held] == want
+            offsets = [[state.get_offset() for state in part] for part in states]
+            assert offsets[0] == offsets[1] and offsets[0][1] == 2 * offsets[0][2] > 0
+
+
 def test_spawned_generators_follow_from_the_seed(place, made):
     one = [child.random(4).tolist() for child in made.spawn(3)]
     two = [child.random(4).tolist() for child in gt.random.generator(11, place).spawn(3)]
@@ -223,7 +263,10 @@ REFUSED = {
     "share": (ValueError, "binomial: p: got 1.5", lambda g: g.binomial(5, 1.5)),
     "alpha": (TypeError, "dirichlet: alpha: got float", lambda g: g.dirichlet(2.0)),
     "chance": (ValueError, "bernoulli: p: got 1.5", lambda g: g.bernoulli(1.5)),
-    "seed": (ValueError, "seed: got -1", lambda g: g.manual_seed(-1)),
+    "seed": (ValueError, "seed: got 18446744073709551616", lambda g: g.manual_seed(1 << 64)),
+    "offset": (ValueError, "offset: got 6; expected a multiple of 4", lambda g: g.set_offset(6)),
+    "no offset": (TypeError, "offset: got float", lambda g: g.set_offset(4.0)),
+    "none": (TypeError, "graphsafe_set_state", lambda g: g.graphsafe_set_state(5)),
     "state": (ValueError, "state: got float64", lambda g: g.set_state(np.zeros(4))),
     "too many": (ValueError, "choice: size: got 4", lambda g: g.choice(3, 4, replace=False)),
     "no axis": (IndexError, "permutation", lambda g: g.permutation(ones(g, 3), 1)),
