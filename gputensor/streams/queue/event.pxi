@@ -323,8 +323,8 @@ cdef class Event:
         return made
 
     def __repr__(self):
-        place = "not recorded" if self.handle == 0 else device_text(self.device_number)
-        return f"<Event {place} timing={bool(self.enable_timing)}>"
+        where = f"device={device_text(self.device_number)} handle={self.handle:#x}"
+        return f"<Event {where if self.handle else 'not recorded'} timing={self.enable_timing}>"
 
     # Whether the driver's event belongs to this object alone, and not to the pool.
     cdef bint is_own(self) noexcept:

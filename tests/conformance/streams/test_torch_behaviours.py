@@ -72,6 +72,12 @@ RESULTS = {
     "foreign stream": (lambda: gt.Event().record(Foreign(gt.Stream().cuda_stream)), None),
     "event without record": (
         lambda: ((e := gt.Event()).query(), e.device, e.cuda_event), (True, None, 0)),
+    "event in words": (
+        lambda: [repr(e) for e in (gt.Event(), gt.Event(enable_timing=True))],
+        ["<Event not recorded timing=False>", "<Event not recorded timing=True>"]),
+    "recorded event in words": (
+        lambda: repr(e := recorded()).split()
+        == f"<Event device={gt.Device()} handle={e.cuda_event:#x} timing=False>".split(), True),
     "event's device": (lambda: recorded().device == gt.Device(), True),
     "event of a dropped stream": (lambda: gt.Stream().record_event().synchronize(), None),
     "time to itself": (lambda: (e := recorded(enable_timing=True)).elapsed_time(e), 0.0),
