@@ -17,7 +17,7 @@ from gputensor.tensor.functions import NUMPY_NAMES, merged
 from gputensor.tensor.interop import asarray, astype
 from gputensor.tensor.interop.arrays import PLAIN, beside
 from gputensor.tensor.manipulation.joining import stack
-from gputensor.tensor.numerics.group_reductions import extremes_at, products_at
+from gputensor.tensor.numerics.group_reductions import extremes_at, joined_at
 from gputensor.tensor.numerics.ufunc_folds import (
     FOLDED,
     accumulated,
@@ -122,23 +122,27 @@ def _no_counterpart(name):
 def _at(name, target, indices, *values):
     """``np.add.at`` and others: combine with the elements at `indices`, which may repeat."""
     gt = _library("numpy")
-    if name not in ("add", "subtract", "multiply", "maximum", "minimum"):
+    if name not in ASSOCIATIVE and name not in ("subtract", "divide"):
         raise _no_counterpart(f"{name}.at")
     tensor_argument(target, f"{name}.at")
     places = gt.reshape(gt.arange(target.size, device=target.device), target.shape)[indices]
     (added,) = values
     added = gt.broadcast_to(astype(beside(added, target), target.dtype, copy=False), places.shape)
+    x, places, added = (gt.reshape(one, -1) for one in (target, places, added))
+    if x.dtype.kind == "b":
+        name = {"add": "logical_or", "multiply": "logical_and"}.get(name, name)
     if name in ("maximum", "minimum"):
-        parts = (gt.reshape(one, -1) for one in (target, places, added))
-        target[...] = gt.reshape(extremes_at(*parts, name == "minimum"), target.shape)
-        return
-    if name == "multiply":
-        parts = (gt.reshape(one, -1) for one in (target, places, added))
-        target[...] = gt.reshape(products_at(*parts), target.shape)
-        return
-    sums = gt.index_add(gt.reshape(target, -1), 0, gt.reshape(places, -1), gt.reshape(added, -1),
-                        alpha=1 if name == "add" else -1)  # fmt: skip
-    target[...] = gt.reshape(sums, target.shape)
+        found = extremes_at(x, places, added, name == "minimum")
+    elif name in ("add", "subtract"):
+        found = gt.index_add(x, 0, places, added if name == "add" else gt.subtract(0, added))
+    elif name == "divide":
+        found = gt.divide(x, joined_at(gt.multiply, gt.ones_like(x), places, added))
+    else:
+        found = joined_at(getattr(gt, UFUNCS.get(name, name)), x, places, added)
+    if not np.can_cast(found.dtype, target.dtype, "same_kind"):
+        got = Described(target.dtype.name)
+        raise argument_error(TypeError, f"{name}.at: x", got, f"a dtype that holds {found.dtype}")
+    target[...] = gt.reshape(found, target.shape)
 
 
 def array_ufunc(x, ufunc, method, *inputs, **keywords):
@@ -198,6 +202,8 @@ def _reduced(name, method, inputs, options):
     kept = {key: value for key, value in options.items() if value is not None or key == "axis"}
     table = {"reduce": REDUCE, "accumulate": ACCUMULATE}.get(method, {})
     if name in table and not (name.startswith("logical") and "initial" in kept):
+        if name not in ("add", "multiply") and "dtype" in kept:
+            array = astype(array, kept.pop("dtype"), copy=False)
         result = getattr(gt, table[name])(array, **kept)
         return result.values if table[name] in ("cummax", "cummin") else result
     if name not in ASSOCIATIVE:

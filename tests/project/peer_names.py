@@ -251,7 +251,7 @@ DIFFERENCES = {
         (
             "add.at(x, i, v)",
             "add.at",
-            "also of subtract, multiply, maximum, minimum; `index_add` returns the result",
+            "also of subtract, divide and the associative ufuncs; `index_add` returns the result",
         ),
         ("sqrt(2.0), add(1, 2)", "the same", "NumPy's scalar; next to a tensor it is weak"),
         ("mgrid, ogrid, r_, c_", "the same", "on the current device; `r_` without directives"),

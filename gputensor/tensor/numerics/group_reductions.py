@@ -1,4 +1,4 @@
-"""Reductions of elements that share a position: scatter_reduce, index_reduce, maximum.at."""
+"""Reductions of elements that share a position: scatter_reduce, index_reduce, ufunc.at."""
 
 from gputensor._arrays.dtypes import int64
 from gputensor.errors import Described, argument_error
@@ -6,12 +6,13 @@ from gputensor.tensor import functions as fn
 from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.grids import within
 from gputensor.tensor.interop import astype
+from gputensor.tensor.interop import copy as copy_of
 from gputensor.tensor.manipulation import arange, broadcast_to, reshape, zeros
 from gputensor.tensor.manipulation.joining import concat
 from gputensor.tensor.sorting import argsort, searchsorted
 from gputensor.tensor.writing import flat_places, index_add
 
-__all__ = ["extremes_at", "index_reduce", "products_at", "scatter_reduce"]
+__all__ = ["extremes_at", "index_reduce", "joined_at", "scatter_reduce"]
 
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
@@ -43,27 +44,31 @@ def extremes_at(x, places, values, is_least, is_included=True):
     return fn.where(fn.less(first, end), joined, x)
 
 
-def products_at(x, places, values, is_included=True):
-    """Return a vector with the product of the values at each place, and of its own element.
+def joined_at(join, x, places, values, is_included=True):
+    """Return a vector with its elements and the values at their places joined, in their order.
+
+    `join` is an associative function of two tensors. Without `is_included` an element counts only
+    if no value is at its place.
 
     >>> import gputensor as gt
     >>> x, places = gt.ones(2, device="host"), gt.asarray([1, 1], device="host")
-    >>> products_at(x, places, gt.asarray([3.0, 2.0], device="host")).tolist()
+    >>> joined_at(gt.multiply, x, places, gt.asarray([3.0, 2.0], device="host")).tolist()
     [1.0, 6.0]
     """
     if not values.size:
-        return fn.positive(x)
+        return copy_of(x)
     order = argsort(places)
-    places, product = places[order], values[order]
+    places, found = places[order], values[order]
     step = 1  # each element takes in those of its place that are up to `step` before it
     while step < places.size:
-        before = fn.where(places[step:] == places[:-step], product[:-step], 1)
-        product = concat([product[:step], fn.multiply(product[step:], before)])
+        both = join(found[:-step], found[step:])
+        joined = fn.where(places[step:] == places[:-step], both, found[step:])
+        found = concat([found[:step], joined])
         step *= 2
     slots = arange(x.size, device=x.device)
     first, end = (searchsorted(places, slots, side=side) for side in ("left", "right"))
-    joined = product[fn.maximum(end - 1, 0)]
-    joined = fn.multiply(x, joined) if is_included else joined
+    joined = found[fn.maximum(end - 1, 0)]
+    joined = join(x, joined) if is_included else joined
     return fn.where(fn.less(first, end), joined, x)
 
 
@@ -83,7 +88,7 @@ def _reduced(x, places, values, reduce, is_included):
     if reduce in ("amax", "amin"):
         return extremes_at(x, places, values, reduce == "amin", is_included)
     if reduce == "prod":
-        return products_at(x, places, values, is_included)
+        return joined_at(fn.multiply, x, places, values, is_included)
     ones = fn.add(zeros(places.shape, int64, device=x.device), 1)
     count = index_add(zeros(x.shape, int64, device=x.device), 0, places, ones)
     start = x if is_included else fn.where(count > 0, 0, x)

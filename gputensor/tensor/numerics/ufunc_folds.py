@@ -40,7 +40,7 @@ def folded(name, join, x, axis=0, dtype=None, out=None, **options):
     [5, 6]
     """
     x = x if dtype is None else astype(x, dtype, copy=False)
-    axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    axes = _axes(axis, x.ndim)
     axes = sorted({axis_argument(one, x.ndim, name) for one in axes})
     keepdims = options.pop("keepdims", False)
     x, initial = _selected(name, x, axes, **options)
@@ -48,7 +48,7 @@ def folded(name, join, x, axis=0, dtype=None, out=None, **options):
     count = math.prod(x.shape[i] for i in axes)
     rest = reshape(moveaxis(x, tuple(axes), tuple(range(len(axes)))), (count, *kept))
     if initial is not None:
-        first = asarray(initial, rest.dtype, device=rest.device)
+        first = asarray(initial, _joined_dtype(join, rest), device=rest.device)
         rest = concat([rest, broadcast_to(first, (1, *kept))])
     rest = _truth(name, rest)
     rest = abs(rest) if name in ("hypot", "gcd") else rest  # joined with 0
@@ -57,7 +57,24 @@ def folded(name, join, x, axis=0, dtype=None, out=None, **options):
         rest, last = join(rest[:half], rest[half : 2 * half]), rest[2 * half :]
         rest = concat([rest, last]) if last.shape[0] else rest
     shape = [1 if i in axes else n for i, n in enumerate(x.shape)] if keepdims else kept
-    return _into(out, reshape(rest[0], tuple(shape)), name)
+    return _into(out, _joined(join, reshape(rest[0], tuple(shape))), name)
+
+
+def _axes(axis, ndim):
+    """Return the axes that are reduced; the one element of a tensor without axes has none."""
+    if axis is None:
+        return tuple(range(ndim))
+    return () if ndim == 0 and axis in (0, -1) else axis if isinstance(axis, tuple) else (axis,)
+
+
+def _joined_dtype(join, x):
+    return _joined(join, reshape(x, -1)[:0]).dtype
+
+
+def _joined(join, x):
+    """Return `x` in the dtype that two of its elements would be joined in."""
+    none = reshape(x, -1)[:0]
+    return astype(x, join(none, none).dtype, copy=False)
 
 
 def _selected(name, x, axes, initial=None, where=None):
@@ -110,7 +127,7 @@ def accumulated(name, join, x, axis=0, dtype=None, out=None):
     while step < rest.shape[0]:
         rest = concat([rest[:step], join(rest[:-step], rest[step:])])
         step *= 2
-    return _into(out, moveaxis(rest, 0, axis), name)
+    return _into(out, moveaxis(_joined(join, rest), 0, axis), name)
 
 
 def in_turn(name, method, join, x, axis=0, dtype=None, **options):
@@ -124,28 +141,27 @@ def in_turn(name, method, join, x, axis=0, dtype=None, **options):
     3.5
     """
     x = x if dtype is None else astype(x, dtype, copy=False)
-    if axis is None or isinstance(axis, tuple):
-        if x.ndim != 1 and not (isinstance(axis, tuple) and len(axis) == 1):
-            rule = f"one axis: the order of several matters to {name}"
-            raise argument_error(ValueError, f"{name}.{method}: axis", axis, rule)
-        axis = 0 if axis is None else axis[0]
-    axis = axis_argument(axis, x.ndim, name)
+    axes = _axes(axis, x.ndim)
+    if len(axes) > 1:
+        rule = f"one axis: the order of several matters to {name}"
+        raise argument_error(ValueError, f"{name}.{method}: axis", axis, rule)
+    axis = axis_argument(axes[0], x.ndim, name) if axes else None
     out, initial = options.pop("out", None), options.pop("initial", None)
     keepdims = options.pop("keepdims", False)
     if options.pop("where", None) is not None:
         got = Described("where=")
         raise argument_error(ValueError, f"{name}.{method}: where", got, "none for this function")
-    lines = moveaxis(x, axis, 0)
+    lines = reshape(x, (1, *x.shape)) if axis is None else moveaxis(x, axis, 0)
     if initial is not None:
-        first = broadcast_to(asarray(initial, x.dtype, device=x.device), (1, *lines.shape[1:]))
-        lines = concat([first, lines])
+        first = asarray(initial, _joined_dtype(join, x), device=x.device)
+        lines = concat([broadcast_to(first, (1, *lines.shape[1:])), lines])
     if lines.shape[0] == 0 and method == "reduce":
         got = Described("no elements")
         raise argument_error(ValueError, f"{name}.reduce: x", got, "one element or more")
-    found = _steps(name, join, lines, method == "accumulate")
-    if method == "accumulate":
-        return _into(out, moveaxis(found, 0, axis), name)
-    return _into(out, moveaxis(found, 0, axis) if keepdims else found[0], name)
+    found = _joined(join, _steps(name, join, lines, method == "accumulate"))
+    if method == "accumulate" or keepdims and axis is not None:
+        return _into(out, found if axis is None else moveaxis(found, 0, axis), name)
+    return _into(out, found[0], name)
 
 
 def _steps(name, join, lines, has_all):
@@ -195,7 +211,7 @@ def reduced_at(name, join, x, indices, axis=0, dtype=None, out=None):
         rest = concat([rest[:step], where(is_joined, both, rest[step:])])
         step *= 2
     last = asarray(np.cumsum(lengths) - 1, device=x.device)
-    return _into(out, moveaxis(rest[last], 0, axis), name)
+    return _into(out, moveaxis(_joined(join, rest[last]), 0, axis), name)
 
 
 def _starts(name, indices, extent):

@@ -160,3 +160,80 @@ def test_folds_from_the_left_say_what_they_cannot_do(where):
     with pytest.raises(TypeError, match=r"gputensor has no less\.reduce"):
         gt.less.reduce(x)
     assert gt.divide.accumulate(x[:0]).shape == (0, 3)
+
+
+FLOATING = ["hypot", "logaddexp", "logaddexp2", "arctan2", "divide"]
+
+
+def tensors_of(where, rng, dtype, shape):
+    x = rng.integers(1, 9, shape).astype(dtype)
+    return x, gt.asarray(x, device=where)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("name", FLOATING)
+def test_folds_of_integers_are_floats_at_any_length(where, rng, name, count):
+    x, given = tensors_of(where, rng, "int16", (count, 3))
+    join, ours = getattr(np, name), getattr(gt, name)
+    for got, want in (
+        (ours.reduce(given), join.reduce(x)),
+        (ours.reduce(given, initial=2.5), join.reduce(x.astype("float64"), initial=2.5)),
+        (ours.accumulate(given), join.accumulate(x)),
+    ):
+        assert got.dtype == gt.float32 and got.shape == want.shape
+        np.testing.assert_allclose(got.numpy(), want, 1e-5)
+    if name.startswith(("hypot", "logaddexp")):
+        got, want = ours.reduceat(given, [0, count - 1]), join.reduceat(x, [0, count - 1])
+        assert got.dtype == gt.float32
+        np.testing.assert_allclose(got.numpy(), want, 1e-5)
+
+
+@pytest.mark.parametrize("name", ["maximum", "minimum", "fmax", "fmin"])
+def test_extremes_are_reduced_in_a_dtype(where, rng, name):
+    x, given = tensors_of(where, rng, "int32", (3, 4))
+    want = getattr(np, name).reduce(x, 1, dtype="float64")
+    got = getattr(gt, name).reduce(given, 1, dtype="float64")
+    assert got.dtype == want.dtype and got.tolist() == want.tolist()
+
+
+@pytest.mark.parametrize("name", ["subtract", "remainder", "logaddexp", "gcd"])
+def test_one_element_and_no_axis_are_reduced(where, rng, name):
+    x, given = tensors_of(where, rng, "int64", (2, 3))
+    join, ours = getattr(np, name), getattr(gt, name)
+    for got, want in (
+        (ours.reduce(given[0, 0]), join.reduce(x[0, 0])),
+        (ours.reduce(given[0, 0], axis=None, keepdims=True), join.reduce(x[0, 0], axis=None)),
+        (ours.reduce(given, axis=()), join.reduce(x, axis=())),
+        (ours.reduce(given[0], axis=None), join.reduce(x[0], axis=None)),
+    ):
+        assert got.shape == want.shape
+        np.testing.assert_allclose(got.numpy(), want, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        ("subtract", "uint8"), ("subtract", "int64"), ("bitwise_or", "uint16"),
+        ("bitwise_and", "int32"), ("bitwise_xor", "int64"), ("logical_or", "bool"),
+        ("logical_and", "int8"), ("add", "bool"), ("multiply", "bool"), ("gcd", "int64"),
+        ("fmax", "float64"), ("fmin", "float32"), ("hypot", "float64"), ("logaddexp", "float64"),
+        ("divide", "float64"),
+    ],
+)  # fmt: skip
+def test_repeated_places_are_joined_in_order(where, rng, name, dtype):
+    x, values = (rng.integers(low, 9, (count, 3)) for low, count in ((0, 4), (1, 9)))
+    x, values = x.astype(dtype), (values % (2 if dtype == "bool" else 9)).astype(dtype)
+    values = np.maximum(values, 1) if name == "divide" else values
+    places = rng.integers(-4, 4, 9)
+    given, ours, index = (gt.asarray(one, device=where) for one in (x, values, places))
+    getattr(np, name).at(x, places, values)
+    getattr(gt, name).at(given, index, ours)
+    getattr(np, name).at(given, places[:0], ours[:0])  # which changes nothing
+    np.testing.assert_allclose(given.numpy(), x, 1e-12 if dtype == "float64" else 1e-6)
+
+
+def test_a_quotient_is_not_written_to_integers(where):
+    x = gt.asarray([6, 8], device=where)
+    with pytest.raises(TypeError, match="divide.at: x: got int64; expected a dtype that holds flo"):
+        gt.divide.at(x, [0], 2)
+    assert x.tolist() == [6, 8]
