@@ -230,7 +230,10 @@ def histogram(x, /, bins=10, range=None, density=False, weights=None):
     if weights is None:
         counts = _between(x, edges, is_even)
     else:
-        counts = _weights_between(x, edges, _weights(weights, x, "histogram"))
+        weights = _weights(weights, x, "histogram")
+        counts = _weights_between(x, edges, weights)
+        if weights.dtype.kind in "iuf" and not density:
+            counts = astype(counts, weights.dtype, copy=False)
     if density:
         widths = fn.subtract(edges[1:], edges[:-1])
         counts = fn.divide(fn.divide(counts, widths), astype(fn.sum(counts), float64))

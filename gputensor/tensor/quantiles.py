@@ -10,10 +10,10 @@ import numpy as np
 from gputensor._arrays.dtypes import float32, float64, int64
 from gputensor.errors import Described, argument_error, float_argument
 from gputensor.tensor import functions as fn
-from gputensor.tensor.core import Tensor, axis_argument, out_argument, spellings, tensor_argument
+from gputensor.tensor.core import axis_argument, out_argument, spellings, tensor_argument
 from gputensor.tensor.interop import astype
 from gputensor.tensor.interop.arrays import values_argument
-from gputensor.tensor.manipulation import broadcast_to, expand_dims, moveaxis, reshape
+from gputensor.tensor.manipulation import broadcast_to, expand_dims, full, moveaxis, reshape
 from gputensor.tensor.manipulation.joining import concat, stack
 from gputensor.tensor.manipulation.picking import take_along_axis
 from gputensor.tensor.scans import cumsum
@@ -119,7 +119,11 @@ def _lines(x, axis, name):
     lines = moveaxis(x, axes, list(range(-len(axes), 0))) if axes else expand_dims(x, -1)
     lines = reshape(lines, [*kept, math.prod(x.shape[i] for i in axes)])
     if lines.shape[-1] == 0:
-        raise argument_error(ValueError, f"{name}: x", Described("no elements"), "at least one")
+        if name in ("quantile", "percentile"):
+            raise argument_error(ValueError, f"{name}: x", Described("no elements"), "at least one")
+        # As in NumPy, the median of no elements is that of one NaN.
+        dtype = float32 if x.dtype.kind in "iu" else x.dtype
+        lines = full((*kept, 1), math.nan, dtype, device=x.device)
     return lines, [1 if i in axes else n for i, n in enumerate(x.shape)]
 
 
@@ -131,10 +135,10 @@ def _with_axes(result, lines, shape):
 def _shares(q, name):
     """Return `q` as fractions from 0 to 1: a float, or a list of them."""
     shares = q.tolist() if hasattr(q, "tolist") else q
-    if hasattr(shares, "__iter__") and not isinstance(shares, str):
+    if hasattr(shares, "__iter__") and not isinstance(shares, (str, bytes, dict)):
         return [_shares(one, name) for one in shares]
     top = 100 if name.endswith("percentile") else 1
-    if not isinstance(shares, (int, float)) or not 0 <= shares <= top:
+    if not 0 <= float_argument(f"{name}: q", shares) <= top:
         raise argument_error(ValueError, f"{name}: q", shares, f"0 to {top}")
     return float(shares / top)
 
@@ -292,6 +296,19 @@ def nanmedian(x, /, axis=None, out=None, overwrite_input=False, keepdims=False):
     return nanquantile(x, 0.5, axis, out, keepdims=keepdims)
 
 
+def _between_counted(ordered, last, shares, method):
+    """Return the quantiles of sorted lines, each up to its place `last`; see `_between`."""
+    if isinstance(shares, list):
+        return stack([_between_counted(ordered, last, one, method) for one in shares])
+    place = _place(last + 1, shares, method, fn)
+    ends = (astype(one(place), int64) for one in (fn.floor, fn.ceil))
+    low, high = (take_along_axis(ordered, one, -1) for one in ends)
+    weight = astype(_weight(place, method), float64 if ordered.dtype == float64 else float32)
+    between = fn.where(fn.equal(weight, 0), low, _cut(low, high, weight))
+    between = fn.where(fn.equal(weight, 1), high, between)
+    return reshape(between, ordered.shape[:-1])
+
+
 def _weight(place, method):
     """Return how far the quantile lies between the elements below and above `place`: 0 to 1."""
     low = fn.floor(place)
@@ -319,26 +336,15 @@ def nanquantile(
         found = _with_weights(x, q, axis, weights, method, keepdims, "nanquantile")
         return _into(out, found, "nanquantile")
     if tensor_argument(x, "nanquantile").dtype.kind in "iucb":
-        return quantile(x, q, axis, out, method=method, keepdims=keepdims)
+        found = _quantile(x, q, axis, method, keepdims, "nanquantile")
+        return _into(out, found, "nanquantile")
     _check_method(method, "nanquantile")
-    if isinstance(q, Tensor):
-        q = q.tolist()
+    q = _shares(q, "nanquantile")
     lines, kept_shape = _lines(x, axis, "nanquantile")
     ordered = sort(lines)
     last = fn.sum(fn.logical_not(fn.isnan(lines)), -1, keepdims=True) - 1
     last = astype(fn.maximum(last, 0), float64)
-    results = []
-    for share in q if hasattr(q, "__iter__") else [q]:
-        if not 0 <= float_argument("nanquantile: q", share) <= 1:
-            raise argument_error(ValueError, "nanquantile: q", share, "0 to 1")
-        place = _place(last + 1, float(share), method, fn)
-        ends = (astype(one(place), int64) for one in (fn.floor, fn.ceil))
-        low, high = (take_along_axis(ordered, one, -1) for one in ends)
-        weight = astype(_weight(place, method), float64 if x.dtype == float64 else float32)
-        between = fn.where(fn.equal(weight, 0), low, _cut(low, high, weight))
-        between = fn.where(fn.equal(weight, 1), high, between)
-        results.append(reshape(between, lines.shape[:-1]))
-    result = stack(results) if hasattr(q, "__iter__") else results[0]
+    result = _between_counted(ordered, last, q, method)
     result = _with_axes(result, lines, kept_shape) if keepdims else result
     return _into(out, astype(result, x.dtype, copy=False), "nanquantile")
 

@@ -51,8 +51,13 @@ def interp(x, xp, fp, /, left=None, right=None, period=None):
         raise argument_error(
             ValueError, "interp: fp", Described(f"shape {fp.shape}"), f"{xp.shape}"
         )
+    if "c" in (x.dtype.kind, xp.dtype.kind):
+        got = Described(f"{x.dtype.name}, {xp.dtype.name}")
+        raise argument_error(TypeError, "interp: x, xp", got, "real dtypes")
     dtype = result_type(x, xp, fp, 1.0)
-    x, xp, fp = (astype(one, dtype, copy=False) for one in (x, xp, fp))
+    real = {"complex64": "float32", "complex128": "float64"}.get(dtype.name, dtype)
+    x, xp = (astype(one, real, copy=False) for one in (x, xp))
+    fp = astype(fp, dtype, copy=False)
     if period is not None:
         period = float_argument("interp: period", period)
         if not period:
@@ -191,6 +196,8 @@ def polyval(p, x, /):
     p, x = beside(p, first), beside(x, first)
     if x.dtype.kind == "b" and p.dtype.kind in "iu":
         x = astype(x, p.dtype)
+    if p.ndim == 1 and not p.size:
+        return fn.multiply(x, astype(zeros((), device=x.device), p.dtype))
     p = _vector(p, "polyval")
     result = fn.add(fn.multiply(x, 0), p[0])
     for i in range(1, p.size):

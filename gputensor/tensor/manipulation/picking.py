@@ -351,6 +351,7 @@ def insert(x, obj, values, /, axis=None):
     if isinstance(obj, slice):
         obj = range(*obj.indices(extent))
     places = host_array("insert: obj", obj)
+    places = places if places.size else places.astype(int)
     if (
         places.dtype.kind not in "iu"
         or places.size

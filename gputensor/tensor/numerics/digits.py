@@ -136,6 +136,8 @@ def spacing(x, /):
     [2.220446049250313e-16, -2.220446049250313e-16]
     """
     dtype = tensor_argument(x, "spacing").dtype
+    if dtype.kind == "c":
+        raise argument_error(TypeError, "spacing: x", Described(dtype.name), "a real dtype")
     x = astype(x, np.result_type(dtype, "float16")) if dtype.kind in "biu" else x
     size = fn.abs(x)
     width = fn.subtract(nextafter(size, math.inf), size)

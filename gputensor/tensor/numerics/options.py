@@ -7,7 +7,7 @@ without a meaning for tensors, such as ``subok``, are checked where a value woul
 
 import numpy as np
 
-from gputensor.errors import argument_error
+from gputensor.errors import Described, argument_error
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, axis_argument, tensor_argument, written_argument
 from gputensor.tensor.interop import asarray, ascontiguous, astype
@@ -163,7 +163,7 @@ def copied_to(out, function, /, *arguments, **keywords):
         raise argument_error(ValueError, name, out.shape, f"shape {result.shape}")
     if not np.can_cast(result.dtype, out.dtype, "same_kind"):
         rule = f"a dtype to which {result.dtype.name} converts"
-        raise argument_error(TypeError, name, out.dtype.name, rule)
+        raise argument_error(TypeError, name, Described(out.dtype.name), rule)
     out[...] = result
     return out
 
@@ -233,8 +233,8 @@ def within_extent(mode, function, /, *arguments, **keywords):
         axis = axis_argument(axis, tensor_argument(first, name).ndim, name)
     extent = tensor_argument(first, name).size if axis is None else first.shape[axis]
     if not isinstance(second, Tensor):
-        is_empty = hasattr(second, "__len__") and len(second) == 0
-        second = asarray(second, int if is_empty else None, device=first.device)
+        second = asarray(second, device=first.device)
+        second = second if second.size else astype(second, int)
     return function(first, _moved_in(mode, second, extent, name), *rest, **keywords)
 
 

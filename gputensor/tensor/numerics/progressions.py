@@ -130,4 +130,8 @@ def geomspace(start, stop, num=50, endpoint=True, *, dtype=None, device=None):
         values[0] = first
     if num > 1 and endpoint:
         values[-1] = last
+    if dtype is not None and dtype.kind in "iu":  # a power that is a hair below its integer
+        nearest = fn.round(values)
+        is_near = fn.abs(values - nearest) <= fn.abs(values) * 1e-14
+        values = fn.where(is_near, nearest, values)
     return astype(values, common if dtype is None else dtype, copy=False)

@@ -1,4 +1,4 @@
-"""Borders by odd reflection, sinc of complex numbers, `put` and `gradient`: NumPy's results."""
+"""Borders by odd reflection, sinc of complex numbers, empty keys and other borders: as in NumPy."""
 
 import numpy as np
 import pytest
@@ -57,3 +57,86 @@ def test_gradient_has_the_form_of_numpys(where, rng, axis):
     pairs = zip(got, want, strict=True) if isinstance(want, tuple) else [(got, want)]
     for one, other in pairs:
         np.testing.assert_allclose(one.numpy(), other, 1e-13, 1e-13)
+
+
+def test_empty_positions_select_and_insert_nothing(where, rng):
+    a = rng.normal(size=(3, 0, 2))
+    x = gt.asarray(a, device=where)
+    for obj in (slice(0, 0, 2), [], np.arange(0)):
+        got = gt.insert(x, obj, 1.0, axis=1)
+        assert got.shape == np.insert(a, obj, 1.0, axis=1).shape
+    b = rng.normal(size=(4, 3))
+    y = gt.asarray(b, device=where)
+    for mode in ("raise", "wrap", "clip"):
+        for index in ([], [[], []]):
+            got, want = gt.take(y, index, 1, mode=mode), np.take(b, np.asarray(index, int), 1)
+            assert got.shape == want.shape and got.dtype == want.dtype
+    assert gt.insert(y, [], 0).tolist() == b.ravel().tolist()
+
+
+def test_a_polynomial_without_coefficients_is_zero(where, rng):
+    a = rng.normal(size=(2, 3))
+    x = gt.asarray(a, device=where)
+    got = gt.polyval(x[0, :0], x)
+    assert got.dtype == a.dtype and got.tolist() == np.polyval(a[0, :0], a).tolist()
+
+
+def test_complex_values_are_interpolated_with_a_period(where, rng):
+    places, points = np.sort(rng.uniform(0, 5, 7)), rng.uniform(-20, 20, (3, 4))
+    values = rng.normal(size=7) + 1j * rng.normal(size=7)
+    tensors = [gt.asarray(one, device=where) for one in (points, places, values)]
+    got = gt.interp(*tensors, period=5)
+    assert got.dtype == "complex128"
+    np.testing.assert_allclose(got.numpy(), np.interp(points, places, values, period=5), 1e-9)
+    with pytest.raises(TypeError, match="interp: x, xp: got complex128, float64; expected real"):
+        gt.interp(tensors[2], *tensors[1:])
+
+
+@pytest.mark.parametrize("weight", ["float32", "int32", "float64"])
+def test_sums_of_weights_keep_their_dtype(where, rng, weight):
+    a, weights = rng.normal(size=90), (rng.normal(size=90) * 9).astype(weight)
+    want, _ = np.histogram(a, 5, (-2, 2), weights=weights)
+    given, ours = (gt.asarray(one, device=where) for one in (a, weights))
+    got, _ = gt.histogram(given, 5, (-2, 2), weights=ours)
+    assert got.dtype == want.dtype
+    np.testing.assert_allclose(got.numpy(), want, 1e-5)
+
+
+def test_progressions_of_integers_reach_whole_powers(where):
+    for first, last, num, want in (
+        (1, 1000, 4, [1, 10, 100, 1000]), (1, 9, 3, [1, 3, 9]), (-1, -(3**10), 11, None),
+        (7, 7**5, 5, None),
+    ):  # fmt: skip
+        got = gt.geomspace(first, last, num, dtype=int, device=where)
+        ratio = round((last / first) ** (1 / (num - 1)))
+        assert got.tolist() == (want or [first * ratio**i for i in range(num)])
+
+
+def test_complex_numbers_have_no_spacing(where):
+    with pytest.raises(TypeError, match="spacing: x: got complex64; expected a real dtype"):
+        gt.spacing(gt.ones(2, "complex64", device=where))
+
+
+def test_a_negative_zero_is_a_share_like_zero(where):
+    for dtype in ("float32", "float64"):
+        x = gt.asarray([-0.0, 0.0], dtype, device=where)
+        assert gt.special.ndtri(x).tolist() == [-np.inf, -np.inf]
+        assert gt.special.erfcinv(x).tolist() == [np.inf, np.inf]
+
+
+def test_index_tensors_that_do_not_broadcast_are_an_index_error(where):
+    x = gt.ones((4, 4), device=where)
+    for one, other in (([1, 2, 3], [0, 1]), ([], [0, 1])):
+        with pytest.raises(IndexError, match="index: shapes: got .* do not broadcast"):
+            x[one, other]
+        with pytest.raises(IndexError, match="index: shapes: got .* do not broadcast"):
+            x[one, other] = 2
+    assert x.transpose(None).shape == (4, 4)
+    y = gt.ones((2, 3, 4), device=where)
+    assert y.transpose(None).shape == (4, 3, 2)
+
+
+def test_out_of_another_kind_is_named(where):
+    x, out = gt.ones(3, device=where), gt.zeros(1, "int32", device=where)
+    with pytest.raises(TypeError, match="take: out: got int32; expected a dtype to which float32"):
+        gt.take(x, [1], out=out)

@@ -191,3 +191,38 @@ def test_each_line_is_searched_for_its_values(where, rng):
     order = gt.asarray([[2, 1, 0], [0, 1, 2]], device=where)
     y = gt.asarray([[3, 2, 1], [1, 2, 3]], device=where)
     assert gt.searchsorted(y, y[:, :1] * 0 + 2, sorter=order).tolist() == [[1], [1]]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16"])
+@pytest.mark.parametrize("name", ["median", "nanmedian", "nanquantile", "nanpercentile"])
+def test_no_elements_have_the_median_nan(where, name, dtype):
+    x = gt.asarray(np.zeros((2, 0, 3), dtype), device=where)
+    share = () if "median" in name else (0.5,)
+    for options, shape in (({"axis": 1}, (2, 3)), ({"keepdims": True}, (1, 1, 1)), ({}, ())):
+        got = getattr(gt, name)(x, *share, **options)
+        assert got.dtype == (gt.float64 if dtype == "float64" else gt.float32)
+        assert got.shape == shape and np.isnan(got.numpy()).all()
+    with pytest.raises(ValueError, match="quantile: x: got no elements; expected at least one"):
+        gt.quantile(x, 0.5)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64", "int32"])
+@pytest.mark.parametrize("name", ["quantile", "nanquantile", "percentile", "nanpercentile"])
+def test_shares_of_any_shape_come_first(where, rng, name, dtype):
+    a = rng.normal(size=(3, 5, 4)).astype("float64") * 9
+    a = a.astype(dtype)
+    if a.dtype.kind == "f" and name.startswith("nan"):
+        a[:, 1:][rng.random((3, 4, 4)) < 0.3] = np.nan
+    shares = rng.random((2, 3)) * (100 if name.endswith("percentile") else 1)
+    for axis, keepdims in ((None, False), (1, True), ((0, 2), False)):
+        found = [
+            getattr(np, name)(a.astype("float64"), one, axis, keepdims=keepdims)
+            for one in shares.ravel()
+        ]
+        want = np.reshape(found, (*shares.shape, *found[0].shape))
+        x = gt.asarray(a, device=where)
+        for q in (shares.tolist(), gt.asarray(shares, device=where)):
+            got = getattr(gt, name)(x, q, axis, keepdims=keepdims)
+            assert got.shape == want.shape
+            tolerance = 2e-2 if dtype == "float16" else 1e-5
+            np.testing.assert_allclose(got.numpy(), want, tolerance, atol=tolerance)

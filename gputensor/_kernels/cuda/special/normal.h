@@ -60,14 +60,15 @@ GPUTENSOR_CALLED double quantile(double q, double tail) {
     return copysign(size, q);
 }
 
-GPUTENSOR_SPECIAL double ndtri(double p) { return quantile(p - 0.5, fmin(p, 1 - p)); }
+// Adding 0 turns -0 into 0, so that the tail has no sign.
+GPUTENSOR_SPECIAL double ndtri(double p) { return quantile(p - 0.5, fmin(p + 0.0, 1 - p)); }
 
 GPUTENSOR_SPECIAL double erfinv(double x) {
     return x == 0 ? x : 0.70710678118654752440 * quantile(x / 2, (1 - fabs(x)) / 2);
 }
 
 GPUTENSOR_SPECIAL double erfcinv(double y) {
-    return -0.70710678118654752440 * quantile((y - 1) / 2, fmin(y, 2 - y) / 2);
+    return -0.70710678118654752440 * quantile((y - 1) / 2, fmin(y + 0.0, 2 - y) / 2);
 }
 
 GPUTENSOR_SPECIAL double log_ndtr(double x) {
