@@ -22,7 +22,6 @@ from gputensor.tensor import operators as _operators  # noqa: F401 - binds them 
 from gputensor.tensor.core import bind_methods as _bind_methods
 from gputensor.tensor.interop.array_api import VERSION as __array_api_version__  # noqa: F401
 from gputensor.tensor.interop.array_api import Info as __array_namespace_info__  # noqa: F401
-from gputensor.tensor.interop.arrays import tensor as _tensor
 from gputensor.tensor.methods import ALIASES as _ALIASES
 from gputensor.tensor.methods import LateMethod as _LateMethod
 from gputensor.tensor.parameter_names import find as _find
@@ -284,7 +283,7 @@ __all__ = [
     *("__array_api_version__", "__array_namespace_info__", "__version__"),
 ]
 globals().update({name: globals()[full] for name, full in _SPELLINGS.items() if full in globals()})
-_make_callable("gputensor.tensor", _tensor)
+_make_callable("gputensor.tensor", _find("gputensor.tensor.interop.arrays", "tensor"))
 _METHODS = (
     {"norm": _LateMethod("gputensor.linalg.norms", "norm", "norm")}
     | {name: _LateMethod("gputensor.nn", name, name)

@@ -347,8 +347,6 @@ from gputensor.tensor.grids import diag_indices as diag_indices
 from gputensor.tensor.grids import indices as indices
 from gputensor.tensor.grids import ix_ as ix_
 from gputensor.tensor.grids import ravel_multi_index as ravel_multi_index
-from gputensor.tensor.grids import tril_indices as tril_indices
-from gputensor.tensor.grids import triu_indices as triu_indices
 from gputensor.tensor.grids import unravel_index as unravel_index
 from gputensor.tensor.grids import vander as vander
 from gputensor.tensor.histograms import bincount as bincount
@@ -524,7 +522,6 @@ from gputensor.tensor.numerics.polynomials import polymul as polymul
 from gputensor.tensor.numerics.polynomials import polysub as polysub
 from gputensor.tensor.numerics.progressions import geomspace as geomspace
 from gputensor.tensor.numerics.progressions import logspace as logspace
-from gputensor.tensor.numerics.running import unique_consecutive as unique_consecutive
 from gputensor.tensor.numerics.running import unwrap as unwrap
 from gputensor.tensor.numerics.tapers import bartlett as bartlett
 from gputensor.tensor.numerics.tapers import bartlett_window as bartlett_window
@@ -617,7 +614,6 @@ from gputensor.tensor.sorting import unique_inverse as unique_inverse
 from gputensor.tensor.sorting import unique_values as unique_values
 from gputensor.tensor.statistics import average as average
 from gputensor.tensor.statistics import corrcoef as corrcoef
-from gputensor.tensor.statistics import cov as cov
 from gputensor.tensor.statistics import nanargmax as nanargmax
 from gputensor.tensor.statistics import nanargmin as nanargmin
 from gputensor.tensor.statistics import nanmax as nanmax
@@ -637,7 +633,6 @@ from gputensor.tensor.writing import copyto as copyto
 from gputensor.tensor.writing import place as place
 from gputensor.tensor.writing import put as put
 from gputensor.tensor.writing import putmask as putmask
-from gputensor.tensor.writing import select as select
 from gputensor.traces import trace as trace
 
 e: builtins.float
@@ -668,6 +663,17 @@ def concat(
 ) -> Tensor: ...
 def cosine_similarity(
     x1: Any, x2: Any, axis: Any = ..., eps: Any = ..., *, dim: Any = ...
+) -> Tensor: ...
+def cov(
+    x: Any,
+    y: Any = ...,
+    rowvar: Any = ...,
+    bias: Any = ...,
+    ddof: Any = ...,
+    fweights: Any = ...,
+    aweights: Any = ...,
+    *,
+    correction: Any = ...,
 ) -> Tensor: ...
 def cross(x1: Any, x2: Any, /, axis: Any = ..., *, dim: Any = ...) -> Tensor: ...
 def cummax(x: Any, /, axis: Any = ..., *, dim: Any = ...) -> Any: ...
@@ -767,7 +773,7 @@ def index_reduce(
 ) -> Tensor: ...
 def index_select(x: Any, /, axis: Any = ..., index: Any = ..., *, dim: Any = ...) -> Tensor: ...
 def kthvalue(
-    x: Any, /, k: Any, axis: Any = ..., *, keepdims: Any = ..., dim: Any = ..., keepdim: Any = ...
+    x: Any, /, k: Any, axis: Any = ..., keepdims: Any = ..., *, dim: Any = ..., keepdim: Any = ...
 ) -> Any: ...
 def logcumsumexp(x: Any, /, axis: Any = ..., *, dim: Any = ...) -> Tensor: ...
 def median(
@@ -782,7 +788,7 @@ def median(
     keepdim: Any = ...,
 ) -> Any: ...
 def mode(
-    x: Any, /, axis: Any = ..., *, keepdims: Any = ..., dim: Any = ..., keepdim: Any = ...
+    x: Any, /, axis: Any = ..., keepdims: Any = ..., *, dim: Any = ..., keepdim: Any = ...
 ) -> Any: ...
 def nanmean(
     x: Any,
@@ -894,6 +900,7 @@ def scatter(
     *,
     dim: Any = ...,
     src: Any = ...,
+    value: Any = ...,
 ) -> Tensor: ...
 def scatter_add(
     x: Any,
@@ -916,6 +923,9 @@ def scatter_reduce(
     include_self: Any = ...,
     dim: Any = ...,
     src: Any = ...,
+) -> Tensor: ...
+def select(
+    conditions: Any, choices: Any, /, default: Any = ..., *, dim: Any = ..., index: Any = ...
 ) -> Tensor: ...
 def select_scatter(
     x: Any,
@@ -944,10 +954,10 @@ def sort(
     x: Any,
     /,
     axis: Any = ...,
+    kind: Any = ...,
     *,
     descending: Any = ...,
     stable: Any = ...,
-    kind: Any = ...,
     dim: Any = ...,
 ) -> Any: ...
 def split(
@@ -988,10 +998,32 @@ def take_along_axis(x: Any, /, indices: Any, axis: Any = ..., *, dim: Any = ...)
 def tensordot(
     x1: Any, x2: Any, /, axes: Any = ..., *, precision: Any = ..., dims: Any = ...
 ) -> Tensor: ...
-def topk(x: Any, /, k: Any, axis: Any = ..., *, largest: Any = ..., dim: Any = ...) -> Any: ...
+def topk(
+    x: Any, /, k: Any, axis: Any = ..., largest: Any = ..., sorted: Any = ..., *, dim: Any = ...
+) -> Any: ...
 def transpose(x: Any, /, axes: Any = ..., *, dim0: Any = ..., dim1: Any = ...) -> Tensor: ...
 def trapezoid(
     y: Any, /, x: Any = ..., dx: Any = ..., axis: Any = ..., *, dim: Any = ...
+) -> Tensor: ...
+def tril_indices(
+    n: Any = ...,
+    k: Any = ...,
+    m: Any = ...,
+    *,
+    device: Any = ...,
+    row: Any = ...,
+    col: Any = ...,
+    offset: Any = ...,
+) -> Tensor: ...
+def triu_indices(
+    n: Any = ...,
+    k: Any = ...,
+    m: Any = ...,
+    *,
+    device: Any = ...,
+    row: Any = ...,
+    col: Any = ...,
+    offset: Any = ...,
 ) -> Tensor: ...
 def unflatten(x: Any, /, axis: Any = ..., sizes: Any = ..., *, dim: Any = ...) -> Tensor: ...
 def unfold(
@@ -1018,6 +1050,15 @@ def unique(
     equal_nan: Any = ...,
     dim: Any = ...,
 ) -> Any: ...
+def unique_consecutive(
+    x: Any,
+    /,
+    return_inverse: Any = ...,
+    return_counts: Any = ...,
+    axis: Any = ...,
+    *,
+    dim: Any = ...,
+) -> Tensor: ...
 def unsqueeze(x: Any, /, axis: Any = ..., *, dim: Any = ...) -> Tensor: ...
 def unstack(x: Any, /, axis: Any = ..., *, dim: Any = ...) -> tuple[Tensor, ...]: ...
 def var_mean(

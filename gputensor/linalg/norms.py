@@ -67,7 +67,7 @@ def vector_norm(x, /, ord=2, axis=None, keepdims=False):
 
 
 @spellings(keepdim="keepdims")
-def matrix_norm(x, /, *, keepdims=False, ord="fro"):
+def matrix_norm(x, /, ord="fro", *, keepdims=False):
     """Return the norm of the matrices in the last two axes.
 
     Parameters

@@ -9,7 +9,7 @@ from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error, int_argument, list_argument
 from gputensor.streams.queue import Device
 from gputensor.tensor import functions as fn
-from gputensor.tensor.core import Tensor
+from gputensor.tensor.core import Tensor, spellings
 from gputensor.tensor.interop import asarray, astype
 from gputensor.tensor.interop.arrays import MAX_NDIM, beside, values_argument
 from gputensor.tensor.manipulation import (
@@ -110,6 +110,7 @@ def ix_(*vectors):
     return tuple(shaped)
 
 
+@spellings("gputensor.tensor.numerics.torch_results.lower_places", row="n", col="m", offset="k")
 def tril_indices(n, k=0, m=None, *, device=None):
     """Return the row and column indices of the lower triangle of an ``(n, m)`` matrix.
 
@@ -119,6 +120,7 @@ def tril_indices(n, k=0, m=None, *, device=None):
     return tril(ones((n, n if m is None else m), device=device), k=k).nonzero()
 
 
+@spellings("gputensor.tensor.numerics.torch_results.upper_places", row="n", col="m", offset="k")
 def triu_indices(n, k=0, m=None, *, device=None):
     """Return the row and column indices of the upper triangle of an ``(n, m)`` matrix.
 

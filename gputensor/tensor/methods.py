@@ -17,7 +17,7 @@ __all__ = ["ALIASES", "BOUND", "IN_PLACE", "LATE", "LateMethod", "table"]
 BOUND = {
     functions: [name for name in functions.__all__ if name not in ("round", "real", "imag")],
     interop: ["astype", "copy"],
-    manipulation: "broadcast_to flip moveaxis nonzero squeeze take tril triu".split(),
+    manipulation: "broadcast_to moveaxis nonzero squeeze take tril triu".split(),
     products: ["addmm", "baddbmm", "bmm", "matmul", "mm", "mv"],
     transfer: ["numpy"],
 }
@@ -29,12 +29,12 @@ LATE = {
     ),
     "gputensor.tensor.manipulation.axes": "expand flatten fliplr flipud ravel rot90 swapaxes "
     "unsqueeze",
-    "gputensor.tensor.manipulation.axis_methods": "permute transpose",
+    "gputensor.tensor.manipulation.axis_methods": "flip permute tile transpose",
     "gputensor.tensor.manipulation.closeness": "allclose array_equal isclose",
     "gputensor.tensor.manipulation.composed": "copysign hypot logaddexp signbit",
     "gputensor.tensor.manipulation.diagonals": "diag diagflat diagonal fill_diagonal trace",
     "gputensor.tensor.manipulation.differences": "diff",
-    "gputensor.tensor.manipulation.joining": "repeat roll tile unstack",
+    "gputensor.tensor.manipulation.joining": "repeat roll unstack",
     "gputensor.tensor.manipulation.picking": (
         "argwhere flatnonzero gather index_select masked_fill masked_select scatter take_along_axis"
     ),

@@ -21,14 +21,12 @@ from gputensor.tensor.manipulation import axes as _axes
 from gputensor.tensor.manipulation import closeness as _closeness
 from gputensor.tensor.manipulation import composed as _composed
 from gputensor.tensor.manipulation import diagonals as _diagonals
-from gputensor.tensor.manipulation import joining as _joining
 from gputensor.tensor.manipulation import picking as _picking
 from gputensor.tensor.manipulation import splitting as _splitting
 from gputensor.tensor.numerics import attributes as _attributes
 from gputensor.tensor.numerics import distances as _distances
 from gputensor.tensor.numerics import facts as _facts
 from gputensor.tensor.numerics import gammas as _gammas
-from gputensor.tensor.numerics import running as _running
 from gputensor.tensor.numerics import text_files as _text_files
 from gputensor.tensor.numerics import torch_methods as _torch_methods
 from gputensor.tensor.numerics import torch_results as _torch_results
@@ -133,7 +131,17 @@ class Methods:
     cos = _functions.cos
     cosh = _functions.cosh
     count_nonzero = _functions.count_nonzero
-    cov = _statistics.cov
+    def cov(
+        x,
+        y: Any = ...,
+        rowvar: Any = ...,
+        bias: Any = ...,
+        ddof: Any = ...,
+        fweights: Any = ...,
+        aweights: Any = ...,
+        *,
+        correction: Any = ...,
+    ) -> Tensor: ...
     cpu = _placement.cpu
     def cross(x1: Any, x2: Any, /, axis: Any = ..., *, dim: Any = ...) -> Tensor: ...
     cuda = _placement.cuda
@@ -233,7 +241,7 @@ class Methods:
         start_dim: Any = ...,
         end_dim: Any = ...,
     ) -> Tensor: ...
-    flip = _manipulation.flip
+    def flip(x, /, *axes: Any, axis: Any = ..., dims: Any = ...) -> Tensor: ...
     fliplr = _axes.fliplr
     flipud = _axes.flipud
     def float(self) -> Tensor: ...
@@ -311,7 +319,7 @@ class Methods:
     isreal = _arithmetic.isreal
     kron = _outer.kron
     def kthvalue(
-        x, /, k: Any, axis: Any = ..., *, keepdims: Any = ..., dim: Any = ..., keepdim: Any = ...
+        x, /, k: Any, axis: Any = ..., keepdims: Any = ..., *, dim: Any = ..., keepdim: Any = ...
     ) -> Any: ...
     lcm = _functions.lcm
     ldexp = _arithmetic.ldexp
@@ -361,7 +369,7 @@ class Methods:
     mm = _products.mm
     mod = _functions.remainder
     def mode(
-        x, /, axis: Any = ..., *, keepdims: Any = ..., dim: Any = ..., keepdim: Any = ...
+        x, /, axis: Any = ..., keepdims: Any = ..., *, dim: Any = ..., keepdim: Any = ...
     ) -> Any: ...
     moveaxis = _manipulation.moveaxis
     movedim = _manipulation.moveaxis
@@ -507,6 +515,7 @@ class Methods:
         *,
         dim: Any = ...,
         src: Any = ...,
+        value: Any = ...,
     ) -> Tensor: ...
     def scatter_add(
         x,
@@ -622,11 +631,15 @@ class Methods:
     def tensor_split(
         x, /, indices_or_sections: Any, axis: Any = ..., *, dim: Any = ...
     ) -> Tensor: ...
-    tile = _joining.tile
+    def tile(
+        x, /, *counts: Any, repetitions: Any = ..., reps: Any = ..., dims: Any = ...
+    ) -> Tensor: ...
     to = _placement.to
     tobytes = _placement.tobytes
     tofile = _text_files.tofile
-    def topk(x, /, k: Any, axis: Any = ..., *, largest: Any = ..., dim: Any = ...) -> Any: ...
+    def topk(
+        x, /, k: Any, axis: Any = ..., largest: Any = ..., sorted: Any = ..., *, dim: Any = ...
+    ) -> Any: ...
     trace = _diagonals.trace
     def transpose(x, /, *axes: Any, dim0: Any = ..., dim1: Any = ...) -> Tensor: ...
     tril = _manipulation.tril
@@ -651,7 +664,15 @@ class Methods:
         equal_nan: Any = ...,
         dim: Any = ...,
     ) -> Any: ...
-    unique_consecutive = _running.unique_consecutive
+    def unique_consecutive(
+        x,
+        /,
+        return_inverse: Any = ...,
+        return_counts: Any = ...,
+        axis: Any = ...,
+        *,
+        dim: Any = ...,
+    ) -> Tensor: ...
     def unsqueeze(x, /, axis: Any = ..., *, dim: Any = ...) -> Tensor: ...
     def unstack(x, /, axis: Any = ..., *, dim: Any = ...) -> tuple[Tensor, ...]: ...
     var = _functions.var

@@ -12,7 +12,7 @@ __all__ = ["bucketize", "histc", "kthvalue", "msort", "top_k"]
 
 
 @spellings(dim="axis", keepdim="keepdims")
-def kthvalue(x, /, k, axis=-1, *, keepdims=False):
+def kthvalue(x, /, k, axis=-1, keepdims=False):
     """Return the `k`-th least element along `axis`, counted from 1, and its position.
 
     >>> import gputensor as gt

@@ -110,7 +110,19 @@ GROUPS = {
     "ar|input": "unique",
     "indices shape": "unravel_index",
     "_ N": "vander",
+    "input num_groups": "group_norm",
     "input": (
+        "celu elu gelu glu gumbel_softmax hardshrink hardsigmoid hardswish hardtanh leaky_relu "
+        "log_softmax logsigmoid logsumexp mish prelu relu relu6 rrelu selu sigmoid silu softmax "
+        "softmin softplus softshrink softsign tanh tanhshrink threshold normalize dropout "
+        "batch_norm instance_norm layer_norm local_response_norm rms_norm linear embedding "
+        "binary_cross_entropy binary_cross_entropy_with_logits cross_entropy gaussian_nll_loss "
+        "huber_loss kl_div l1_loss mse_loss multi_margin_loss nll_loss poisson_nll_loss "
+        "smooth_l1_loss soft_margin_loss conv1d conv2d conv3d conv_transpose1d conv_transpose2d "
+        "conv_transpose3d avg_pool1d avg_pool2d avg_pool3d lp_pool1d lp_pool2d lp_pool3d "
+        "max_pool1d max_pool2d max_pool3d adaptive_avg_pool1d adaptive_avg_pool2d "
+        "adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d "
+        "interpolate grid_sample pixel_shuffle pixel_unshuffle "
         "chunk cummax cummin diag_embed gather histc index_add index_copy index_fill "
         "index_reduce index_select kthvalue logcumsumexp mode msort narrow norm numel renorm "
         "scatter scatter_add scatter_reduce std_mean topk unflatten unique_consecutive "
@@ -130,6 +142,10 @@ GROUPS = {
 NAMES = {name: names for names, functions in GROUPS.items() for name in functions.split()}
 NAMES["clip"] = "a|input a_min a_max"
 CREATION = "array asarray empty eye full ones zeros"
+ACTIVATIONS = (
+    "celu dropout dropout1d dropout2d dropout3d elu hardsigmoid hardswish hardtanh leaky_relu mish "
+    "relu relu6 rrelu selu silu threshold"
+)
 LIKE = "empty_like full_like ones_like zeros_like"
 #: Option, the function of `numerics.options` that provides it, functions of the package.
 OPTION_GROUPS = (
@@ -160,6 +176,15 @@ OPTION_GROUPS = (
     ("dtype", "in_dtype", "corrcoef cov"),
     ("mode", "within_extent", "choose put ravel_multi_index take"),
     ("sparse", "as_open_grid", "indices"),
+    ("inplace", "in_place", ACTIVATIONS),
+    ("requires_grad", "without_gradient",
+     f"{CREATION} {LIKE} arange linspace logspace normal rand randint randn randperm tensor"),
+    ("reduce", "scattered", "scatter"),
+    ("out_int32", "in_int32", "bucketize searchsorted"),
+    ("sparse_grad", "unused", "gather"),
+    ("padding_idx", "unused", "embedding"),
+    ("normalized_shape", "over_last_extents", "layer_norm rms_norm"),
+    ("spacing", "with_spacing", "gradient"),
     ("enable_gqa", "unused", "scaled_dot_product_attention"),
     ("axisa", "along_axis_of_first", "cross"),
     ("axisb", "along_axis_of_second", "cross"),
@@ -195,6 +220,10 @@ LINALG = {
 LINALG_OPTIONS = {
     "multi_dot": {"out": f"{PROVIDERS}.copied_to"},
     **dict.fromkeys(("matrix_rank", "pinv", "svd"), {"hermitian": f"{PROVIDERS}.unused"}),
+    **dict.fromkeys(("lu", "lu_factor"), {"pivot": f"{PROVIDERS}.only_pivoted"}),
+    "lstsq": {"driver": f"{PROVIDERS}.unused"},
+    "matrix_norm": {"dim": f"{PROVIDERS}.of_matrices_along"},
+    "solve": {"left": f"{PROVIDERS}.on_either_side"},
 }
 #: The functions of `random`, whose generators have them as methods.
 DRAWS = {"multinomial": "n|input pvals", "permuted": "x"}

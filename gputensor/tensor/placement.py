@@ -61,9 +61,7 @@ def to(x, /, *targets, device=None, dtype=None, non_blocking=False, copy=False):
             continue
         elif dtype is None and _is_dtype(target):
             dtype = target
-        elif device is None and target == "cpu":  # PyTorch's name for the host
-            device = "host"
-        elif isinstance(target, str) and not target.startswith(("cuda", "host")):
+        elif isinstance(target, str) and not target.startswith(("cuda", "host", "cpu")):
             rule = "a dtype such as 'float32', or a device such as 'cuda:0' or 'host'"
             raise argument_error(ValueError, "to: targets", target, rule)
         elif device is None:

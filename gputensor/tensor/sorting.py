@@ -74,15 +74,18 @@ def _check_kind(kind, name):
 
 
 @spellings("gputensor.tensor.numerics.torch_results.sort_with_indices", dim="axis")
-def sort(x, /, axis=-1, *, descending=False, stable=True, kind=None):
+def sort(x, /, axis=-1, kind=None, *, descending=False, stable=True):
     """Return a copy sorted along `axis`; None sorts the flattened tensor.
 
-    `stable` and NumPy's `kind` have no effect: equal elements always keep their order.
+    `stable` and NumPy's `kind` have no effect: equal elements always keep their order. A bool in
+    the place of `kind` is PyTorch's `descending`, and returns the positions, too.
 
     >>> import gputensor as gt
     >>> sort(gt.asarray([3, 1, 2], device="host"), descending=True).tolist()
     [3, 2, 1]
     """
+    if isinstance(kind, bool):
+        return sort(x, dim=axis, descending=kind)
     _check_kind(kind, "sort")
     x, axis = _line(x, axis, "sort")
     if x.size == 0:
@@ -107,13 +110,19 @@ def _new(x, dtype=None):
 def sort_in_place(x, /, axis=-1, kind=None):
     """Sort the tensor itself along `axis`: the method ``x.sort()``, as in NumPy.
 
+    With PyTorch's keywords, or its `descending` as a bool in the place of `kind`, it changes
+    nothing and returns the sorted elements and their positions.
+
     >>> import gputensor as gt
     >>> x = gt.asarray([3, 1, 2], device="host")
     >>> x.sort()
     >>> x.tolist()
     [1, 2, 3]
     """
-    x[...] = sort(x, axis, kind=kind)
+    if isinstance(kind, bool):
+        return sort(x, axis, kind)
+    x[...] = sort(x, axis, kind)
+    return None
 
 
 @spellings(dim="axis")
@@ -149,8 +158,10 @@ class TopK(NamedTuple):
 
 
 @spellings(dim="axis")
-def topk(x, /, k, axis=-1, *, largest=True):
+def topk(x, /, k, axis=-1, largest=True, sorted=True):
     """Return the `k` greatest (or least) elements along `axis`, sorted, and their positions.
+
+    PyTorch's `sorted` has no effect.
 
     >>> import gputensor as gt
     >>> values, indices = topk(gt.asarray([3, 1, 2], device="host"), 2)

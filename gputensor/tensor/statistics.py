@@ -252,6 +252,7 @@ def average(x, /, axis=None, weights=None, returned=False, *, keepdims=False):
     return (result, broadcast_to(total, result.shape)) if returned else result
 
 
+@spellings(correction="ddof")
 def cov(x, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None):
     """Return the covariance matrix of variables, which are rows, or columns without `rowvar`.
 
@@ -295,7 +296,7 @@ def _observed(fweights, aweights, rows, ddof):
 
 def _covariance(x, y, rowvar, ddof, weights=(None, None)):
     """Return the covariance in the dtype that it is computed in, and the result's dtype."""
-    variables = [_variables(one, rowvar) for one in (x, y) if one is not None]
+    variables = [_variables(one, rowvar) for one in ((x,) if y is None else (x, y))]
     rows = variables[0] if len(variables) == 1 else concat(variables)
     dtype = rows.dtype
     rows = astype(rows, _wide(dtype), copy=False)

@@ -99,6 +99,7 @@ def put(x, indices, values, /):
         x[...] = reshape(flat, x.shape)
 
 
+@spellings("gputensor.tensor.numerics.torch_methods.select", dim="axis", index="index")
 def select(conditions, choices, /, default=0):
     """Return, for each element, the choice of the first condition that is true there.
 

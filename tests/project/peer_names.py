@@ -391,7 +391,7 @@ DIFFERENCES = {
             "empty(2, 3), tensor([1.0])",
             "types are not functions; `tensor(3, dtype=float32)` makes a typed number",
         ),
-        ("device='cpu'", "device='host'", "`x.cpu()` and `x.to('cpu')` are the same"),
+        ("device='cpu'", "the same", "another name of `'host'`"),
         ("Size, x.type()", "x.shape, x.dtype", "a tuple; a NumPy dtype"),
         (
             "functional.batch_norm(training=True)",

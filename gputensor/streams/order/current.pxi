@@ -238,6 +238,8 @@ cdef int parse_text(str text, int index_without_number, str argument) except? -1
         kind = ""
     else:
         index = index_without_number if kind == "cuda" else 0
+    if text == "cpu":       # PyTorch's name for the host
+        kind = "host"
     if kind != "cuda" and kind != "host":
         raise argument_error(ValueError, argument, text, "'cuda', 'cuda:N', 'host' or 'host:N'")
     limit = MAX_DEVICES - HOST_DEVICES if kind == "cuda" else HOST_DEVICES
@@ -258,7 +260,7 @@ cdef int parse_device(object device) except? -1000:
     if isinstance(device, str):
         if device == "cuda":
             return cuda_index_now()
-        return HOST_DEVICE if device == "host" else parse_text(device, 0, "device")
+        return HOST_DEVICE if device in ("host", "cpu") else parse_text(device, 0, "device")
     if isinstance(device, int) and not isinstance(device, bool):
         if -HOST_DEVICES <= device < MAX_DEVICES - HOST_DEVICES:
             return device

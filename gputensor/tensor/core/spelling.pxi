@@ -289,7 +289,7 @@ cdef object call_with_shape(Spelled spelled, PyObject* const* values, Py_ssize_t
     if keywords is not NULL:
         for i in range(len(<tuple> keywords)):
             given[(<tuple> keywords)[i]] = <object> values[count + i]
-    return spelled.function(tuple([<object> values[i] for i in range(count)]), **given)
+    return spelled(tuple([<object> values[i] for i in range(count)]), **given)
 
 
 cdef object call_with_order(Spelled spelled, PyObject* const* values, PyObject* keywords):

@@ -1,14 +1,38 @@
-"""Methods that reorder axes, which may be given as separate arguments."""
+"""Methods that take axes or counts of axes one by one, as PyTorch's do."""
 
 from gputensor.errors import argument_error
 from gputensor.tensor.core import spellings
+from gputensor.tensor.manipulation import flip as flipped
 from gputensor.tensor.manipulation import permute_dims
+from gputensor.tensor.manipulation.joining import tile as tiled
 
-__all__ = ["permute", "transpose"]
+__all__ = ["flip", "permute", "tile", "transpose"]
 
 
 def _order(axes):
     return tuple(axes[0]) if len(axes) == 1 and hasattr(axes[0], "__iter__") else axes
+
+
+@spellings(flipped, axis="axis", dims="axis")
+def flip(x, /, *axes):
+    """Return a view with the order reversed along axes, given as ints or one sequence.
+
+    >>> import gputensor as gt
+    >>> gt.asarray([[1, 2], [3, 4]], device="host").flip(0, 1).tolist()
+    [[4, 3], [2, 1]]
+    """
+    return flipped(x, axes[0] if len(axes) == 1 else axes or None)
+
+
+@spellings(tiled, repetitions="repetitions", reps="repetitions", dims="repetitions")
+def tile(x, /, *counts):
+    """Return `x` repeated along its axes, as :func:`tile` does; counts are ints or one sequence.
+
+    >>> import gputensor as gt
+    >>> gt.asarray([1, 2], device="host").tile(2, 2).tolist()
+    [[1, 2, 1, 2], [1, 2, 1, 2]]
+    """
+    return tiled(x, _order(counts))
 
 
 @spellings(permute_dims, dims="axes")

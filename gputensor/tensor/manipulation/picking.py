@@ -242,11 +242,12 @@ def gather(x, /, axis, index):
     return x[_grid(x, index, axis, "gather")]
 
 
-@spellings(dim="axis", src="source")
+@spellings(dim="axis", src="source", value="source")
 def scatter(x, /, axis, index, source):
     """Return a copy of `x` with `source` written to elements selected along `axis` by `index`.
 
-    `source` is a number, or a tensor whose extents are at least those of `index`.
+    `source` is a number, or a tensor whose extents are at least those of `index`. PyTorch's
+    ``reduce="add"`` and ``"multiply"`` combine it with the elements there.
 
     >>> import gputensor as gt
     >>> x, index = gt.zeros((1, 3), device="host"), gt.asarray([[2, 0]], device="host")

@@ -1,4 +1,4 @@
-"""Options of NumPy that many functions have: ``order=``, ``out=``, ``mode=``, ``where=``.
+"""Options of NumPy and PyTorch, such as ``order=``, ``out=``, ``mode=`` and ``inplace=``.
 
 ``parameter_names.OPTIONS`` says which functions have them. Each function here is called with the
 value of the option, the function without that option, and the call's other arguments. Options
@@ -7,18 +7,22 @@ without a meaning for tensors, such as ``subok``, are checked where a value woul
 
 import numpy as np
 
+from gputensor._arrays.dtypes import int32
 from gputensor.errors import Described, argument_error
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, axis_argument, tensor_argument, written_argument
 from gputensor.tensor.interop import asarray, ascontiguous, astype
-from gputensor.tensor.manipulation import arange, moveaxis, permute_dims, reshape
+from gputensor.tensor.manipulation import arange, full, moveaxis, permute_dims, reshape
 from gputensor.tensor.manipulation.axes import memory_axes
+from gputensor.tensor.numerics.group_reductions import scatter_reduce
+from gputensor.tensor.writing import scatter_add
 
 __all__ = [
     "along_axis_of_first", "along_axis_of_result", "along_axis_of_second", "along_new_axis",
     "as_open_grid", "by_same_kind", "castable", "copied_to", "drawn_to", "in_dtype",
-    "in_given_order", "in_index_order", "in_memory_order", "on_device_of",
-    "unused", "with_indices", "within_extent", "without_fields",
+    "in_given_order", "in_index_order", "in_int32", "in_memory_order", "in_place",
+    "of_matrices_along", "on_device_of", "on_either_side", "only_pivoted", "over_last_extents",
+    "scattered", "unused", "with_indices", "with_spacing", "within_extent", "without_fields", "without_gradient",
 ]  # fmt: skip
 
 
@@ -191,6 +195,91 @@ def drawn_to(out, function, /, *arguments, **keywords):
         keywords.setdefault("device", out.device)
     out[...] = function(*arguments, **keywords)
     return out
+
+
+def scattered(reduce, function, /, x, axis, index, source):
+    """``reduce=`` of `scatter`: "add" or "multiply" elements in place of writing them.
+
+    >>> import gputensor as gt
+    >>> x, index = gt.ones(2, device="host"), gt.asarray([0, 0], device="host")
+    >>> gt.scatter(x, 0, index, 3, reduce="add").tolist()
+    [7.0, 1.0]
+    """
+    if reduce is None:
+        return function(x, axis, index, source)
+    if reduce not in ("add", "multiply"):
+        raise argument_error(ValueError, "scatter: reduce", reduce, "'add', 'multiply' or None")
+    if not isinstance(source, Tensor):
+        shape = tensor_argument(index, "scatter").shape
+        source = full(shape, source, tensor_argument(x, "scatter").dtype, device=x.device)
+    if reduce == "add":
+        return scatter_add(x, axis, index, source)
+    return scatter_reduce(x, axis, index, source, "prod")
+
+
+def in_int32(is_narrow, function, /, *arguments, **keywords):
+    """``out_int32=`` of positions: int32 in place of int64."""
+    found = function(*arguments, **keywords)
+    return astype(found, int32) if is_narrow else found
+
+
+def in_place(is_in_place, function, /, x, *arguments, **keywords):
+    """``inplace=`` of activations: the result is written to `x`, which is returned.
+
+    >>> import gputensor as gt
+    >>> x = gt.asarray([-1.0, 2.0], device="host")
+    >>> gt.leaky_relu(x, 0.5, inplace=True) is x, x.tolist()
+    (True, [-0.5, 2.0])
+    """
+    result = function(x, *arguments, **keywords)
+    if not is_in_place:
+        return result
+    written_argument(x, _name(function))[...] = result
+    return x
+
+
+def without_gradient(requires_grad, function, /, *arguments, **keywords):
+    """``requires_grad=`` of new tensors: False, as there is no automatic differentiation."""
+    if requires_grad:
+        rule = "False: there is no automatic differentiation"
+        raise argument_error(ValueError, f"{_name(function)}: requires_grad", requires_grad, rule)
+    return function(*arguments, **keywords)
+
+
+def over_last_extents(shape, function, /, x, **keywords):
+    """``normalized_shape=`` of norms: the extents of the last axes."""
+    return function(x, shape, **keywords)
+
+
+def with_spacing(spacing, function, /, x, **keywords):
+    """``spacing=`` of `gradient`: one value for all axes, or a list of one for each."""
+    return function(x, *(spacing if isinstance(spacing, (list, tuple)) else (spacing,)), **keywords)
+
+
+def of_matrices_along(axes, function, /, x, *arguments, keepdims=False, **keywords):
+    """``dim=`` of `matrix_norm`: the axes of rows and columns."""
+    found = function(moveaxis(x, tuple(axes), (-2, -1)), *arguments, keepdims=keepdims, **keywords)
+    return moveaxis(found, (-2, -1), tuple(axes)) if keepdims else found
+
+
+def on_either_side(is_left, function, /, x1, x2):
+    """``left=`` of `solve`: with False it solves ``x @ x1 == x2``.
+
+    >>> import gputensor as gt
+    >>> a, b = (gt.asarray(one, device="host") for one in ([[1.0, 1], [0, 1]], [[1.0, 2]]))
+    >>> gt.linalg.solve(a, b, left=False).tolist()
+    [[1.0, 1.0]]
+    """
+    if is_left:
+        return function(x1, x2)
+    return function(x1.mT, x2.mT).mT
+
+
+def only_pivoted(is_pivoted, function, /, *arguments, **keywords):
+    """``pivot=`` of factors: True."""
+    if not is_pivoted:
+        raise argument_error(ValueError, f"{_name(function)}: pivot", is_pivoted, "True")
+    return function(*arguments, **keywords)
 
 
 def in_dtype(dtype, function, /, x, *arguments, **keywords):

@@ -1,7 +1,6 @@
 """Cumulative extremes and sums of exponentials, and runs of equal elements."""
 
 import math
-import operator
 from typing import NamedTuple
 
 from gputensor._arrays.dtypes import float32, int64
@@ -10,7 +9,7 @@ from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, axis_argument, spellings, tensor_argument
 from gputensor.tensor.engine import queue_call
 from gputensor.tensor.interop import astype
-from gputensor.tensor.manipulation import arange, empty, ones, reshape
+from gputensor.tensor.manipulation import arange, empty, moveaxis, ones, reshape, take
 from gputensor.tensor.manipulation.differences import diff
 from gputensor.tensor.manipulation.joining import concat
 from gputensor.tensor.manipulation.picking import take_along_axis
@@ -127,7 +126,7 @@ def unwrap(x, /, discont=None, axis=-1, *, period=2 * math.pi):
 
 
 @spellings(dim="axis", keepdim="keepdims")
-def mode(x, /, axis=-1, *, keepdims=False):
+def mode(x, /, axis=-1, keepdims=False):
     """Return the most frequent value along `axis`, the least if several, and a position of it.
 
     >>> import gputensor as gt
@@ -155,7 +154,8 @@ def mode(x, /, axis=-1, *, keepdims=False):
     return Extremes(values, found)
 
 
-def unique_consecutive(x, /, return_inverse=False, return_counts=False):
+@spellings(dim="axis")
+def unique_consecutive(x, /, return_inverse=False, return_counts=False, axis=None):
     """Return a flat tensor without elements that equal the one before; waits for the device.
 
     Parameters
@@ -163,19 +163,27 @@ def unique_consecutive(x, /, return_inverse=False, return_counts=False):
     x : Tensor
     return_inverse, return_counts : bool
         Also return the position in the result for each element, and the length of each run.
+    axis : int, optional
+        Compare slices along this axis in place of elements.
 
     >>> import gputensor as gt
     >>> unique_consecutive(gt.asarray([1, 1, 2, 1], device="host")).tolist()
     [1, 2, 1]
     """
-    flat = reshape(tensor_argument(x, "unique_consecutive"), -1)
-    first = ones(operator.index(flat.size > 0), "bool", device=x.device)
-    is_new = concat([first, fn.not_equal(flat[1:], flat[:-1])])
+    name = "unique_consecutive"
+    lines = reshape(tensor_argument(x, name), -1)
+    if axis is not None:
+        lines = moveaxis(x, axis_argument(axis, x.ndim, name), 0)
+    is_other = fn.not_equal(lines[1:], lines[:-1])
+    is_other = fn.any(is_other, tuple(range(1, lines.ndim))) if lines.ndim > 1 else is_other
+    first = ones(min(1, lines.shape[0]), "bool", device=x.device)
+    is_new = concat([first, is_other])
     places = is_new.nonzero()[0]
-    results = [flat[places]]
+    results = [take(lines, places, 0) if axis is None else take(x, places, axis)]
     if return_inverse:
-        results.append(reshape(fn.subtract(cumsum(is_new), 1), x.shape))
+        inverse = fn.subtract(cumsum(is_new), 1)
+        results.append(reshape(inverse, x.shape) if axis is None else inverse)
     if return_counts:
-        end = ones(1, int64, device=x.device) * flat.size
+        end = ones(1, int64, device=x.device) * lines.shape[0]
         results.append(diff(concat([places, end])))
     return results[0] if len(results) == 1 else tuple(results)

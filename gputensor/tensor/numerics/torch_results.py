@@ -12,13 +12,15 @@ from gputensor.errors import Described, argument_error
 from gputensor.tensor import functions as fn
 from gputensor.tensor import sorting
 from gputensor.tensor.core import Tensor, axis_argument, tensor_argument
+from gputensor.tensor.grids import tril_indices, triu_indices
 from gputensor.tensor.manipulation import squeeze
 from gputensor.tensor.manipulation.picking import take_along_axis
 from gputensor.tensor.manipulation.splitting import array_split
 
 __all__ = [
-    "aminmax", "lower_median", "lower_nanmedian", "max_with_index", "min_with_index",
-    "sort_with_indices", "split_by_size", "squeeze_ones", "unbiased_std", "unbiased_var",
+    "aminmax", "lower_median", "lower_nanmedian", "lower_places", "max_with_index",
+    "min_with_index", "sort_with_indices", "split_by_size", "squeeze_ones", "unbiased_std",
+    "unbiased_var", "upper_places",
 ]  # fmt: skip
 
 
@@ -51,6 +53,26 @@ def min_with_index(x, /, axis=None, keepdims=False):
     if axis is None:
         return fn.min(x, None, keepdims=keepdims)
     return Found(fn.min(x, axis, keepdims=keepdims), fn.argmin(x, axis, keepdims=keepdims))
+
+
+def lower_places(n, m, k=0, *, device=None):
+    """Return the places of a lower triangle; arguments have PyTorch's order: rows, columns, offset.
+
+    >>> import gputensor as gt
+    >>> [one.tolist() for one in gt.tril_indices(2, 3, offset=-1, device="host")]
+    [[1], [0]]
+    """
+    return tril_indices(n, k, m, device=device)
+
+
+def upper_places(n, m, k=0, *, device=None):
+    """Return the places of an upper triangle, as :func:`lower_places` does.
+
+    >>> import gputensor as gt
+    >>> [one.tolist() for one in gt.triu_indices(2, 3, offset=1, device="host")]
+    [[0, 0, 1], [1, 2, 2]]
+    """
+    return triu_indices(n, k, m, device=device)
 
 
 def sort_with_indices(x, /, axis=-1, descending=False, stable=True):
