@@ -85,7 +85,9 @@ def _weak_kind(value):
     """Return the Python type of a number, or of a NumPy scalar; None for everything else."""
     if isinstance(value, np.generic):
         return _WEAK_OF_KIND.get(value.dtype.kind)
-    return next((kind for kind in _WEAK if isinstance(value, kind)), None)
+    if not isinstance(value, (int, float, complex)):
+        return None
+    return next(kind for kind in _WEAK if isinstance(value, kind))
 
 
 def result_type(*arrays_and_dtypes):

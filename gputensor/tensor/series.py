@@ -3,12 +3,19 @@
 from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error, float_argument
 from gputensor.tensor import functions as fn
-from gputensor.tensor.core import Tensor, axis_argument, spellings, tensor_argument
+from gputensor.tensor.core import (
+    Tensor,
+    axis_argument,
+    spellings,
+    storage_place,
+    tensor_argument,
+    view_of,
+)
 from gputensor.tensor.interop import asarray, astype
 from gputensor.tensor.interop.arrays import beside
 from gputensor.tensor.manipulation import flip, take, zeros
 from gputensor.tensor.manipulation.differences import areas
-from gputensor.tensor.manipulation.joining import concat, stack
+from gputensor.tensor.manipulation.joining import concat
 from gputensor.tensor.products import matmul
 from gputensor.tensor.scans import cumprod, cumsum
 from gputensor.tensor.sorting import argsort, searchsorted
@@ -22,6 +29,10 @@ __all__ = [
     "nancumsum",
     "polyval",
 ]
+
+
+#: The most elements of windows that a product copies at once.
+MOST_ELEMENTS = 1 << 22
 
 
 def _vector(x, name):
@@ -139,11 +150,14 @@ def _convolved(a, v, mode, name):
             join = fn.logical_or if dtype.kind == "b" else fn.add
             join(part, fn.multiply(a, v[i]), out=part)
     else:
-        # Row i of the table is `a` after i zeros; the rows are windows of one padded vector.
+        # Products with the windows of one padded vector, a few MiB of them at a time.
         padded = zeros(extent + count - 1, dtype, device=a.device)
         padded[count - 1 : count - 1 + a.size] = a
-        rows = [padded[count - 1 - i : count - 1 - i + extent] for i in range(count)]
-        result = matmul(v, stack(rows))
+        windows = view_of(padded, storage_place(padded)[2], dtype, (extent, count), (1, 1))
+        v = flip(v)
+        step = max(1, MOST_ELEMENTS // count)
+        parts = [matmul(windows[i : i + step], v) for i in range(0, extent, step)]
+        result = parts[0] if len(parts) == 1 else concat(parts)
     if mode == "full":
         return result
     if mode == "valid":

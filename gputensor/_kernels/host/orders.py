@@ -27,9 +27,44 @@ def _wide(x):
     )
 
 
+#: The most floats that keys select from faster than `_chosen`, measured.
+FEW_FLOATS = 1 << 14
+
+
+def _has_keys(x):
+    return x.dtype.itemsize == 4 and x.dtype.kind in "iuf"
+
+
+def _keys(x, is_descending):
+    """Numbers in the order of the elements of each row, with the column in their lower half.
+
+    NumPy sorts int64 with vector instructions, several times as fast as it finds stable places.
+    """
+    keys = x
+    if x.dtype.kind == "f":
+        keys = (x + np.float32(0)).view(np.int32)  # adding 0 makes -0 and 0 equal
+        keys ^= (keys >> 31) & np.int32(0x7FFFFFFF)
+        np.copyto(keys, np.int32(0x7FFFFFFF), where=x != x)
+    keys = keys.astype(np.int64)
+    if x.dtype.kind == "u":
+        keys -= 1 << 31
+    if is_descending:
+        np.invert(keys, out=keys)
+    keys <<= 32
+    keys |= np.arange(x.shape[-1])
+    return keys
+
+
+def _columns(keys):
+    keys.sort(axis=-1)
+    return keys & 0xFFFFFFFF
+
+
 def _order(x, is_descending):
     """The places that sort rows; equal elements keep their order in both directions."""
     x = _wide(x)
+    if _has_keys(x):
+        return _columns(_keys(x, is_descending))
     if not is_descending:
         return np.argsort(x, axis=-1, kind="stable")
     places = np.argsort(x[:, ::-1], axis=-1, kind="stable")
@@ -61,14 +96,21 @@ def _chosen(x, count, is_largest):
 
 def run_topk(is_largest, values, order, x):
     count, wide, places = order.shape[1], _wide(x), None
-    if 0 < count <= x.shape[-1] // 4 and x.dtype.kind != "c":
+    if _has_keys(wide) and (x.dtype.kind in "iu" or x.size <= FEW_FLOATS):
+        keys = _keys(wide, is_largest)
+        if 0 < count <= x.shape[-1] // 4:
+            keys = np.partition(keys, count - 1, axis=-1)[:, :count]
+        order[...] = _columns(keys)[:, :count]
+    elif 0 < count <= x.shape[-1] // 4 and x.dtype.kind != "c":
         places = _chosen(wide, count, is_largest)
-    if places is None:
-        order[...] = _order(x, is_largest)[:, :count]
+        if places is None:
+            order[...] = _order(x, is_largest)[:, :count]
+        else:
+            inner = _order(np.take_along_axis(wide, places, -1), is_largest)
+            order[...] = np.take_along_axis(places, inner, -1)
     else:
-        inner = _order(np.take_along_axis(wide, places, -1), is_largest)
-        order[...] = np.take_along_axis(places, inner, -1)
-    values[...] = np.take_along_axis(x, order, -1)
+        order[...] = _order(x, is_largest)[:, :count]
+    values[...] = x[np.arange(x.shape[0])[:, None], order]
 
 
 def run_search(is_right, out, x, values):
@@ -83,7 +125,8 @@ def run_count(counts, x):
     >>> counts
     array([1, 0, 2])
     """
-    x = x[(x >= 0) & (x < counts.shape[0])]
+    if x.size and not 0 <= x.min() <= x.max() < counts.shape[0]:
+        x = x[(x >= 0) & (x < counts.shape[0])]
     counts += np.bincount(x.astype(np.int64), minlength=counts.shape[0])
 
 
@@ -161,14 +204,14 @@ def run_mark(rule, bits, starts, x):
         flags[1:] = x[1:] != x[:-1]
         if rule == "first_nan" and x.dtype.kind in "fc":
             flags[1:] &= ~(np.isnan(x[1:]) & np.isnan(x[:-1]))
-    padded = np.zeros(bits.shape[0] * 32, bool)
-    padded[: flags.size] = flags
-    bits[...] = np.packbits(padded, bitorder="little").view(np.uint32)
-    tiles = starts.shape[0] - 1
-    counts = np.zeros(tiles * MARK_TILE, bool)
-    counts[: flags.size] = flags
+    packed = np.packbits(flags, bitorder="little")
+    octets = bits.view(np.uint8)
+    octets[: packed.size] = packed
+    octets[packed.size :] = 0
     starts[0] = 0
-    np.cumsum(counts.reshape(tiles, -1).sum(1), out=starts[1:])
+    for i in range(starts.shape[0] - 1):
+        count = np.count_nonzero(flags[i * MARK_TILE : (i + 1) * MARK_TILE])
+        starts[i + 1] = starts[i] + count
 
 
 def run_pick(out, x, bits, starts):

@@ -61,11 +61,14 @@ def _tensors(arrays, name):
         ) from None
     if not arrays:
         raise argument_error(ValueError, f"{name}: arrays", arrays, "at least one tensor")
+    for one in arrays:
+        if type(one) is not Tensor:
+            break
+    else:
+        return arrays
     if any(isinstance(one, PLAIN) for one in arrays):
         arrays = _beside_tensors(arrays)
-    for one in arrays:
-        tensor_argument(one, name)
-    return arrays
+    return [tensor_argument(one, name) for one in arrays]
 
 
 def _tensors_in(parts, depth=0):
@@ -100,30 +103,35 @@ def _beside_tensors(parts):
 def _joined(arrays, axis, dtype, out, name):
     first = arrays[0]
     axis = axis_argument(axis, first.ndim, name)
+    before, after = first.shape[:axis], first.shape[axis + 1 :]
+    count, is_one_dtype = 0, True
     for one in arrays:
-        if one.ndim != first.ndim or any(
-            a != b for i, (a, b) in enumerate(zip(one.shape, first.shape, strict=True)) if i != axis
-        ):
+        shape = one.shape
+        if shape[:axis] != before or shape[axis + 1 :] != after or len(shape) != first.ndim:
             raise argument_error(
                 ValueError,
                 f"{name}: arrays",
                 Described(f"shapes {first.shape} and {one.shape}"),
                 f"extents that differ only in axis {axis}",
             )
+        count += shape[axis]
+        is_one_dtype = is_one_dtype and one.dtype == first.dtype
     arrays = on_one_device(name, tuple(arrays), None)
     first = arrays[0]
-    shape = list(first.shape)
-    shape[axis] = sum(one.shape[axis] for one in arrays)
-    dtype = result_type(*arrays) if dtype is None else dtype
+    shape = (*before, count, *after)
+    if dtype is None:
+        dtype = first.dtype if is_one_dtype else result_type(*arrays)
     if out is None:
         result = empty(shape, dtype=dtype, device=first.device)
     else:
-        result = out_argument(out, first, tuple(shape), dtype, name)
+        result = out_argument(out, first, shape, dtype, name)
         arrays = [copy(one) if may_share(result, one) else one for one in arrays]
     start = 0
+    places = (slice(None),) * axis
     for one in arrays:
-        result[_at(axis, slice(start, start + one.shape[axis]))] = one
-        start += one.shape[axis]
+        end = start + one.shape[axis]
+        result[places + (slice(start, end),)] = one
+        start = end
     return result
 
 

@@ -7,6 +7,7 @@ otherwise contracts from left to right.
 """
 
 import contextlib
+import functools
 import importlib.util
 import math
 import operator
@@ -149,8 +150,7 @@ def einsum(subscripts, /, *operands, optimize=True, precision=None):
         if not isinstance(operand, Tensor):
             text = f"einsum: operand: got {type(operand).__name__}; expected a Tensor"
             raise refusal(text, operand)
-    terms, result = _parse(subscripts, operands)
-    _check_lengths(terms, operands)
+    terms, result, pairs = _plan(subscripts, tuple([one.shape for one in operands]), optimize)
     dtypes = {operand.dtype for operand in operands}
     if len(dtypes) > 1 and not any(one.kind == "V" and one.itemsize == 1 for one in dtypes):
         # Sums over the indices of one operand would be in its own dtype.
@@ -160,7 +160,7 @@ def einsum(subscripts, /, *operands, optimize=True, precision=None):
         _summed(_without_repeats(operand, term), needed)
         for operand, term, needed in _with_needs(operands, terms, result)
     ]
-    for i, j in _order(terms, result, operands, optimize):
+    for i, j in pairs:
         (a, labels_a), (b, labels_b) = work[i], work[j]
         del work[max(i, j)], work[min(i, j)]
         needed = set(result).union(*(labels for _, labels in work))
@@ -168,6 +168,14 @@ def einsum(subscripts, /, *operands, optimize=True, precision=None):
     ((value, labels),) = work
     value, labels = _summed((value, labels), set(result))
     return permute_dims(value, tuple(labels.index(label) for label in result))
+
+
+@functools.lru_cache(maxsize=512)
+def _plan(subscripts, shapes, optimize):
+    """Return the labels of operands of given shapes and of the result, and the order of pairs."""
+    terms, result = _parse(subscripts, shapes)
+    _check_lengths(terms, shapes)
+    return terms, result, _order(terms, result, shapes, optimize)
 
 
 def _lettered(given):
@@ -190,18 +198,18 @@ def _lettered(given):
     return ",".join(terms) + result, given[: 2 * len(terms) : 2]
 
 
-def _parse(subscripts, operands):
+def _parse(subscripts, shapes):
     """Return the labels of each operand and of the result; broadcast dimensions have int labels."""
     text = subscripts.replace(" ", "")
     inputs, arrow, output = text.partition("->")
     terms = inputs.split(",")
-    if len(terms) != len(operands):
+    if len(terms) != len(shapes):
         raise ValueError(
             f"einsum: subscripts: got {len(terms)} terms in {subscripts!r}; expected "
-            f"{len(operands)}, one for each operand"
+            f"{len(shapes)}, one for each operand"
         )
     parsed = [
-        _labels(term, tensor.ndim, subscripts) for term, tensor in zip(terms, operands, strict=True)
+        _labels(term, len(shape), subscripts) for term, shape in zip(terms, shapes, strict=True)
     ]
     broadcast = max((sum(isinstance(x, int) for x in term) for term in parsed), default=0)
     ellipsis = list(range(-broadcast, 0))
@@ -238,16 +246,16 @@ def _labels(term, ndim, subscripts):
     return [*before, *range(-count, 0), *after]
 
 
-def _check_lengths(terms, operands):
+def _check_lengths(terms, shapes):
     """Check that an index has one length, or 1 to broadcast, and equal lengths in an operand."""
     lengths = {}
-    for term, tensor in zip(terms, operands, strict=True):
+    for term, shape in zip(terms, shapes, strict=True):
         own = {}
-        for label, length in zip(term, tensor.shape, strict=True):
+        for label, length in zip(term, shape, strict=True):
             if own.setdefault(label, length) != length:
                 raise ValueError(
                     f"einsum: operands: got lengths {own[label]} and {length} for index {label!r} "
-                    f"in shape {tensor.shape}; expected equal lengths"
+                    f"in shape {shape}; expected equal lengths"
                 )
             known = lengths.setdefault(label, length)
             if known == 1:
@@ -287,9 +295,9 @@ def _summed(pair, needed):
     return tensor, [label for label in labels if label in needed]
 
 
-def _order(terms, result, operands, optimize):
+def _order(terms, result, shapes, optimize):
     """Return pairs of positions to contract; each result is appended to the list."""
-    count = len(operands)
+    count = len(shapes)
     if count < 3 or optimize is False or importlib.util.find_spec("opt_einsum") is None:
         # From the second pair on, the last entry is the result so far.
         return [(0, 1)] + [(count - k, 0) for k in range(2, count)] if count > 1 else []
@@ -309,11 +317,7 @@ def _order(terms, result, operands, optimize):
             f"einsum: optimize: got {optimize!r}; expected a strategy of opt_einsum"
         ) from None
     path, _ = opt_einsum.contract_path(
-        text,
-        *(tensor.shape for tensor in operands),
-        shapes=True,
-        optimize=strategy,
-        memory_limit=None,
+        text, *shapes, shapes=True, optimize=strategy, memory_limit=None
     )
     pairs = []
     left = count
