@@ -22,7 +22,8 @@ __all__ = [
     "as_open_grid", "by_same_kind", "castable", "copied_to", "drawn_to", "in_dtype",
     "in_given_order", "in_index_order", "in_int32", "in_memory_order", "in_place",
     "of_matrices_along", "on_device_of", "on_either_side", "only_pivoted", "over_last_extents",
-    "scattered", "unused", "with_indices", "with_spacing", "within_extent", "without_fields", "without_gradient",
+    "scattered", "unused", "with_indices", "with_spacing", "within_extent", "without_fields",
+    "without_gradient",
 ]  # fmt: skip
 
 
