@@ -1,9 +1,10 @@
-"""Formulas along rows: their limits, and the text of their kernels."""
+"""Formulas along rows: their limits, the text of their kernels, and parts on the host."""
 
 import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from gputensor._kernels.formula import (
@@ -14,6 +15,7 @@ from gputensor._kernels.formula import (
     OPERATIONS,
     formula,
 )
+from gputensor._kernels.host import formula as host_formula
 
 X = ("load", 0)
 TEXT_OF_TWO_KEPT_STEPS = """
@@ -91,3 +93,24 @@ def test_text_is_the_same_in_each_process():
         for seed in ("1", "2", "3")
     }  # fmt: skip
     assert len(texts) == 1 and "sqrt" in texts.pop()
+
+
+@pytest.mark.parametrize("kept", [(9, 4), (1, 30), (1, 1, 7, 3), (41,), (1,)])
+def test_the_host_computes_rows_in_parts(rng, monkeypatch, kept):
+    """Results do not depend on the size of a part; row numbers and constants along rows hold."""
+    x = rng.standard_normal((*kept, 2, 5)).astype(np.float32)
+    weight = np.broadcast_to(rng.standard_normal((2, 5)).astype(np.float32), x.shape)
+    load, row = ("load", 0), ("add", ("row",), ("rows",))
+    trees = (
+        ("mul", ("sub", load, ("fold", "mean", load)), ("add", ("load", 1), row)),
+        ("fold", "max", ("add", load, ("column",))),
+    )
+    number = np.arange(kept[-1], dtype=np.float32).reshape(-1, 1, 1) + kept[-1]
+    flat = x.reshape(*kept, 10) + np.arange(10, dtype=np.float32)
+    wanted = (x - x.mean((-2, -1), keepdims=True)) * (weight + number), flat.max(-1)
+    for part in (1, 37, 1 << 18):
+        monkeypatch.setattr(host_formula, "PART", part)
+        outs = np.full_like(x, np.nan), np.full((*kept, 1, 1), np.nan, np.float32)
+        host_formula.run(trees, 2, *outs, x, weight)
+        np.testing.assert_allclose(outs[0], wanted[0], rtol=2e-5, atol=1e-4)
+        np.testing.assert_array_equal(outs[1][..., 0, 0], wanted[1])
