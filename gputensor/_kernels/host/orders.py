@@ -16,6 +16,7 @@ __all__ = [
 
 
 MARK_TILE = 1 << 15
+HISTOGRAM_PART = 1 << 16
 
 
 def _wide(x):
@@ -157,11 +158,30 @@ def run_histogram(is_even, counts, x, edges):
     >>> counts
     array([1, 2])
     """
-    x = _wide(x).astype(edges.dtype, copy=False)
-    x = x[(x >= edges[0]) & (x <= edges[-1])]
     last = counts.shape[0] - 1
-    place = np.minimum(np.searchsorted(edges, x, "right") - 1, last)
-    counts += np.bincount(np.maximum(place, 0), minlength=last + 1)
+    span = float(edges[-1]) - float(edges[0]) if is_even else 0.0
+    scale = (last + 1) / span if is_even and 0 < span < np.finfo(edges.dtype).max else 0.0
+    for begin in range(0, x.size, HISTOGRAM_PART):
+        part = _wide(x[begin : begin + HISTOGRAM_PART]).astype(edges.dtype, copy=False)
+        part = part[(part >= edges[0]) & (part <= edges[-1])]
+        place = _even_places(part, edges, scale) if scale else _places(part, edges)
+        counts += np.bincount(place, minlength=last + 1)
+
+
+def _places(x, edges):
+    """Return the number of the range of each element; the last one includes its upper edge."""
+    place = np.searchsorted(edges, x, "right") - 1
+    return np.maximum(np.minimum(place, edges.shape[0] - 2), 0)
+
+
+def _even_places(x, edges, scale):
+    """`_places` by equal widths, corrected where an edge was rounded."""
+    last = edges.shape[0] - 2
+    place = np.minimum(((x - float(edges[0])) * scale).astype(np.int64), last)
+    is_wrong = (x < edges[place]) | ((x >= edges[place + 1]) & (place < last))
+    if is_wrong.any():
+        place[is_wrong] = _places(x[is_wrong], edges)
+    return place
 
 
 def run_add_at(target, index, source):

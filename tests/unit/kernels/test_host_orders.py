@@ -48,3 +48,21 @@ def test_orders_of_rows_are_stable(rng, dtype, shape):
             np.testing.assert_array_equal(order, want[:, :count])
             np.testing.assert_array_equal(values, np.take_along_axis(x, order, -1))
     assert x.tobytes() == kept.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_even_ranges_are_those_of_the_edges(rng, monkeypatch, dtype):
+    """Elements on edges and beside them, edges that are rounded together, several parts."""
+    monkeypatch.setattr(orders, "HISTOGRAM_PART", 500)
+    for _ in range(20):
+        count, low = int(rng.integers(1, 300)), rng.normal() * 10 ** rng.uniform(-2, 3)
+        wide = np.dtype(np.float32 if dtype == "float16" else dtype)
+        edges = np.linspace(low, low + 10 ** rng.uniform(-6, 3), count + 1).astype(wide)
+        x = np.concatenate([edges, np.nextafter(edges, -np.inf), rng.choice(edges, 900)])
+        x = np.append(x + rng.choice([0, 1], x.size) * rng.normal(size=x.size), [np.nan, np.inf])
+        x = x.astype(dtype)
+        inside = x[(x >= edges[0]) & (x <= edges[-1])].astype(wide)
+        place = np.clip(np.searchsorted(edges, inside, "right") - 1, 0, count - 1)
+        counts = np.full(count, 7)
+        orders.run_histogram(True, counts, x, edges)
+        np.testing.assert_array_equal(counts, 7 + np.bincount(place, minlength=count))
