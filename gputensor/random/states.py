@@ -12,7 +12,7 @@ import numpy as np
 
 from gputensor._arrays.dtypes import uint64
 from gputensor.errors import Described, DeviceError, argument_error
-from gputensor.streams.queue import Stream, current_stream
+from gputensor.streams.queue import Device, Stream, current_stream
 from gputensor.tensor.core import Tensor
 from gputensor.tensor.engine import device_generation, refuse_in_trace
 from gputensor.tensor.interop import asarray
@@ -94,16 +94,27 @@ def default_state(device=None):
 
 
 def _new_default(device):
-    """Return a new default state, which a capture in progress finds ready and does not own."""
-    if not current_stream(device).is_capturing():
-        return new_state(_seed, device)
-    # On a stream outside the capture: the memory is not that of the graph, which may be dropped,
-    # and replays do not fill it again. After the wait the capture may use it.
-    side = Stream(device)
-    with side:
-        state = new_state(_seed, device)
-    side.synchronize()
-    return state
+    """Return a new default state, which outlives pools and captures that are in use now.
+
+    Another thread makes it, whose requests go to no `MemPool` of this one. A capture in progress
+    finds it ready and does not own it: the memory is not that of the graph, which may be dropped,
+    and replays do not fill it again.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    place = Device(device)
+    is_capturing = current_stream(place).is_capturing()
+
+    def make():
+        stream = Stream(place) if is_capturing else current_stream(place)
+        with stream:
+            state = new_state(_seed, place)
+        if is_capturing:
+            stream.synchronize()  # from then on the capture may use the memory
+        return state
+
+    with ThreadPoolExecutor(1) as other:
+        return other.submit(make).result()
 
 
 def seed(seed=None):

@@ -142,6 +142,22 @@ def test_no_memory_for_a_workspace(rng):
     assert [np.unique(result.numpy()).tolist() for result in results] == [[0], [40]]
 
 
+def test_a_workspace_is_in_no_pool_of_the_program(rng):
+    blas.preferred_blas_library("cublas")
+    a, b = (random_tensor(rng, shape, "float32", "cuda") for shape in ((24, 40), (40, 16)))
+    exact = np.matmul(wide(a[1]), wide(b[1]))
+    blas.clear_workspaces()
+    pool = gt.memory.MemPool("cuda")
+    with gt.memory.use_mem_pool(pool, "cuda"):
+        out = gt.matmul(a[0], b[0])
+        assert_within(out.numpy(), exact, bound(a[1], b[1], "float32"))
+    pool_id = pool.id
+    del out, pool
+    gt.synchronize("cuda")
+    gt.memory.empty_cache("cuda")
+    assert gt.memory.memory_snapshot(pool_id) == []
+
+
 def test_flags(rng):
     """Products of 16-bit types under each of their flags."""
     for library in ("auto", "cublas", "cublaslt"):

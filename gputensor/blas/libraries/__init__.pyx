@@ -7,10 +7,12 @@ import os
 from posix.dlfcn cimport RTLD_LOCAL, RTLD_NOW, dlerror, dlopen, dlsym
 import re
 
-from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
+from gputensor._alloc.allocator cimport (
+    allocator_find, allocator_free, allocator_malloc, raise_for_malloc,
+)
 from gputensor._alloc.core cimport Block
 from gputensor._arrays cimport Operand, dtype_itemsize
-from gputensor._alloc.model cimport gt_load, gt_store
+from gputensor._alloc.model cimport DeviceAllocator, gt_load, gt_store
 from gputensor._driver.registry cimport (
     Slot, device_facts, device_slot, driver_open, register_slot, stream_captures,
 )

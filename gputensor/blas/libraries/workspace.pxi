@@ -87,6 +87,7 @@ cdef status_t lend(int device, uint64_t stream, size_t nbytes, Workspace* out) n
 cdef status_t workspace_take(int device, uint64_t stream, size_t nbytes,
                              Workspace* out) noexcept nogil:
     cdef const WorkspaceEntry* entry
+    cdef DeviceAllocator* a
     cdef Block* block
     cdef status_t status = STATUS_OK
     cdef size_t full = workspace_nbytes(device)
@@ -101,6 +102,10 @@ cdef status_t workspace_take(int device, uint64_t stream, size_t nbytes,
     if entry is NULL:
         entry = workspace_find(device, stream)
     if entry is NULL:
+        # A workspace stays, so it must not be memory of a pool that the program will give up.
+        a = allocator_find(device)
+        if a is not NULL and gt_load(&a.scope_count):
+            return lend(device, stream, nbytes, out)
         if full < nbytes:
             full = nbytes
         block = allocator_malloc(device, full, stream, &status)

@@ -10,6 +10,7 @@ import pytest
 
 import gputensor as gt
 from gputensor import graphs
+from gputensor._driver import registry
 from gputensor.random import states
 
 
@@ -94,6 +95,34 @@ def test_states_are_exchanged_in_a_capture_as_outside(place):
             assert [x.tolist() for x in held] == want
             offsets = [[state.get_offset() for state in part] for part in states]
             assert offsets[0] == offsets[1] and offsets[0][1] == 2 * offsets[0][2] > 0
+
+
+@pytest.mark.parametrize("is_captured", [False, True])
+def test_the_default_generator_is_in_no_pool_of_the_program(is_captured):
+    number = registry.open_host(capacity=64 << 20, seed=5)
+    try:
+        with gt.Device(number):
+            gt.random.manual_seed(8)
+            pool, graph = gt.memory.MemPool(), graphs.CUDAGraph()
+            with gt.memory.use_mem_pool(pool):
+                if is_captured:
+                    with graphs.graph(graph, pool=pool):
+                        x = gt.random.normal(size=5)
+                    graph.replay()
+                else:
+                    x = gt.random.normal(size=5)
+            assert x.tolist() == gt.random.generator(8).normal(size=5).tolist()
+            pool_id = pool.id
+            del x, pool
+            graph.reset()
+            gt.memory.empty_cache(number)
+            assert gt.memory.memory_snapshot(pool_id) == []
+            second = gt.random.normal(size=5).tolist()  # the state is still there
+            both = gt.random.generator(8)
+            assert [both.normal(size=5).tolist() for _ in range(2)][1] == second
+    finally:
+        gt.random.seed()
+        registry.close_host(number)
 
 
 def test_spawned_generators_follow_from_the_seed(place, made):
