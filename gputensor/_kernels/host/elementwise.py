@@ -8,7 +8,7 @@ written, so an output may also be an input.
 import numpy as np
 
 from gputensor._arrays.element_types import DTYPES
-from gputensor._kernels.loops import HostLoop
+from gputensor._kernels.loops import HostLoop, converted
 from gputensor._kernels.operations import ELEMENTWISE
 
 __all__ = ["WIDE", "cast", "host_function", "rounded", "run"]
@@ -29,7 +29,7 @@ def cast(array, dtype):
         return array != 0
     if dtype.kind == "c" and array.dtype.kind == "V":
         array = array.astype(np.float32)
-    return array.astype(dtype)
+    return converted(array, dtype)
 
 
 def _integer_power(base, exponent):
@@ -225,5 +225,5 @@ def run(op, compute, out, *inputs):
 def rounded(result, dtype):
     """Round a float32 result of a 16-bit computation to its dtype before it is cast further."""
     if result.dtype == np.float32 and dtype.itemsize == 2:
-        return result.astype(dtype)
+        return converted(result, dtype)
     return result

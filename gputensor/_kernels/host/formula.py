@@ -142,7 +142,7 @@ def _fold(name, x, shape, wide):
 
 
 def _real(x, wide):
-    return x if x.dtype is wide else x.astype(wide)
+    return x if x.dtype is wide else cast(x, wide)
 
 
 def _truth(x):

@@ -8,11 +8,59 @@ from cpython.buffer cimport (
     PyBUF_CONTIG, PyBUF_CONTIG_RO, PyBuffer_Release, PyObject_GetBuffer,
 )
 
+from libc.stdint cimport int64_t, uint16_t, uint32_t
 from libc.string cimport strcmp
 
 import numpy as np
 
+from gputensor._arrays.element_types import DTYPES
+
 include "host_loops.pxi"
+
+cdef extern from "gputensor/_kernels/loops/halves.h" namespace "gputensor" nogil:
+    bint has_halves()
+    void widen_halves(const uint16_t* source, float* to, int64_t count)
+    void narrow_to_halves(const float* source, uint16_t* to, int64_t count)
+    void narrow_to_bfloats(const uint32_t* source, uint16_t* to, int64_t count)
+
+# Elements from which `converted` is faster than NumPy.
+cdef int64_t MANY_HALVES = 256, MANY_BFLOATS = 2048
+_SINGLE, _HALF = np.dtype(np.float32), np.dtype(np.float16)
+_BFLOAT = next(row.numpy for row in DTYPES if row.name == "bfloat16")
+
+
+def converted(array, dtype):
+    """Return ``array.astype(dtype)``; many floats of 16 bits are converted by the loops here.
+
+    >>> converted(np.ones(300, np.float32), np.dtype(np.float16)).sum()
+    np.float16(300.0)
+    """
+    cdef Py_buffer source, target
+    cdef int64_t count = array.size
+    cdef bint is_wider = array.dtype is _HALF and dtype is _SINGLE, is_half = dtype is _HALF
+    if not is_wider and not (array.dtype is _SINGLE and (is_half or dtype is _BFLOAT)):
+        return array.astype(dtype)
+    if count < (MANY_HALVES if is_wider or is_half else MANY_BFLOATS):
+        return array.astype(dtype)
+    if (is_wider or is_half) and not has_halves():
+        return array.astype(dtype)
+    array, out = np.ascontiguousarray(array), np.empty(array.shape, dtype)
+    PyObject_GetBuffer(array, &source, PyBUF_CONTIG_RO)
+    try:
+        # Buffers have no bfloat16.
+        words = out if is_wider or is_half else out.view(np.uint16)
+        PyObject_GetBuffer(words, &target, PyBUF_CONTIG)
+        with nogil:
+            if is_wider:
+                widen_halves(<const uint16_t*>source.buf, <float*>target.buf, count)
+            elif is_half:
+                narrow_to_halves(<const float*>source.buf, <uint16_t*>target.buf, count)
+            else:
+                narrow_to_bfloats(<const uint32_t*>source.buf, <uint16_t*>target.buf, count)
+        PyBuffer_Release(&target)
+    finally:
+        PyBuffer_Release(&source)
+    return out
 
 
 cdef const LoopRow* find_loop(str name):

@@ -9,7 +9,7 @@ those that its BLAS does not take.
 
 import numpy as np
 
-from gputensor._kernels.loops import HostLoop
+from gputensor._kernels.loops import HostLoop, converted
 
 __all__ = ["ACTIVATIONS", "plain_product", "product", "scaled_product"]
 
@@ -51,7 +51,7 @@ def _cast_into(out, value):
     """Write `value` into `out`; integers wrap and floats round to nearest even."""
     if out.dtype.kind in "iu" and value.dtype.kind == "f":
         value = value.astype(np.int64)
-    out[...] = value.astype(out.dtype, copy=False)
+    out[...] = value if value.dtype == out.dtype else converted(value, out.dtype)
 
 
 def _times(scale, value):
@@ -82,8 +82,7 @@ def product(alpha, beta, activation, *rest):
     """
     conj_a, conj_b, _precision, out, a, b, addend, bias, scale, residual = rest
     compute = _compute_dtype(a, out)
-    left = a.astype(compute, copy=False)
-    right = b.astype(compute, copy=False)
+    left, right = (x if x.dtype == compute else converted(x, compute) for x in (a, b))
     if conj_a:
         left = left.conj()
     if conj_b:
