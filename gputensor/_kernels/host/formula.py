@@ -82,23 +82,22 @@ def run(trees, row_ndim, *operands):
     outs = operands[:count]
     rows = kept[-1] if kept else 1
     if math.prod(shape) <= PART or not kept:
-        _part(order, wide, outs, loads, kept, columns, (0, rows), rows)
+        _part(order, wide, outs, loads, (0, rows), rows)
         return
     # Axes of one element in front would make one part of everything.
     first = next((axis for axis, extent in enumerate(kept) if extent > 1), len(kept) - 1)
-    loads, outs, kept = [x[(0,) * first] for x in loads], [x[(0,) * first] for x in outs], (
-        kept[first:])  # fmt: skip
-    each = max(1, PART // (math.prod(kept[1:]) * columns))
-    for begin in range(0, kept[0], each):
-        end = min(begin + each, kept[0])
-        _part(
-            order, wide, [x[begin:end] for x in outs], [x[begin:end] for x in loads],
-            (end - begin, *kept[1:]), columns, (begin, end) if len(kept) == 1 else (0, rows), rows,
-        )  # fmt: skip
+    loads, outs = ([x[(0,) * first] for x in given] for given in (loads, outs))
+    length, *others = kept[first:]
+    each = max(1, PART // (math.prod(others) * columns))
+    for begin in range(0, length, each):
+        end = min(begin + each, length)
+        parts = ([x[begin:end] for x in given] for given in (outs, loads))
+        _part(order, wide, *parts, (0, rows) if others else (begin, end), rows)
 
 
-def _part(order, wide, outs, loads, kept, columns, span, rows):
+def _part(order, wide, outs, loads, span, rows):
     """Compute some rows: those of numbers `span` of `rows`, if they have one axis."""
+    *kept, columns = loads[0].shape
     values = []
     for head, named, places in order.steps:
         parts = [values[place] for place in places]
