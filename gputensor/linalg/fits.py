@@ -4,7 +4,7 @@ from gputensor._arrays.dtypes import complex64, complex128, finfo
 from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error
 from gputensor.linalg.decompositions import eigvals, qr, svdvals
-from gputensor.linalg.solutions import inv, solve
+from gputensor.linalg.solutions import inv, lstsq, solve
 from gputensor.tensor import functions as fn
 from gputensor.tensor.grids import vander
 from gputensor.tensor.interop import astype
@@ -18,7 +18,8 @@ __all__ = ["poly", "polyfit", "roots"]
 def polyfit(x, y, deg, /, rcond=None, full=False, w=None, cov=False):
     """Return the coefficients of the least-squares polynomial of degree `deg` through points.
 
-    Solved by a QR decomposition; the highest power comes first. `rcond` serves only the rank.
+    Solved by a QR decomposition; the highest power comes first. `rcond` serves only the rank. Of
+    the polynomials through fewer than ``deg + 1`` points it is the one NumPy finds.
 
     Parameters
     ----------
@@ -61,8 +62,11 @@ def polyfit(x, y, deg, /, rcond=None, full=False, w=None, cov=False):
         y = fn.multiply(y, reshape(w, y.shape[:1] + (1,) * (y.ndim - 1)))
     size = fn.sqrt(fn.sum(fn.square(columns), axis=0))
     columns = fn.divide(columns, size)
-    q, r = qr(columns)
-    found = solve(r, q.mT @ y)
+    if x.shape[0] <= deg:  # fewer points than coefficients: the smallest coefficients
+        found = lstsq(columns, y)[0]
+    else:
+        q, r = qr(columns)
+        found = solve(r, q.mT @ y)
     distances = fn.sum(fn.square(fn.subtract(columns @ found, y)), axis=0)
     found = fn.divide(found, reshape(size, (-1,) + (1,) * (y.ndim - 1)))
     if full:

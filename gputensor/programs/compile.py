@@ -294,7 +294,8 @@ def sources_of(fn, specs, weights, state, named):
         if not name.isidentifier():
             raise argument_error(ValueError, "fn", name, "names that are identifiers")
         if not callable(function):
-            raise argument_error(TypeError, name, function, "a function")
+            title = name if isinstance(fn, dict) else "fn"
+            raise argument_error(TypeError, title, function, "a function")
     weights = leaves_of("weights", {} if weights is None else weights)
     state = leaves_of("state", {} if state is None else state)
     return [

@@ -134,6 +134,9 @@ def choose(index, choices, /):
     """
     if not isinstance(choices, Tensor):
         choices = list_argument("choose: choices", choices)
+    if not len(choices):
+        got = Described("no elements")
+        raise argument_error(ValueError, "choose: choices", got, "at least one")
     if isinstance(index, (list, tuple)):
         first = next((one for one in choices if isinstance(one, Tensor)), None)
         index = asarray(index) if first is None else asarray(index, device=first.device)

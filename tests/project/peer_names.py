@@ -196,6 +196,11 @@ DIFFERENCES = {
             "the same",
             "raises IndexError; for index tensors on CUDA only inside `gt.checked_indices()`",
         ),
+        (
+            "a[[0, 0]] = [1, 2]",
+            "the same",
+            "the last value stays on the host device; on a GPU, any of them",
+        ),
         ("float(a), if a:", "the same", "wait for the device; `a` must have one element"),
         ("zeros(s, order='F')", "the same", "a transposed view of row-major memory"),
         ("object, string and datetime arrays", "", "only numbers and bool"),

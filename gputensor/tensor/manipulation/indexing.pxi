@@ -300,6 +300,8 @@ cdef Tensor value_tensor(object value, Tensor a):
         source = <Tensor> value
     elif number_kind(value) >= 0 or isinstance(value, (list, tuple, range)):
         source = asarray(value, dtype=a.dtype, device=a.device)
+    elif isinstance(value, (str, bytes)):
+        raise argument_error(TypeError, "value", value, "a number, a tensor, an array or a list")
     else:
         source = asarray(value, device=a.device)
     if a.dtype.kind != "c" and source.dtype.kind == "c":

@@ -140,3 +140,25 @@ def test_out_of_another_kind_is_named(where):
     x, out = gt.ones(3, device=where), gt.zeros(1, "int32", device=where)
     with pytest.raises(TypeError, match="take: out: got int32; expected a dtype to which float32"):
         gt.take(x, [1], out=out)
+
+
+@pytest.mark.filterwarnings("ignore:Polyfit may be poorly conditioned")
+def test_fewer_points_than_coefficients_are_fitted(where, rng):
+    for count, degree in ((3, 5), (1, 3), (2, 1)):
+        places, values = rng.uniform(1, 2, count), rng.normal(size=(count, 2))
+        x, y = (gt.asarray(one, device=where) for one in (places, values))
+        for given, want in ((y, values), (y[:, 0], values[:, 0])):
+            found = gt.polyfit(x, given, degree).numpy()
+            np.testing.assert_allclose(found, np.polyfit(places, want, degree), 1e-6, 1e-6)
+
+
+def test_values_and_choices_of_no_use_are_named(where):
+    x = gt.ones((2, 3), device=where)
+    for key in (0, (0, 0), gt.asarray([1], device=where), x > 0):
+        with pytest.raises(TypeError, match="value: got str; expected a number, a tensor, an arr"):
+            x[key] = "a"
+    assert x.tolist() == [[1.0] * 3] * 2
+    with pytest.raises(ValueError, match="choose: choices: got no elements; expected at least one"):
+        gt.choose(gt.asarray([0], device=where), [])
+    with pytest.raises(TypeError, match="^fn: got int; expected a function"):
+        gt.compile(3)
