@@ -73,8 +73,13 @@ def _order(x, is_descending):
 
 
 def run_sort(is_descending, out, x):
-    result = np.sort(_wide(x), axis=-1)
-    out[...] = result[:, ::-1] if is_descending else result
+    wide = _wide(x)
+    if wide is x and not is_descending:
+        out[...] = x
+        out.sort(axis=-1)
+    else:
+        result = np.sort(wide, axis=-1)
+        out[...] = result[:, ::-1] if is_descending else result
 
 
 def run_argsort(is_descending, out, x):
