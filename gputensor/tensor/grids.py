@@ -206,7 +206,7 @@ def ravel_multi_index(positions, shape, /):
     first = next((one for one in positions if isinstance(one, Tensor)), None)
     place = 0
     for one, extent in zip(positions, shape, strict=True):
-        if first is None or not isinstance(one, (list, tuple)):
+        if first is None or not isinstance(one, (list, tuple, int, np.integer)):
             one = values_argument(one, "ravel_multi_index")
         one = within(beside(one, first), extent)
         place = fn.add(fn.multiply(place, extent), fn.remainder(one, extent))

@@ -12,7 +12,7 @@ from gputensor.tensor.core import (
     view_of,
 )
 from gputensor.tensor.interop import asarray, astype
-from gputensor.tensor.interop.arrays import beside
+from gputensor.tensor.interop.arrays import beside, widest
 from gputensor.tensor.manipulation import flip, take, zeros
 from gputensor.tensor.manipulation.differences import areas
 from gputensor.tensor.manipulation.joining import concat
@@ -54,7 +54,7 @@ def interp(x, xp, fp, /, left=None, right=None, period=None):
     >>> interp(gt.asarray([0.25, 2.0], device="host"), xp, fp).tolist()
     [2.5, 10.0]
     """
-    first = next((one for one in (x, xp, fp) if isinstance(one, Tensor)), None)
+    first = widest((x, xp, fp))
     first = asarray(xp) if first is None else first
     x, xp, fp = (beside(one, first) for one in (x, xp, fp))
     xp, fp = _vector(xp, "interp"), _vector(fp, "interp")

@@ -2,12 +2,15 @@
 
 import numpy as np
 
+from gputensor._arrays.dtypes import int64, uint64
 from gputensor._arrays.promotion import result_type
 from gputensor.errors import argument_error, int_argument
 from gputensor.tensor.core import Tensor, tensor_argument
 from gputensor.tensor.interop import asarray
 
-__all__ = ["MAX_NDIM", "PLAIN", "array", "beside", "host_array", "tensor", "values_argument"]
+__all__ = [
+    "MAX_NDIM", "PLAIN", "array", "beside", "host_array", "tensor", "values_argument", "widest",
+]  # fmt: skip
 
 MAX_NDIM = 16  # that of _arrays
 #: Values that functions of several tensors take as tensors.
@@ -17,6 +20,8 @@ PLAIN = (bool, int, float, complex, list, tuple, range, np.generic)
 def beside(values, x):
     """Return values as a tensor beside `x`: Python floats keep at least the precision of its dtype.
 
+    A list of ints beside uint64, which has no common dtype with int64, is uint64, too.
+
     >>> x = asarray([0.1], "float64", device="host")
     >>> beside([0.1], x).dtype.name, beside([1, 2], x).dtype.name
     ('float64', 'int64')
@@ -25,7 +30,23 @@ def beside(values, x):
         return values
     made = asarray(values, device=x.device)
     wide = result_type(made.dtype, x.dtype) if made.dtype.kind in "fc" else made.dtype
+    if x.dtype == uint64 and wide == int64 and not isinstance(values, np.ndarray):
+        wide = x.dtype
     return made if wide == made.dtype else asarray(values, wide, device=x.device)
+
+
+def widest(values):
+    """Return the tensor among values that lists beside them adopt a width from, or None.
+
+    It is the first of 64-bit floats, so that a list keeps its digits; then that of uint64.
+
+    >>> x, mask = asarray([0.1], "float64", device="host"), asarray([True], device="host")
+    >>> widest([mask, [1], x]) is x, widest([1, 2])
+    (True, None)
+    """
+    found = [one for one in values if isinstance(one, Tensor)]
+    widths = {"float64": 2, "complex128": 2, "uint64": 1}
+    return max(found, key=lambda one: widths.get(one.dtype.name, 0), default=None)
 
 
 def tensors(values):
@@ -34,7 +55,7 @@ def tensors(values):
     >>> [one.dtype.name for one in tensors([[1, 2], asarray(0.5, "float64", device="host")])]
     ['int64', 'float64']
     """
-    like = next((one for one in values if isinstance(one, Tensor)), None)
+    like = widest(values)
     return [
         one if not isinstance(one, (list, tuple, range)) else asarray(one) if like is None
         else beside(one, like)
@@ -43,14 +64,14 @@ def tensors(values):
 
 
 def array_like(value, others):
-    """Return a number or a list as a tensor, beside the first tensor of `others` if there is one.
+    """Return a number or a list as a tensor, beside the tensors of `others` if there are any.
 
     A number beside a tensor is weak, as in ``x + 1``.
 
     >>> array_like(3, [asarray(0.5, "float64", device="host")]).dtype.name
     'float64'
     """
-    like = next((one for one in others if isinstance(one, Tensor)), None)
+    like = widest(others)
     if like is None:
         return asarray(value)
     if not isinstance(value, (bool, int, float, complex, np.generic)):

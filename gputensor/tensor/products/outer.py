@@ -93,7 +93,7 @@ def matvec(x1, x2, /):
     >>> matvec(gt.ones((2, 3), device="host"), gt.ones(3, device="host")).tolist()
     [3.0, 3.0]
     """
-    return matmul(x1, expand_dims(x2, -1))[..., 0]
+    return matmul(x1, expand_dims(tensor_argument(x2, "matvec"), -1))[..., 0]
 
 
 def vecmat(x1, x2, /):

@@ -293,3 +293,46 @@ def test_numbers_only_give_numpys_numbers():
     assert out.item() == np.pi
     with pytest.raises(IndexError, match="ravel_multi_index: positions: got 6; expected -6 to 5"):
         gt.ravel_multi_index((6, 0), (6, 7))
+
+
+def test_lists_of_ints_beside_uint64_are_uint64(where, rng):
+    a = rng.integers(1 << 62, 1 << 63, 3).astype("uint64") * np.uint64(2)
+    x = gt.asarray(a, device=where)
+    ints = [3, 1, 2]
+    b = np.asarray(ints, "uint64")
+    for got, want in (
+        (x + ints, a + b), (gt.maximum(ints, x), np.maximum(a, b)), (x @ ints, a @ b),
+        (gt.where(x > 1, x, ints), a), (gt.union1d(x, ints), np.union1d(a, b)),
+        (gt.isin(x, [*ints]), np.isin(a, b)), (gt.polyval([1, 2], x), np.polyval(b[[1, 2]], a)),
+        (gt.searchsorted(gt.sort(x), ints), np.searchsorted(np.sort(a), b)),
+        (gt.digitize(x // 2**62, [2, 3]), np.digitize(a // np.uint64(2**62), [2, 3])),
+        (gt.histogram(x // 2**62, [2, 3, 4])[0], np.histogram(a // np.uint64(2**62), [2, 3, 4])[0]),
+    ):  # fmt: skip
+        assert got.dtype == want.dtype and got.tolist() == want.tolist()
+    with pytest.raises(OverflowError, match="number: got -1; expected 0 to 18446744073709551615"):
+        x + [1, 2, -1]
+    with pytest.raises(TypeError, match="got uint64 and int64, which have no common dtype"):
+        x + gt.asarray(ints, device=where)
+
+
+def test_lists_keep_their_digits_beside_any_float64(where, rng):
+    a, b = rng.normal(size=(2, 3))
+    mask = rng.random(3) < 0.5
+    x, c, ints = (gt.asarray(one, device=where) for one in (a, mask, mask.astype(int)))
+    listed = b.tolist()
+    for got, want in (
+        (gt.where(c, x, listed), np.where(mask, a, b)),
+        (gt.where(c, listed, x), np.where(mask, b, a)),
+        (gt.select([c], [listed], x), np.select([mask], [b], a)),
+        (gt.select([c], [x], listed), np.select([mask], [a], b)),
+        (gt.choose(ints, (listed, x)), np.choose(mask.astype(int), (b, a))),
+        (gt.interp(listed, [-9, 9], x[:2]), np.interp(b, [-9, 9], a[:2])),
+        (gt.clip(ints, listed, x.max()), np.clip(mask.astype(int), b, a.max())),
+        (gt.matvec(gt.stack([x, x]), listed), np.matvec(np.stack([a, a]), b)),
+    ):
+        assert got.dtype == gt.float64
+        np.testing.assert_allclose(got.numpy(), want, 1e-14)
+    found = gt.ravel_multi_index((ints, 1, [0, 2, 1]), (2, 2, 3))
+    assert (
+        found.tolist() == np.ravel_multi_index((mask.astype(int), 1, [0, 2, 1]), (2, 2, 3)).tolist()
+    )
