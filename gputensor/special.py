@@ -50,6 +50,7 @@ from gputensor.tensor.functions import (
     y1,
 )
 from gputensor.tensor.interop import astype
+from gputensor.tensor.interop.arrays import tensors
 from gputensor.tensor.manipulation.arithmetic import exp2
 from gputensor.tensor.numerics.gammas import computed, mvlgamma, polygamma
 from gputensor.tensor.parameter_names import given_names
@@ -123,6 +124,7 @@ def xlog1py(x, y, /):
     >>> xlog1py(gt.asarray([0.0, 1.0], device="host"), 0.0).tolist()
     [0.0, 0.0]
     """
+    x, y = tensors((x, y))
     is_zero = fn.logical_and(fn.equal(x, 0), fn.equal(y, y))
     return fn.where(is_zero, 0.0, fn.multiply(x, fn.log1p(fn.where(is_zero, 0.0, y))))
 

@@ -8,6 +8,7 @@ from gputensor.tensor import functions as fn
 from gputensor.tensor.blends import xlogy
 from gputensor.tensor.core import spellings, tensor_argument
 from gputensor.tensor.interop import astype
+from gputensor.tensor.interop.arrays import tensors
 from gputensor.tensor.manipulation import broadcast_arrays, reshape
 from gputensor.tensor.manipulation.composed import logaddexp
 from gputensor.tensor.numerics.distances import powered
@@ -103,7 +104,7 @@ def binary_cross_entropy(x, target, weight=None, *, reduction="mean"):
     0.3466
     """
     name = "binary_cross_entropy"
-    x = tensor_argument(x, name)
+    x, target = tensors((tensor_argument(x, name), target))
     yes, no = (fn.maximum(fn.log(one), -100) for one in (x, 1 - x))
     losses = -fn.add(fn.multiply(target, yes), fn.multiply(fn.subtract(1, target), no))
     return reduced(losses if weight is None else losses * weight, reduction, name)
@@ -120,7 +121,7 @@ def binary_cross_entropy_with_logits(x, target, weight=None, *, reduction="mean"
     0.3466
     """
     name = "binary_cross_entropy_with_logits"
-    x = tensor_argument(x, name)
+    x, target = tensors((tensor_argument(x, name), target))
     share = 1 if pos_weight is None else fn.multiply(target, fn.subtract(pos_weight, 1)) + 1
     losses = fn.subtract(1, target) * x + logaddexp(-x, 0) * share
     return reduced(losses if weight is None else losses * weight, reduction, name)
@@ -143,6 +144,7 @@ def kl_div(x, target, reduction="mean", log_target=False):
     >>> kl_div(x, gt.asarray([[1.0, 0.0]], device="host"), "sum").item()
     0.6931471824645996
     """
+    x, target = tensors((x, target))
     if log_target:
         parts = fn.multiply(fn.exp(target), fn.subtract(target, x))
     else:

@@ -12,6 +12,7 @@ from gputensor.errors import (
 )
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import axis_argument, spellings, tensor_argument
+from gputensor.tensor.interop.arrays import tensors
 from gputensor.tensor.manipulation import reshape
 from gputensor.tensor.manipulation.arithmetic import fmod
 from gputensor.tensor.manipulation.composed import log_distance
@@ -62,6 +63,7 @@ def addcmul(x, first, second, /, *, value=1):
     >>> addcmul(x, x + 1, x + 2, value=2).tolist()
     [13.0]
     """
+    x, first, second = tensors((x, first, second))
     return fn.add(x, fn.multiply(fn.multiply(first, second), value))
 
 
@@ -73,6 +75,7 @@ def addcdiv(x, first, second, /, *, value=1):
     >>> addcdiv(x, x + 5, x + 1, value=2).tolist()
     [7.0]
     """
+    x, first, second = tensors((x, first, second))
     return fn.add(x, fn.multiply(fn.divide(first, second), value))
 
 
@@ -93,6 +96,7 @@ def xlogy(x, y, /):
     >>> xlogy(gt.asarray([0.0, 2.0], device="host"), gt.asarray([0.0, 1.0], device="host")).tolist()
     [0.0, 0.0]
     """
+    x, y = tensors((x, y))
     product = fn.multiply(x, fn.log(y))
     is_zero = fn.logical_and(fn.equal(x, 0), fn.logical_not(fn.isnan(y)))
     return fn.where(is_zero, 0.0, product)

@@ -43,12 +43,15 @@ def lines(start, stop, num, endpoint, retstep, dtype, device):
     num = int_argument("linspace: num", num)
     tensors = [one for one in (start, stop) if isinstance(one, Tensor)]
     place = device if device is not None else tensors[0].device if tensors else Device()
+    given = (start, stop)
     start, stop = (one if isinstance(one, Tensor) else asarray(one, device=place, dtype=
                    None if isinstance(one, list | tuple) else np.result_type(one, float64))
-                   for one in (start, stop))  # fmt: skip
+                   for one in given)  # fmt: skip
     common = result_type(*(tensors or [start, stop]), 1.0) if dtype is None else None
     wide = result_type(start, stop, float64)
-    start, stop = astype(start, wide, copy=False), astype(stop, wide, copy=False)
+    start, stop = (asarray(one, wide, device=place) if isinstance(one, list | tuple)
+                   else astype(made, wide, copy=False)
+                   for one, made in zip(given, (start, stop), strict=True))  # fmt: skip
     steps = num - 1 if endpoint else num
     delta = fn.subtract(stop, start)
     step = fn.divide(delta, steps) if steps > 0 else fn.multiply(delta, math.nan)

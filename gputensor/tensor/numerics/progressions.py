@@ -29,9 +29,9 @@ def _operands(name, values, device):
             for one in values.values()]  # fmt: skip
     common = result_type(*made, 1.0)
     wide = complex128 if common.kind == "c" else float64
-    # Converting a number directly keeps its digits.
-    return [asarray(one, wide, device=device) if isinstance(one, numbers)
-            else astype(one, wide, copy=False) for one in made], common  # fmt: skip
+    # Converting numbers and lists directly keeps their digits.
+    return [astype(one, wide, copy=False) if isinstance(one, Tensor)
+            else asarray(one, wide, device=device) for one in values.values()], common  # fmt: skip
 
 
 def logspace(start, stop, num=50, endpoint=True, base=10.0, *, dtype=None, device=None):

@@ -329,9 +329,15 @@ def test_lists_keep_their_digits_beside_any_float64(where, rng):
         (gt.interp(listed, [-9, 9], x[:2]), np.interp(b, [-9, 9], a[:2])),
         (gt.clip(ints, listed, x.max()), np.clip(mask.astype(int), b, a.max())),
         (gt.matvec(gt.stack([x, x]), listed), np.matvec(np.stack([a, a]), b)),
+        (gt.addcmul(x, listed, listed, value=2), a + 2 * b * b),
+        (gt.xlogy(abs(x), np.exp(b).tolist()), abs(a) * np.log(np.exp(b))),
+        (gt.special.xlog1py(x, abs(b).tolist()), a * np.log1p(abs(b))),
+        (gt.kl_div(x, np.exp(b).tolist(), "none"), np.exp(b) * (b - a)),
+        (gt.linspace(x, listed, 4), np.linspace(a, b, 4)),
+        (gt.geomspace(abs(x), abs(b).tolist(), 3), np.geomspace(abs(a), abs(b), 3)),
     ):
         assert got.dtype == gt.float64
-        np.testing.assert_allclose(got.numpy(), want, 1e-14)
+        np.testing.assert_allclose(got.numpy(), want, 1e-12)
     found = gt.ravel_multi_index((ints, 1, [0, 2, 1]), (2, 2, 3))
     assert (
         found.tolist() == np.ravel_multi_index((mask.astype(int), 1, [0, 2, 1]), (2, 2, 3)).tolist()
