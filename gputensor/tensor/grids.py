@@ -227,7 +227,9 @@ def vander(x, n=None, increasing=False):
     if x.ndim != 1:
         got = Described(f"{x.ndim} dimensions")
         raise argument_error(ValueError, "vander: x", got, "1")
-    count = x.size if n is None else n
+    count = x.size if n is None else int_argument("vander: N", n)
+    if count < 0:
+        raise argument_error(ValueError, "vander: N", count, "0 or more")
     powers = arange(count, device=x.device)
     powers = powers if increasing else fn.subtract(count - 1, powers)
     column = reshape(x, (-1, 1))

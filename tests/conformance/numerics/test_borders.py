@@ -160,5 +160,8 @@ def test_values_and_choices_of_no_use_are_named(where):
     assert x.tolist() == [[1.0] * 3] * 2
     with pytest.raises(ValueError, match="choose: choices: got no elements; expected at least one"):
         gt.choose(gt.asarray([0], device=where), [])
+    for count in (2.5, -1):
+        with pytest.raises((TypeError, ValueError), match="vander: N: got .*; expected"):
+            gt.vander(x[0], count)
     with pytest.raises(TypeError, match="^fn: got int; expected a function"):
         gt.compile(3)
