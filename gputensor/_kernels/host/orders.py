@@ -228,7 +228,9 @@ def run_mark(rule, bits, starts, x):
         flags = np.ones(x.shape, bool)
         flags[1:] = x[1:] != x[:-1]
         if rule == "first_nan" and x.dtype.kind in "fc":
-            flags[1:] &= ~(np.isnan(x[1:]) & np.isnan(x[:-1]))
+            is_nan = x != x
+            if is_nan.any():
+                flags[1:] &= ~(is_nan[1:] & is_nan[:-1])
     packed = np.packbits(flags, bitorder="little")
     octets = bits.view(np.uint8)
     octets[: packed.size] = packed
