@@ -27,6 +27,8 @@ def _pairs(value, ndim, name):
         pairs = np.broadcast_to(np.asarray(value), (ndim, 2)).tolist()
     except ValueError:
         rule = f"a value, a pair, or a pair for each of {ndim} axes"
+        if np.ndim(value) == 1:
+            rule += ", as [(0, 0), (1, 2)] for PyTorch's (1, 2)"
         raise argument_error(ValueError, name, value, rule) from None
     return pairs
 

@@ -25,6 +25,8 @@ def test_arguments_of_reflections(where):
     assert gt.pad(x, 0, "reflect", reflect_type="odd").tolist() == [1, 2, 4]
     with pytest.raises(ValueError, match="pad: reflect_type: got 'both'; expected 'even' or 'odd'"):
         gt.pad(x, 2, "reflect", reflect_type="both")
+    with pytest.raises(ValueError, match=r"pair for each of 1 axes, as \[\(0, 0\), \(1, 2\)\]"):
+        gt.pad(x, (1, 1, 2, 2))
     with pytest.raises(ValueError, match="pad: x: got axis 0 with extent 0"):
         gt.pad(x[:0], 1, "reflect", reflect_type="odd")
     with pytest.raises(TypeError, match="pad: keyword: got edges=; expected none"):
