@@ -20,9 +20,9 @@ from gputensor.tensor.manipulation.axes import transpose
 from gputensor.tensor.transfer import numpy
 
 __all__ = [
-    "bfloat16", "bool", "byte", "copy_", "cpu", "cuda", "dim", "double", "element_size", "float",
-    "get", "get_device", "half", "imag", "int", "is_cuda", "long", "memoryview", "numel", "real",
-    "short", "stride", "to", "tobytes", "view",
+    "bfloat16", "bool", "byte", "char", "copy_", "cpu", "cuda", "dim", "double", "element_size",
+    "float", "get", "get_device", "half", "imag", "int", "is_cuda", "long", "memoryview", "numel",
+    "real", "short", "stride", "to", "tobytes", "view",
 ]  # fmt: skip
 
 
@@ -144,6 +144,7 @@ def _cast(name, dtype):
 bfloat16 = _cast("bfloat16", dtypes.bfloat16)
 bool = _cast("bool", dtypes.bool_)
 byte = _cast("byte", dtypes.uint8)
+char = _cast("char", dtypes.int8)
 double = _cast("double", dtypes.float64)
 float = _cast("float", dtypes.float32)
 half = _cast("half", dtypes.float16)
