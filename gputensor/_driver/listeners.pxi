@@ -84,7 +84,7 @@ cdef int report_unraisable(error, function) except -1:
 
 
 def attach_listener(function):
-    """Call ``function(device, name, status, arguments)`` for each call of observed devices."""
+    """Call ``function(device, name, status, arguments)`` for each driver call of a device."""
     listeners.append(function)
     _listen(request_delivery)
 

@@ -7,6 +7,7 @@ replay.
 
 import operator
 import os
+import threading
 
 import numpy as np
 
@@ -100,21 +101,30 @@ def _new_default(device):
     finds it ready and does not own it: the memory is not that of the graph, which may be dropped,
     and replays do not fill it again.
     """
-    from concurrent.futures import ThreadPoolExecutor
-
-    place = Device(device)
-    is_capturing = current_stream(place).is_capturing()
+    place, found = Device(device), []
+    current = current_stream(place)
+    is_capturing = current.is_capturing()
 
     def make():
-        stream = Stream(place) if is_capturing else current_stream(place)
-        with stream:
-            state = new_state(_seed, place)
-        if is_capturing:
-            stream.synchronize()  # from then on the capture may use the memory
-        return state
+        stream = Stream(place) if is_capturing else current
+        try:
+            with stream:
+                found.append(new_state(_seed, place))
+            if is_capturing:
+                stream.synchronize()  # from then on the capture may use the memory
+        except BaseException as error:
+            found[:] = [error]
 
-    with ThreadPoolExecutor(1) as other:
-        return other.submit(make).result()
+    other = threading.Thread(target=make)
+    try:
+        other.start()
+    except RuntimeError:  # the interpreter ends, or the system has no more threads
+        make()
+    else:
+        other.join()
+    if isinstance(found[0], BaseException):
+        raise found[0]
+    return found[0]
 
 
 def seed(seed=None):

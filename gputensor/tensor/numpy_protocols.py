@@ -11,6 +11,7 @@ import importlib
 
 import numpy as np
 
+from gputensor._arrays.dtypes import complex128, float64
 from gputensor.errors import Described, argument_error
 from gputensor.tensor.core import Tensor, may_share, tensor_argument
 from gputensor.tensor.functions import NUMPY_NAMES, merged
@@ -136,7 +137,11 @@ def _at(name, target, indices, *values):
     elif name in ("add", "subtract"):
         found = gt.index_add(x, 0, places, added if name == "add" else gt.subtract(0, added))
     elif name == "divide":
-        found = gt.divide(x, joined_at(gt.multiply, gt.ones_like(x), places, added))
+        # Products of narrow values have room in the widest dtype of their kind.
+        wide = {"f": float64, "V": float64, "c": complex128}.get(x.dtype.kind, x.dtype)
+        given, added = astype(x, wide, copy=False), astype(added, wide, copy=False)
+        found = gt.divide(given, joined_at(gt.multiply, gt.ones_like(given), places, added))
+        found = found if wide is x.dtype else astype(found, x.dtype, copy=False)
     else:
         found = joined_at(getattr(gt, UFUNCS.get(name, name)), x, places, added)
     if not np.can_cast(found.dtype, target.dtype, "same_kind"):

@@ -111,11 +111,12 @@ GROUPS = {
     "indices shape": "unravel_index",
     "_ N": "vander",
     "input num_groups": "group_norm",
+    "input weight": "embedding",
     "input": (
         "celu elu gelu glu gumbel_softmax hardshrink hardsigmoid hardswish hardtanh leaky_relu "
         "log_softmax logsigmoid logsumexp mish prelu relu relu6 rrelu selu sigmoid silu softmax "
         "softmin softplus softshrink softsign tanh tanhshrink threshold normalize dropout "
-        "batch_norm instance_norm layer_norm local_response_norm rms_norm linear embedding "
+        "batch_norm instance_norm layer_norm local_response_norm rms_norm linear "
         "binary_cross_entropy binary_cross_entropy_with_logits cross_entropy gaussian_nll_loss "
         "huber_loss kl_div l1_loss mse_loss multi_margin_loss nll_loss poisson_nll_loss "
         "smooth_l1_loss soft_margin_loss conv1d conv2d conv3d conv_transpose1d conv_transpose2d "

@@ -184,11 +184,13 @@ def _between(ordered, shares, method):
 
 
 def _cut(a, b, weight):
-    if isinstance(weight, float) and weight == 0.5:  # halves are exact, also of infinities
-        return fn.add(fn.multiply(a, 0.5), fn.multiply(b, 0.5))
+    result = fn.add(a, fn.multiply(fn.subtract(b, a), weight))
+    if isinstance(weight, float) and weight == 0.5:  # no overflow of the sum or the difference
+        is_apart = fn.logical_and(fn.less(a, 0), fn.greater(b, 0))
+        result = fn.where(is_apart, fn.multiply(fn.add(a, b), 0.5), result)
     # With an infinity, the interpolated difference would be NaN; the sum is right.
     is_infinite = fn.logical_or(fn.isinf(a), fn.isinf(b))
-    return fn.where(is_infinite, fn.add(a, b), fn.add(a, fn.multiply(fn.subtract(b, a), weight)))
+    return fn.where(is_infinite, fn.add(a, b), result)
 
 
 def _into(out, result, name):

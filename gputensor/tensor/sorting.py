@@ -7,6 +7,8 @@ NaN comes last in ascending order. Functions without a kernel of their own use `
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from gputensor._arrays.dtypes import float32, int64
 from gputensor._arrays.promotion import result_type
 from gputensor._engines import sorting as engines
@@ -84,7 +86,7 @@ def sort(x, /, axis=-1, kind=None, *, descending=False, stable=True):
     >>> sort(gt.asarray([3, 1, 2], device="host"), descending=True).tolist()
     [3, 2, 1]
     """
-    if isinstance(kind, bool):
+    if isinstance(kind, (bool, np.bool_)):
         return sort(x, dim=axis, descending=kind)
     _check_kind(kind, "sort")
     x, axis = _line(x, axis, "sort")
@@ -119,7 +121,7 @@ def sort_in_place(x, /, axis=-1, kind=None):
     >>> x.tolist()
     [1, 2, 3]
     """
-    if isinstance(kind, bool):
+    if isinstance(kind, (bool, np.bool_)):
         return sort(x, axis, kind)
     x[...] = sort(x, axis, kind)
     return None
@@ -136,7 +138,7 @@ def argsort(x, /, axis=-1, kind=None, *, descending=False, stable=True):
     >>> argsort(gt.asarray([3, 1, 2], device="host")).tolist()
     [1, 2, 0]
     """
-    if isinstance(kind, bool):
+    if isinstance(kind, (bool, np.bool_)):
         kind, descending = None, kind
     _check_kind(kind, "argsort")
     x, axis = _line(x, None if axis in (0, -1) and not _ndim(x, "argsort") else axis, "argsort")

@@ -28,7 +28,7 @@ def _wide(x):
     )
 
 
-#: The most floats that keys select from faster than `_chosen`, measured.
+#: The most floats that are selected by their keys; more of them are left to `_chosen`.
 FEW_FLOATS = 1 << 14
 
 
@@ -164,13 +164,19 @@ def run_histogram(is_even, counts, x, edges):
     array([1, 2])
     """
     last = counts.shape[0] - 1
-    span = float(edges[-1]) - float(edges[0]) if is_even else 0.0
-    scale = (last + 1) / span if is_even and 0 < span < np.finfo(edges.dtype).max else 0.0
+    scale = _scale(edges) if is_even else 0.0
     for begin in range(0, x.size, HISTOGRAM_PART):
         part = _wide(x[begin : begin + HISTOGRAM_PART]).astype(edges.dtype, copy=False)
         part = part[(part >= edges[0]) & (part <= edges[-1])]
         place = _even_places(part, edges, scale) if scale else _places(part, edges)
         counts += np.bincount(place, minlength=last + 1)
+
+
+def _scale(edges):
+    """Return how many even ranges a unit has; 0 if differences or products may overflow."""
+    most, span = float(np.finfo(edges.dtype).max), float(edges[-1]) - float(edges[0])
+    count = edges.shape[0] - 1
+    return count / span if count / most < span < most else 0.0
 
 
 def _places(x, edges):

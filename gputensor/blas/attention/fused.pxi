@@ -180,7 +180,9 @@ cdef void fill_parameters(AttentionParameters* p, const Attention* given) noexce
     p.queries, p.keys = <int>given.query.shape[2], <int>given.key.shape[2]
     p.kept = <int>given.key.shape[1]
     p.shared = <int>(given.query.shape[1] // p.kept)
-    p.size, p.window = <int>given.query.shape[3], <int>given.window
+    p.size = <int>given.query.shape[3]
+    if given.window < p.keys:           # otherwise it leaves out no key
+        p.window = <int>given.window
     p.is_causal = given.is_causal
     p.scale, p.cap = <float>given.scale, <float>given.soft_cap
 
@@ -279,7 +281,7 @@ cdef void order_tiles(TiledAttentionParameters* to, const AttentionParameters* p
     cdef int64_t heads, first, half = 1, whole = 1
     memcpy(to, p, sizeof(p[0]))
     to.run = 0
-    if p.is_causal and not 0 < p.window < p.keys:
+    if p.is_causal and not p.window:
         to.run = p.tiles // p.shared if p.shared > 1 and p.queries % rows == 0 else p.tiles
         if to.run == 1:
             to.run = 0

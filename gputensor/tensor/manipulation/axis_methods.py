@@ -57,7 +57,7 @@ def transpose(x, /, *axes):
     (4, 3, 2)
     """
     order = _order(axes)
-    if not axes or axes == (None,):
+    if not axes or len(axes) == 1 and axes[0] is None:
         order = range(x.ndim - 1, -1, -1)
     elif len(order) == 2 and x.ndim != 2:
         rule = f"{x.ndim} axes; swapaxes exchanges two, as PyTorch's transpose does"

@@ -235,7 +235,11 @@ def in_place(is_in_place, function, /, x, *arguments, **keywords):
     result = function(x, *arguments, **keywords)
     if not is_in_place:
         return result
-    written_argument(x, _name(function))[...] = result
+    written_argument(x, _name(function))
+    if not np.can_cast(result.dtype, x.dtype, "same_kind"):
+        got, rule = Described(x.dtype.name), f"a dtype that holds {result.dtype.name}"
+        raise argument_error(TypeError, f"{_name(function)}: dtype of x", got, rule)
+    x[...] = result
     return x
 
 
@@ -273,7 +277,7 @@ def on_either_side(is_left, function, /, x1, x2):
     """
     if is_left:
         return function(x1, x2)
-    return function(x1.mT, x2.mT).mT
+    return function(x1.mT, x2) if x2.ndim == 1 else function(x1.mT, x2.mT).mT
 
 
 def only_pivoted(is_pivoted, function, /, *arguments, **keywords):

@@ -55,7 +55,7 @@ def min_with_index(x, /, axis=None, keepdims=False):
     return Found(fn.min(x, axis, keepdims=keepdims), fn.argmin(x, axis, keepdims=keepdims))
 
 
-def lower_places(n, m, k=0, *, device=None):
+def lower_places(n, m=None, k=0, *, device=None):
     """Return the places of a lower triangle; arguments have PyTorch's order: rows, columns, offset.
 
     >>> import gputensor as gt
@@ -65,7 +65,7 @@ def lower_places(n, m, k=0, *, device=None):
     return tril_indices(n, k, m, device=device)
 
 
-def upper_places(n, m, k=0, *, device=None):
+def upper_places(n, m=None, k=0, *, device=None):
     """Return the places of an upper triangle, as :func:`lower_places` does.
 
     >>> import gputensor as gt

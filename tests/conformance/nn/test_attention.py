@@ -74,6 +74,16 @@ def test_attention(place, seed):
         attention_program(rng, place)
 
 
+@pytest.mark.parametrize("window", [700, 1 << 20, (1 << 31) - 1])
+def test_windows_beyond_all_keys_leave_out_none(where, rng, window):
+    x = gt.asarray(rng.standard_normal((1, 2, 700, 64)).astype("float16"), device=where)
+    length = gt.asarray(np.array(500, np.int32), device=where)
+    how = {"kv_length": length, "is_causal": True}
+    got = gt.scaled_dot_product_attention(x, x[:, :, :600], x[:, :, :600], window=window, **how)
+    want = gt.scaled_dot_product_attention(x, x[:, :, :600], x[:, :, :600], **how)
+    assert gt.all(got == want).item()
+
+
 def test_lengths_of_a_batch(where, rng):
     q, k = (rng.standard_normal((3, 2, n, 8)).astype(np.float32) for n in (1, 9))
     lengths = np.array([9, 4, 1], np.int32)

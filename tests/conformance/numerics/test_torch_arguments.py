@@ -95,8 +95,16 @@ def test_triangles_by_rows_columns_and_offset(where):
         (gt.triu_indices(row=3, col=2, device=where), np.triu_indices(3, 0, 2)),
         (gt.triu_indices(3, col=5, offset=2, device=where), np.triu_indices(3, 2, 5)),
         (gt.tril_indices(3, 1, device=where), np.tril_indices(3, 1)),
+        (gt.tril_indices(3, offset=1, device=where), np.tril_indices(3, 1)),
+        (gt.triu_indices(4, offset=-1, device=where), np.triu_indices(4, -1)),
     ):
         assert [one.tolist() for one in got] == [one.tolist() for one in want]
+
+
+def test_axes_and_flags_may_be_arrays_of_numpy(where, rng):
+    a, x = tensor(where, rng, 2, 3)
+    assert x.transpose(np.array([1, 0])).tolist() == a.T.tolist()
+    assert gt.sort(x, 0, np.True_)[0].tolist() == np.sort(a, 0)[::-1].tolist()
 
 
 def test_positions_of_32_bits(where, rng):
@@ -120,6 +128,10 @@ def test_activations_in_place(where, rng):
         np.testing.assert_array_equal(x[:, ::2].numpy(), want[:, ::2].numpy())
         assert x[:, 1].tolist() == a[:, 1].tolist()
     assert gt.dropout(x, 1.0, inplace=True) is x and not x.any()
+    whole = gt.asarray([3, -1], device=where)
+    with pytest.raises(TypeError, match="celu: dtype of x: got int64; expected a dtype that holds"):
+        gt.celu(whole, inplace=True)
+    assert whole.tolist() == [3, -1]
 
 
 def test_names_of_the_first_argument_of_losses_and_layers(where, rng):
@@ -143,6 +155,8 @@ def test_names_of_the_first_argument_of_losses_and_layers(where, rng):
     got = gt.group_norm(input=x, num_groups=2)
     np.testing.assert_allclose(got.numpy(), want.reshape(3, 4), 1e-3, 1e-3)
     assert gt.embedding(labels, gt.stack([y[0]] * 4), padding_idx=0).shape == (3, 4)
+    rows = gt.stack([y[0], y[1]] * 2)
+    assert gt.embedding(input=labels, weight=rows).tolist() == rows[labels].tolist()
     assert gt.relu(input=x).tolist() == np.maximum(a, 0).tolist()
 
 
@@ -161,6 +175,8 @@ def test_options_of_linalg(where, rng):
     square = gt.asarray(b, device=where)
     got = gt.linalg.solve(square, x, left=False)
     np.testing.assert_allclose(got.numpy() @ b, a, 1e-9)
+    got = gt.linalg.solve(square, x[0, 0], left=False)
+    np.testing.assert_allclose(got.numpy() @ b, a[0, 0], 1e-9)
     np.testing.assert_allclose(
         gt.linalg.lstsq(square, x[0].mT, driver="gelsd")[0].numpy(),
         np.linalg.solve(b, a[0].T),

@@ -93,6 +93,18 @@ def test_products_at_places_count_each_repetition(where, rng):
     np.testing.assert_allclose(x.numpy(), expected, 1e-13)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_divisors_at_a_place_have_products_of_any_size(where, dtype):
+    most = np.finfo(dtype).max / 4
+    array, places = np.array([most, most], dtype), gt.asarray([0, 0, 0, 1], device=where)
+    x, expected = gt.asarray(array, device=where), array.copy()
+    values = np.array([most / 2, 0.5, 4, most], dtype)
+    np.divide.at(x, places, gt.asarray(values, device=where))
+    np.divide.at(expected, places.numpy(), values)
+    assert x.dtype == dtype
+    np.testing.assert_allclose(x.numpy(), expected, 1e-3)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

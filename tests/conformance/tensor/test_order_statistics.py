@@ -193,6 +193,18 @@ def test_each_line_is_searched_for_its_values(where, rng):
     assert gt.searchsorted(y, y[:, :1] * 0 + 2, sorter=order).tolist() == [[1], [1]]
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float64"])
+def test_medians_of_the_smallest_and_largest_numbers(where, dtype):
+    least, most = np.finfo(dtype).smallest_subnormal, np.finfo(dtype).max
+    for low, high, want in (
+        (3 * least, 3 * least, 3 * least), (least, 3 * least, 2 * least), (-least, least, 0),
+        (-3 * least, least, -least), (-most, most, 0), (most, most, most),
+        (-np.inf, 1, -np.inf), (np.inf, np.inf, np.inf),
+    ):  # fmt: skip
+        x = gt.asarray(np.array([low, high], dtype), device=where)
+        assert gt.median(x).item() == gt.quantile(x, 0.5).item() == want
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16"])
 @pytest.mark.parametrize("name", ["median", "nanmedian", "nanquantile", "nanpercentile"])
 def test_no_elements_have_the_median_nan(where, name, dtype):

@@ -57,7 +57,9 @@ def test_even_ranges_are_those_of_the_edges(rng, monkeypatch, dtype):
     for _ in range(20):
         count, low = int(rng.integers(1, 300)), rng.normal() * 10 ** rng.uniform(-2, 3)
         wide = np.dtype(np.float32 if dtype == "float16" else dtype)
-        edges = np.linspace(low, low + 10 ** rng.uniform(-6, 3), count + 1).astype(wide)
+        width = 10 ** rng.uniform(-44, -30) if rng.integers(4) == 0 else 10 ** rng.uniform(-6, 3)
+        low = 0.0 if width < 1e-20 else low
+        edges = np.linspace(low, low + width, count + 1).astype(wide)
         x = np.concatenate([edges, np.nextafter(edges, -np.inf), rng.choice(edges, 900)])
         x = np.append(x + rng.choice([0, 1], x.size) * rng.normal(size=x.size), [np.nan, np.inf])
         x = x.astype(dtype)

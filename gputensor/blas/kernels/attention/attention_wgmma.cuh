@@ -288,7 +288,7 @@ DEVICE void copy(const Parameters& p, Barriers& barriers, Place* places, uint32 
                  uint32 keys_at, uint32 values_at) {
     Ring<KEY_PLACES> key;
     Ring<VALUE_PLACES> value;
-    const char* values = nullptr;               // of the last step, of whom only the keys have come
+    const char* values = nullptr;               // of the last step, whose keys have come
     int count = 0;
     auto load_values = [&]() {
         if (!values) return;
@@ -313,8 +313,7 @@ DEVICE void copy(const Parameters& p, Barriers& barriers, Place* places, uint32 
         }
         return x;
     };
-    Tile next;
-    next.all = 0;
+    Tile next = {};
     for (int round = 0; next.all >= 0; ++round) {
         const Tile x = next;
         for (int i = 0; i < max(x.all, 1); ++i) {
