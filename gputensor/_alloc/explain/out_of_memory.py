@@ -165,12 +165,13 @@ def call_observers(device, facts):
 
 def raise_out_of_memory(device, nbytes, stream):
     """Raise the OutOfMemoryError of a request."""
-    facts = failure_facts(device, min(nbytes, 1 << 62), stream) | {"requested": nbytes}
+    asked = min(nbytes, 1 << 62)  # of the allocator, whose sizes have 64 bits
+    facts = failure_facts(device, asked, stream) | {"requested": nbytes}
     facts["fraction"] = fraction_of(device)
     facts["own_context"] = CONTEXT_NBYTES if device >= 0 else 0
     reason = reason_of(facts)
     option, sentence, sites, errors = None, None, [], []
-    history.add_entry(device, "oom", facts["free"], min(nbytes, 1 << 62), stream)
+    history.add_entry(device, "oom", facts["free"], asked, stream)
     # A failed request of an observer, or of a destructor that runs meanwhile, gets a short message.
     if not getattr(_thread, "is_explaining", False):
         _thread.is_explaining = True

@@ -9,6 +9,8 @@ array([[0, 2, 1]])
 
 import numpy as np
 
+from gputensor._kernels.host.elementwise import cast
+
 __all__ = [
     "run_add_at", "run_argsort", "run_count", "run_histogram", "run_mark", "run_pick", "run_places",
     "run_scan", "run_search", "run_sort", "run_topk",
@@ -21,11 +23,8 @@ HISTOGRAM_PART = 1 << 16
 
 def _wide(x):
     """The array in a dtype that NumPy can sort."""
-    return (
-        x.astype(np.float32)
-        if x.dtype.kind == "V" or x.dtype.itemsize < 4 and x.dtype.kind == "f"
-        else x
-    )
+    is_narrow = x.dtype.kind == "V" or x.dtype.itemsize < 4 and x.dtype.kind == "f"
+    return cast(x, np.dtype(np.float32)) if is_narrow else x
 
 
 #: The most floats that are selected by their keys; more of them are left to `_chosen`.
@@ -101,19 +100,18 @@ def _chosen(x, count, is_largest):
 
 
 def run_topk(is_largest, values, order, x):
-    count, wide, places = order.shape[1], _wide(x), None
+    count, wide = order.shape[1], _wide(x)
+    is_part = 0 < count <= x.shape[-1] // 4
     if _has_keys(wide) and (x.dtype.kind in "iu" or x.size <= FEW_FLOATS):
         keys = _keys(wide, is_largest)
-        if 0 < count <= x.shape[-1] // 4:
+        if is_part:
             keys = np.partition(keys, count - 1, axis=-1)[:, :count]
         order[...] = _columns(keys)[:, :count]
-    elif 0 < count <= x.shape[-1] // 4 and x.dtype.kind != "c":
-        places = _chosen(wide, count, is_largest)
-        if places is None:
-            order[...] = _order(x, is_largest)[:, :count]
-        else:
-            inner = _order(np.take_along_axis(wide, places, -1), is_largest)
-            order[...] = np.take_along_axis(places, inner, -1)
+    elif (
+        is_part and x.dtype.kind != "c" and (places := _chosen(wide, count, is_largest)) is not None
+    ):
+        inner = _order(np.take_along_axis(wide, places, -1), is_largest)
+        order[...] = np.take_along_axis(places, inner, -1)
     else:
         order[...] = _order(x, is_largest)[:, :count]
     values[...] = x[np.arange(x.shape[0])[:, None], order]
@@ -152,7 +150,7 @@ def run_scan(op, out, x):
     """
     is_narrow = out.dtype == np.float16 or out.dtype.kind == "V"
     wide = np.dtype(np.float32) if is_narrow else out.dtype
-    out[...] = _SCANS[op].accumulate(x.astype(wide, copy=False), axis=1, dtype=wide)
+    out[...] = _SCANS[op].accumulate(cast(x, wide), axis=1, dtype=wide)
 
 
 def run_histogram(is_even, counts, x, edges):
@@ -166,7 +164,7 @@ def run_histogram(is_even, counts, x, edges):
     last = counts.shape[0] - 1
     scale = _scale(edges) if is_even else 0.0
     for begin in range(0, x.size, HISTOGRAM_PART):
-        part = _wide(x[begin : begin + HISTOGRAM_PART]).astype(edges.dtype, copy=False)
+        part = cast(_wide(x[begin : begin + HISTOGRAM_PART]), edges.dtype)
         part = part[(part >= edges[0]) & (part <= edges[-1])]
         place = _even_places(part, edges, scale) if scale else _places(part, edges)
         counts += np.bincount(place, minlength=last + 1)

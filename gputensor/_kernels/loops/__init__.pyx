@@ -1,4 +1,5 @@
-# Loops of the host device: operations of floats that NumPy does not have, without the GIL.
+# Loops of the host device, without the GIL: operations of floats that NumPy does not have, and
+# conversions of 16-bit floats.
 #
 # A loop takes contiguous arrays of one dtype, float32 or float64, or single numbers. The C face of
 # element-wise calls queues it directly (faces/elementwise.pxi); for all other arrays a HostLoop is
@@ -23,8 +24,10 @@ cdef extern from "gputensor/_kernels/loops/halves.h" namespace "gputensor" nogil
     void narrow_to_halves(const float* source, uint16_t* to, int64_t count)
     void narrow_to_bfloats(const uint32_t* source, uint16_t* to, int64_t count)
 
-# Elements from which `converted` is faster than NumPy.
-cdef int64_t MANY_HALVES = 256, MANY_BFLOATS = 2048
+cdef enum:                      # elements from which `converted` is faster than NumPy
+    MANY_HALVES = 256
+    MANY_BFLOATS = 2048
+
 _SINGLE, _HALF = np.dtype(np.float32), np.dtype(np.float16)
 _BFLOAT = next(row.numpy for row in DTYPES if row.name == "bfloat16")
 

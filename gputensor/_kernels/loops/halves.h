@@ -55,7 +55,7 @@ inline void narrow_to_halves(const float*, uint16_t*, int64_t) {}
 
 // `from` are the bits of floats.
 GPUTENSOR_CLONES GPUTENSOR_FAST
-void narrow_to_bfloats(const uint32_t* from, uint16_t* to, int64_t count) {
+static void narrow_to_bfloats(const uint32_t* from, uint16_t* to, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
         const uint32_t bits = from[i], is_nan = (bits & 0x7fffffff) > 0x7f800000;
         const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;

@@ -111,10 +111,9 @@ cdef int broadcast_shape(int64_t* shape, int ndim, Tensor a, str name) except -1
     shift = ndim - a.ndim_
     for i in range(a.ndim_):
         if shape[i + shift] != 1 and a.shape_[i] != 1 and a.shape_[i] != shape[i + shift]:
-            error = IndexError if name == "index" else ValueError   # as in NumPy
-            raise error(f"{name}: shapes: got {tuple([shape[k] for k in range(ndim)])} and "
-                        f"{a.shape}, which do not broadcast; "
-                        "expected extents that are equal or 1")
+            raise ValueError(f"{name}: shapes: got {tuple([shape[k] for k in range(ndim)])} and "
+                             f"{a.shape}, which do not broadcast; "
+                             "expected extents that are equal or 1")
     for i in range(a.ndim_):
         if shape[i + shift] == 1:
             shape[i + shift] = a.shape_[i]

@@ -32,8 +32,11 @@ cdef int selection_shape(Tensor a, int first_axis, list indices, int64_t* shape,
     cdef int count = len(indices)
     cdef int i
     cdef int ndim = 0
-    for one in indices:
-        ndim = broadcast_shape(index_shape, ndim, <Tensor> one, "index")
+    try:
+        for one in indices:
+            ndim = broadcast_shape(index_shape, ndim, <Tensor> one, "index")
+    except ValueError as error:
+        raise IndexError(str(error)) from None      # as in NumPy
     if a.ndim_ - count + ndim > MAX_NDIM:
         raise IndexError(f"index: got more than {MAX_NDIM} dimensions in the result; expected at "
                          f"most {MAX_NDIM}")

@@ -68,13 +68,13 @@ def _axes(axis, ndim):
 
 
 def _joined_dtype(join, x):
-    return _joined(join, reshape(x, -1)[:0]).dtype
+    """Return the dtype that two elements of `x` would be joined in."""
+    none = reshape(x, -1)[:0]
+    return join(none, none).dtype
 
 
 def _joined(join, x):
-    """Return `x` in the dtype that two of its elements would be joined in."""
-    none = reshape(x, -1)[:0]
-    return astype(x, join(none, none).dtype, copy=False)
+    return astype(x, _joined_dtype(join, x), copy=False)
 
 
 def _selected(name, x, axes, initial=None, where=None):

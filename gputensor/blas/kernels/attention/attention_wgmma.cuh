@@ -49,7 +49,8 @@ struct Barriers {
     uint64 key[KEY_PLACES], key_left[KEY_PLACES], value[VALUE_PLACES], value_left[VALUE_PLACES];
     uint64 query[2], query_left[2];
 };
-// Where a warpgroup is in a ring of places: full ones have `phase`, free ones the other.
+// A warpgroup's place in a ring. The barrier that says that the place is full completes its phase
+// `phase`, the one that says that it is free the phase before.
 template <int PLACES> struct Ring {
     int place = 0;
     uint32 phase = 0;
