@@ -89,7 +89,7 @@ cdef bint map_tiles(uint64_t* words, const MappedTensor* tensor) noexcept nogil:
             strides[axis - 1] = <uint64_t>tensor.strides[axis] * 2
     status = map_encoders().tiled(
         made, MAP_BFLOAT16 if tensor.is_bfloat else MAP_FLOAT16, tensor.axes, tensor.ptr, extents,
-        strides, tensor.box, steps, 0, MAP_SWIZZLE_128,
+        strides, tensor.box, steps, 0, 0 if tensor.is_plain else MAP_SWIZZLE_128,
         0 if tensor.is_read_once else MAP_PROMOTION_128, 0)
     memcpy(words, made, MAP_NBYTES)
     return status == 0 and words[0] == tensor.ptr

@@ -20,7 +20,7 @@ __all__ = [
     "accumulator_nbytes",
     "arange",
     "condition",
-    "depthwise",
+    "depthwise_boxes",
     "depthwise_tiles",
     "draw",
     "elementwise",
@@ -294,40 +294,8 @@ def window(dtype, pooling, activation, *, channels_last, vector, pixels, width, 
     return Program(_FOLDER + "window.cuh", tuple(defines))
 
 
-def depthwise(dtype, activation, *, rows, has_addend, kernel, stride, dilation, is_wide):
-    """Return the program of depthwise convolution with neighbouring channels.
-
-    Parameters
-    ----------
-    dtype, activation : int
-        Code of the elements, and the activation of a sum.
-    rows : int
-        Rows of results of a thread.
-    has_addend : bool
-    kernel, stride, dilation : (int, int)
-        Values along the height and the width.
-    is_wide : bool
-        64-bit indices.
-
-    >>> program = depthwise(10, 0, rows=7, has_addend=False, kernel=(3, 3), stride=(1, 1),
-    ...                     dilation=(1, 1), is_wide=False)
-    >>> ("ROWS", 7) in program.defines
-    True
-    """
-    element = DTYPES[dtype]
-    defines = [("ELEMENT", element.cuda), ("ARITHMETIC", element.compute)]
-    defines += [("ACTIVATION", FINISHES[activation]), ("VECTOR", 4), ("ROWS", rows)]
-    defines.append(("ADDEND", int(has_addend)))
-    defines += [("PIXELS", 4), ("DEPTH", 3 if rows == 1 else 2)]
-    defines += [("INDEX", "uint64" if is_wide else "uint32")]
-    defines += zip(("HEIGHT", "WIDTH"), kernel, strict=True)
-    defines += zip(("STRIDE_Y", "STRIDE_X"), stride, strict=True)
-    defines += zip(("DILATION_Y", "DILATION_X"), dilation, strict=True)
-    return Program(_FOLDER + "depthwise/depthwise.cuh", tuple(defines))
-
-
 def depthwise_tiles(dtype, activation, *, tile, has, kernel, stride, dilation):
-    """Return the program of depthwise convolution, with neighbouring channels, for few results.
+    """Return the program of depthwise convolution, with neighbouring channels.
 
     Parameters
     ----------
@@ -359,3 +327,33 @@ def depthwise_tiles(dtype, activation, *, tile, has, kernel, stride, dilation):
     defines += zip(("DILATION_Y", "DILATION_X"), dilation, strict=True)
     defines += [("MOST_LANES", 16), ("MOST_THREADS", 256)]
     return Program(_FOLDER + "depthwise/depthwise_tiles.cuh", tuple(defines))
+
+
+def depthwise_boxes(dtype, activation, *, lanes, tile, has_bias, kernel, dilation):
+    """Return the program of depthwise convolution of 16-bit floats by boxes, without a stride.
+
+    Parameters
+    ----------
+    dtype, activation : int
+        Code of the elements, and the activation of a sum.
+    lanes : int
+        Threads of a block that have different channels.
+    tile : (int, int)
+        Results of a thread along the width and the height.
+    has_bias : bool
+    kernel, dilation : (int, int)
+        Values along the height and the width.
+
+    >>> depthwise_boxes(10, 0, lanes=32, tile=(2, 7), has_bias=False, kernel=(3, 3),
+    ...                 dilation=(1, 1)).minimum
+    90
+    """
+    element = DTYPES[dtype]
+    defines = [("ELEMENT", element.cuda), ("ARITHMETIC", element.compute), ("VECTOR", 2)]
+    defines += [("ACTIVATION", FINISHES[activation]), ("LANES", lanes)]
+    defines += zip(("PIXELS", "ROWS"), tile, strict=True)
+    defines += [("BIAS", int(has_bias)), ("ADDEND", 0), ("STRIDE_Y", 1), ("STRIDE_X", 1)]
+    defines += zip(("HEIGHT", "WIDTH"), kernel, strict=True)
+    defines += zip(("DILATION_Y", "DILATION_X"), dilation, strict=True)
+    defines += [("MOST_THREADS", 224)]
+    return Program(_FOLDER + "depthwise/depthwise_boxes.cuh", tuple(defines), minimum=90)

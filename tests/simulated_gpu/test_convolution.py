@@ -4,21 +4,29 @@ import numpy as np
 import pytest
 
 import gputensor as gt
+from gputensor._kernels import programs
 from gputensor._kernels.launch import nvrtc
 from tests.support.convolution import tile_on_cpu
-from tests.support.convolution.depthwise_checks import depthwise_program
+from tests.support.convolution.depthwise_checks import box_program, depthwise_program
 from tests.support.convolution.window_checks import (
     convolution_program,
     convolved,
     pooling_program,
     single_elements_with_addend,
 )
+from tests.support.used_kernels import UsedKernels
 
 
 @pytest.fixture(autouse=True)
 def tiles_on_the_cpu(monkeypatch):
     """Compile tensor-core tiles for the CPU: some 16-bit convolutions use them."""
     monkeypatch.setattr(nvrtc, "compile_source", tile_on_cpu.compile_source)
+
+
+@pytest.fixture
+def used_boxes(monkeypatch):
+    """Return what records the variants of depthwise_boxes.cuh that a test uses."""
+    return UsedKernels(monkeypatch, programs, ["depthwise_boxes"])
 
 
 def test_convolutions(rng):
@@ -38,10 +46,10 @@ def test_single_elements_padded_behind():
     assert np.array_equal(got, want)
 
 
-@pytest.mark.process(FAKE_CUDA_MULTIPROCESSORS="1")
+@pytest.mark.process(FAKE_CUDA_MULTIPROCESSORS="1", FAKE_CUDA_MAPS="0")
 @pytest.mark.parametrize("height", [7, 18, 22])
 def test_strips_of_depthwise(height, rng):
-    """Enough results for the GPU, so that each thread has seven rows; some strips are cut."""
+    """Enough results for the GPU, so that each thread has 4 x 7; some strips are cut."""
     x = rng.standard_normal((9, height, 18, 64)).astype(np.float16)
     weight = rng.standard_normal((64, 1, 3, 3)).astype(np.float16)
     given = ((1, 1), [(1, 1), (1, 1)], (1, 1), 64)
@@ -61,3 +69,24 @@ def test_depthwise(rng):
 def test_poolings(rng):
     for _ in range(12):
         pooling_program(rng, "cuda", most=6)
+
+
+@pytest.mark.process(FAKE_CUDA_MULTIPROCESSORS="2", FAKE_CUDA_SHARED="233472")
+def test_boxes_of_depthwise(rng, used_boxes):
+    """Enough results for boxes: cut channels, columns, lines; small and large tiles of threads."""
+    for _ in range(6):
+        box_program(rng, "cuda")
+    assert len({dict(call[3:])["tile"] for call in used_boxes()}) > 1
+
+
+# A driver without tensor maps, or whose maps do not fit: other kernels are chosen.
+@pytest.mark.process(FAKE_CUDA_MULTIPROCESSORS="2", FAKE_CUDA_MAPS="0")
+def test_no_boxes_without_maps(rng, used_boxes):
+    box_program(rng, "cuda")
+    assert not used_boxes()
+
+
+@pytest.mark.process(FAKE_CUDA_MULTIPROCESSORS="2", FAKE_CUDA_SHARED="233472")
+def test_no_boxes_of_images_turned_over(rng, used_boxes):
+    box_program(rng, "cuda", is_turned=True)
+    assert not used_boxes()

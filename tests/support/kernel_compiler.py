@@ -60,12 +60,46 @@ _CLUSTER = (
     (r"\bfinite\(", "finite_value("),
 )  # fmt: skip
 
+# The same for boxes that a tensor map copies: they arrive at once.
+_BOX_HEAD = """\
+#include "tensor_map.h"
+#define __grid_constant__
+#define __cvta_generic_to_shared(x) ((unsigned long long)(x))
+static void cpu_copy_box(char* box, const void* words, int nbytes, const int* first, bool stores) {
+    const CpuTensorMap& map = *(const CpuTensorMap*)words;
+    const int count = map.box[0] * map.box[1] * map.box[2] * map.box[3];
+    if (!map.is_plain || (unsigned long)box % 128 || (!stores && nbytes != 2 * count)) abort();
+    for (int i = 0; i < count; ++i, box += 2) {
+        int64_t place[4];
+        int rest = i;
+        for (int axis = 0; axis < 4; rest /= map.box[axis++])
+            place[axis] = first[axis] + rest % map.box[axis];
+        char* const there = map.at(place);
+        if (!stores && !there) memset(box, 0, 2);
+        else if (there) memcpy(stores ? there : box, stores ? box : there, 2);
+    }
+}
+"""
+_BOXES = (
+    (r"extern __shared__ __align__\(128\) (char box)\[\];", r"alignas(128) static \1[1 << 16];"),
+    (r'asm volatile\("cp\.async\.bulk\.tensor\.4d\.shared[^;]*;"[^;]*;',
+     "cpu_copy_box(box, p.x.words, p.nbytes, (const int*)&at, false);"),
+    (r'asm volatile\("cp\.async\.bulk\.tensor\.4d\.global[^;]*;"[^;]*;',
+     "cpu_copy_box((char*)box, p.out.words, 0, (const int*)&at, true);"),
+    (r'asm volatile\("(cp\.async\.bulk|mbarrier|fence|prefetch)[^;]*;"[^;]*;', ";"),
+    (r'asm volatile\("\{ \.reg \.pred p; again[^}]*\}"[^;]*;', ";"),
+)  # fmt: skip
+
 
 def cpu_source(source):
     """Return the source between the header and the entry point, with its PTX replaced."""
     for pattern, replacement in _REPLACEMENTS:
         source = re.sub(pattern, replacement, source)
     head = f'#include "{HEADER}"\n'
+    if "depthwise_boxes.cuh" in source:
+        head += _BOX_HEAD
+        for pattern, replacement in _BOXES:
+            source = re.sub(pattern, replacement, source)
     cluster = re.search(r"#define CLUSTER (\d+)", source)
     if cluster and cluster[1] != "1":
         head += f"#undef CPU_CLUSTER\n#define CPU_CLUSTER {cluster[1]}\n{_CLUSTER_HEAD}"

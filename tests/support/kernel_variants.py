@@ -21,7 +21,7 @@ from gputensor.blas.kernels import convolution_programs as convolutions
 from gputensor.blas.kernels import panel_programs as panels
 from gputensor.blas.kernels import programs as products
 from gputensor.blas.kernels import quantized_programs as quantized
-from tests.support.convolution.depthwise_variants import depthwise, depthwise_tiles
+from tests.support.convolution.depthwise_variants import depthwise_boxes, depthwise_tiles
 
 FLOATS = ("float16", "bfloat16", "float32")
 HALVES = FLOATS[:2]
@@ -421,7 +421,7 @@ KERNELS = {
     "reductions": (reductions, 4),
     "indices": (indices, 2),
     "transpositions": (transpositions, 1),
-    "depthwise": (depthwise, 3),
+    "depthwise boxes": (depthwise_boxes, 3),
     "depthwise tiles": (depthwise_tiles, 4),
     "draws": (draws, 6),
     "orders": (orders, 8),

@@ -25,10 +25,9 @@ struct WindowParameters {
     int32 channels;                     // of the result, in units of VECTOR
     int32 multiplier;                   // channels of the result for each channel of x
     int32 blocks;                       // groups of PIXELS neighbours along the width
-    int32 lanes;                        // threads of a chunk of the channels (depthwise.cuh)
     LaunchAxis chunks, tiles;           // of depthwise_tiles.cuh: their strides are not used
 };
-static_assert(sizeof(WindowParameters) == 4 * 48 + 24 + 5 * 28 + 16 + 4,
+static_assert(sizeof(WindowParameters) == 4 * 48 + 24 + 5 * 28 + 12,
               "both sides of a launch lay the parameters out alike");
 
 }  // namespace gputensor

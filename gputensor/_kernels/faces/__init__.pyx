@@ -10,16 +10,17 @@ from libc.string cimport memset
 from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
 from gputensor._alloc.core cimport Block
 from gputensor._arrays cimport (
-    DT_BOOL, DT_COMPLEX128, DT_FLOAT16, DT_FLOAT32, DT_FLOAT64, DT_INT32, DT_INT64, DT_UINT16,
-    DT_UINT32, DT_UINT64, DT_UINT8, KIND_UINT, MAX_NDIM, OPERANDS, OUT, Axis, Layout, Operand,
-    dtype_itemsize, dtype_kind, has_no_elements, layout_axes, layout_cut, layout_is_small,
-    layout_merge, layout_size, layout_split, scalar_is_zero, scalar_pack,
+    DT_BFLOAT16, DT_BOOL, DT_COMPLEX128, DT_FLOAT16, DT_FLOAT32, DT_FLOAT64, DT_INT32, DT_INT64,
+    DT_UINT16, DT_UINT32, DT_UINT64, DT_UINT8, KIND_UINT, MAX_NDIM, OPERANDS, OUT, Axis, Layout,
+    Operand, dtype_itemsize, dtype_kind, has_no_elements, layout_axes, layout_cut,
+    layout_is_small, layout_merge, layout_size, layout_split, scalar_is_zero, scalar_pack,
 )
 from gputensor._driver.registry cimport (
-    DEVICE_CUDA, DEVICE_HOST, DEVICE_KINDS, HOST_DEVICES, device_facts, device_kind, driver_get,
-    known_facts,
+    DEVICE_CUDA, DEVICE_HOST, DEVICE_KINDS, HOST_DEVICES, DeviceFacts, device_facts, device_kind,
+    driver_get, known_facts,
 )
 from gputensor._driver.table cimport Driver, status_t
+from gputensor._driver.tensor_maps cimport MappedTensor, has_tensor_maps, map_tiles
 from gputensor._kernels.launch cimport (
     CallOperand, Kernel, KernelTable, Launch, call_argument, host_call, host_work, is_recorded,
     kernel_of, launch_init, launch_kernel,
@@ -50,6 +51,7 @@ include "cuda_reduction.pxi"
 include "reduction.pxi"
 include "creation.pxi"
 include "window.pxi"
+include "depthwise_boxes.pxi"
 include "depthwise.pxi"
 include "draw.pxi"
 include "executors.pxi"

@@ -1,20 +1,16 @@
 """Depthwise convolution on a device, if channels are neighbours in memory.
 
-Many results of 16-bit floats without a stride go to depthwise.cuh, all others to
-depthwise_tiles.cuh, which has blocks of tiles and a choice of tiles for a thread.
+depthwise_boxes.cuh has many results of 16-bit floats where the GPU copies by tensor maps,
+depthwise_tiles.cuh all others: blocks of tiles, and a choice of tiles for a thread.
 """
 
 cdef enum:
     MOST_WEIGHTS = 9            # weights of a channel in the registers of a thread
     DEPTHWISE_VECTOR = 4        # channels of a thread
-    MOST_LANES_OF_ROWS = 48     # threads with different channels, in depthwise.cuh
-    BUSY_THREADS = 768          # threads that keep a multiprocessor busy
-    MANY_RESULTS = 14000        # of a multiprocessor, in vectors: for depthwise.cuh (measured)
     # At most what programs.depthwise_tiles defines as MOST_LANES and MOST_THREADS:
     MOST_LANES = 16             # threads of a block that have different channels
     DEPTHWISE_THREADS = 128     # of a block
     MOST_BELOW = 64             # threads along a block's last dimension: a limit of CUDA
-    MOST_IMAGES = 65535         # of a launch: the limit of a grid's second dimension
     MOST_STEP = 1 << 26         # stride to the next pixel: 16 of them fit 32 bits
 
 cdef struct TilesForm:          # a variant of depthwise_tiles.cuh
@@ -29,18 +25,7 @@ cdef struct TilesForm:          # a variant of depthwise_tiles.cuh
     int[2] stride
     int[2] dilation
 
-cdef struct DepthwiseForm:      # a variant of depthwise.cuh
-    int dtype
-    int activation
-    int rows                    # rows of results of a thread
-    int has_addend
-    int[2] kernel
-    int[2] stride
-    int[2] dilation
-    int is_wide
-
 cdef KernelTable depthwise_tiles_kernels
-cdef KernelTable depthwise_kernels
 
 
 # Whether these kernels apply to operands whose channels are neighbours: there are few weights,
@@ -66,57 +51,6 @@ cdef bint depthwise_fits(const WindowParameters* p, const WindowFold* given) noe
             and (p.axes[1].kernel == 1 or p.weight.axes[1] == p.axes[2].kernel))
 
 
-cdef object depthwise_program(const void* variant):
-    cdef const DepthwiseForm* form = <const DepthwiseForm*>variant
-    return programs.depthwise(
-        form.dtype, form.activation, rows=form.rows, has_addend=bool(form.has_addend),
-        kernel=(form.kernel[0], form.kernel[1]), stride=(form.stride[0], form.stride[1]),
-        dilation=(form.dilation[0], form.dilation[1]), is_wide=bool(form.is_wide))
-
-
-cdef int32_t lanes_of(int32_t channels) noexcept nogil:
-    """Lanes of a chunk of channels: few, so that a block has neighbours along the width too."""
-    cdef int32_t lanes
-    if channels > MOST_LANES_OF_ROWS:
-        for lanes in range(MOST_LANES_OF_ROWS, 15, -4):
-            if channels % lanes == 0:
-                return lanes
-    return channels
-
-
-cdef int depthwise_rows_launch(int device, uint64_t stream, WindowParameters* p,
-                               const WindowFold* given) except -1:
-    cdef DepthwiseForm form
-    cdef Launch launch
-    cdef int axis
-    cdef uint64_t blocks, key, units
-    cdef uint64_t busy = BUSY_THREADS * <uint64_t>max(1, device_facts(device).multiprocessors)
-    form.dtype, form.activation, form.rows = given.x.dtype, given.activation, 7
-    form.has_addend = given.addend != NULL
-    p.channels = <int32_t>(given.out.shape[1] // DEPTHWISE_VECTOR)
-    p.lanes = lanes_of(p.channels)
-    p.blocks = (p.axes[2].out + 3) // 4
-    units = <uint64_t>given.x.shape[0] * <uint64_t>p.channels * <uint64_t>p.blocks
-    # More rows share more reads, but first there have to be enough threads.
-    while form.rows > 1 and (form.rows >= 2 * p.axes[1].out or units * <uint64_t>(
-            (p.axes[1].out + form.rows - 1) // form.rows) < busy):
-        form.rows = (form.rows + 1) // 2
-    p.units = units * <uint64_t>((p.axes[1].out + form.rows - 1) // form.rows)
-    form.is_wide = p.units >= 0xffffff00u
-    key = ((form.dtype << 3 | form.activation) << 1 | form.is_wide) << 3 | form.rows
-    key = key << 1 | form.has_addend
-    for axis in range(2):
-        form.kernel[axis] = p.axes[1 + axis].kernel
-        form.stride[axis] = p.axes[1 + axis].stride
-        form.dilation[axis] = p.axes[1 + axis].dilation if form.kernel[axis] > 1 else 1
-        key = ((key << 5 | form.kernel[axis]) << 5 | form.stride[axis]) << 5 | form.dilation[axis]
-    blocks = (p.units + 127) // 128
-    if blocks > 0x7fffffff:
-        raise ValueError(f"window: got {p.units} units of a result; expected fewer than 2**38")
-    launch_init(&launch, device, stream, <uint32_t>blocks, 128, p, sizeof(p[0]))
-    return launch_kernel(kernel_of(&depthwise_kernels, key, depthwise_program, &form), &launch)
-
-
 cdef object tiles_program(const void* variant):
     cdef const TilesForm* form = <const TilesForm*>variant
     return programs.depthwise_tiles(
@@ -124,15 +58,6 @@ cdef object tiles_program(const void* variant):
         has=(bool(form.has_bias), bool(form.has_addend)),
         kernel=(form.kernel[0], form.kernel[1]), stride=(form.stride[0], form.stride[1]),
         dilation=(form.dilation[0], form.dilation[1]))
-
-
-cdef int64_t parts(int64_t extent, int64_t part) noexcept nogil:
-    return (extent + part - 1) // part
-
-
-cdef int64_t even_part(int64_t extent, int64_t most) noexcept nogil:
-    """Return the extent of the largest of the fewest parts of at most `most`."""
-    return parts(extent, parts(extent, max(1, min(extent, most))))
 
 
 cdef void set_tile(TilesForm* form, int pixels, int rows, int depth) noexcept nogil:
@@ -157,8 +82,10 @@ cdef void choose_tile(TilesForm* form, const WindowParameters* p, int64_t each) 
             set_tile(form, 1, 2, 5)
         elif each < 1000:
             set_tile(form, 2, 4, 7)
-        else:
+        elif each < 14000:
             set_tile(form, 2, 7, 10)
+        else:
+            set_tile(form, 4, 7, 2)
     elif each < 150:
         set_tile(form, 1, 1, 4)
     elif each < 500 or (is_wide and each >= 5000):
@@ -199,8 +126,9 @@ cdef int depthwise_launch(int device, uint64_t stream, WindowParameters* p,
     p.channels = <int32_t>(given.out.shape[1] // DEPTHWISE_VECTOR)
     each = batch * p.channels * p.axes[1].out * p.axes[2].out
     each //= max(1, device_facts(device).multiprocessors)
-    if each >= MANY_RESULTS and p.axes[2].stride == 1 and itemsize == 2:
-        return depthwise_rows_launch(device, stream, p, given)
+    if each >= LEAST_RESULTS and boxes_fit(p, given, device_facts(device)) and (
+            boxes_launch(device, stream, p, given)):
+        return 0
     choose_tile(&form, p, each)
     p.blocks = <int32_t>parts(p.axes[2].out, form.pixels)
     strips = parts(p.axes[1].out, form.rows)

@@ -36,7 +36,6 @@ cdef extern from "gputensor/_kernels/cuda/window.h" namespace "gputensor" nogil:
         int32_t channels
         int32_t multiplier
         int32_t blocks
-        int32_t lanes
         Axis chunks
         Axis tiles
 

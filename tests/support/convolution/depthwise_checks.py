@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 
 import gputensor as gt
-from tests.support.convolution.window_checks import ACTIVATIONS, close, padded
+from tests.support.convolution.window_checks import ACTIVATIONS, close, convolved, padded
 from tests.support.row_checks import DTYPES
 
 
@@ -54,4 +54,35 @@ def depthwise_program(rng, device):
         groups=channels, addend=addend, activation=activation,
     )  # fmt: skip
     what = (dtype, wide.shape, more, kernel, stride, dilation, pads, activation)
+    close(what, got, ACTIVATIONS[activation](want), dtype, magnitude)
+
+
+def box_program(rng, device, is_turned=False):
+    """Check a random depthwise convolution of 16-bit floats with many results, without a stride."""
+    dtype = str(rng.choice(["float16", "bfloat16"]))
+    how = {"dtype": getattr(gt, dtype), "device": device}
+    channels, more = 8 * int(rng.integers(4, 12)), 8 * int(rng.integers(3))
+    extents = (2, *rng.integers(21, 40, 2), channels + more)
+    pads, dilation = rng.integers(0, 3, (2, 2)), rng.integers(1, 3, 2)
+    x = gt.asarray(rng.standard_normal(extents).astype(DTYPES[dtype]), **how)[..., more:]
+    x = gt.moveaxis(gt.flip(x, axis=1) if is_turned else x, -1, 1)
+    weight = rng.standard_normal((channels, 1, 3, 3)).astype(DTYPES[dtype])
+    bias = rng.standard_normal(channels).astype(DTYPES[dtype]) if rng.integers(2) else None
+    given = ((1, 1), pads, dilation, channels)
+    want, magnitude = (
+        convolved(one(x.numpy().astype(float)), one(weight.astype(float)), *given)
+        for one in (np.asarray, np.abs)
+    )
+    if bias is not None:
+        want = want + bias.astype(float)[:, None, None]
+        bias = gt.asarray(bias, **how)
+    activation = [None, "relu"][rng.integers(2)]
+    poison = gt.full(np.moveaxis(want, 1, -1).shape, np.nan, **how)
+    gt.synchronize()
+    del poison  # the result has its memory
+    got = gt.conv2d(
+        x, gt.asarray(weight, **how), bias, groups=channels, activation=activation,
+        padding=[tuple(map(int, pair)) for pair in pads], dilation=tuple(map(int, dilation)),
+    )  # fmt: skip
+    what = (dtype, extents, more, dilation, pads, activation)
     close(what, got, ACTIVATIONS[activation](want), dtype, magnitude)

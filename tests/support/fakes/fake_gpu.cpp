@@ -84,7 +84,7 @@ static int describe(void* out, int type, unsigned axes, uint64_t address, const 
                     CpuTensorMap* made) {
     *made = CpuTensorMap{};
     if (!setting("FAKE_CUDA_MAPS", 1) || reinterpret_cast<uint64_t>(out) % 64 || (type != 6 && type != 9) || axes < 2 || axes > 4 ||
-        address % 16 || !address || swizzle != 3)
+        address % 16 || !address || (swizzle && swizzle != 3))
         return INVALID_VALUE;
     made->address = address;
     if (setting("FAKE_CUDA_MAPS", 1) == 2) made->copy = address;
@@ -104,7 +104,8 @@ EXPORT int cuTensorMapEncodeTiled(void* out, int type, unsigned axes, uint64_t a
                                   int swizzle, int, int fill) {
     CpuTensorMap made;
     int status = describe(out, type, axes, address, extents, strides, steps, swizzle, &made);
-    if (status || interleave || fill || box[0] > 64) return INVALID_VALUE;
+    if (status || interleave || fill || (swizzle && box[0] > 64)) return INVALID_VALUE;
+    made.is_plain = !swizzle;
     for (unsigned i = 0; i < axes; ++i) {
         if (!box[i] || box[i] > 256) return INVALID_VALUE;
         made.box[i] = uint16_t(box[i]);

@@ -10,7 +10,7 @@ struct CpuTensorMap {
     uint32_t extents[4];
     uint16_t box[4];            // or channels and pixels
     int16_t lower[2], upper[2];
-    uint8_t axes, steps[4], is_pixels;
+    uint8_t axes, steps[4], is_pixels, is_plain;
     uint64_t copy;              // of the address, in a driver whose maps cannot be moved
 
     // The element at these places, or null where they are outside.

@@ -2,10 +2,11 @@
 //
 // A kernel that includes this text has to call `start_early` as its first statement: it waits until
 // all earlier work has ended and its writes are visible, and then lets the next kernel of the stream
-// come to the device. A product may first read what no kernel writes, and fetch its weights into the
-// second cache. Every thread that reads or writes memory calls it, and so does every kernel of
-// a chain, so that the wait for the kernel before is a wait for all earlier ones. The library
-// recognises such a kernel by the name of the symbol below in its image.
+// come to the device. A kernel may first prepare barriers and fetch its tensor maps; a product may
+// read what no kernel writes, and fetch its weights into the second cache. Every thread that reads
+// or writes memory calls it, and so does every kernel of a chain, so that the wait for the kernel
+// before is a wait for all earlier ones. The library recognises such a kernel by the name of the
+// symbol below in its image.
 #pragma once
 
 #include "gputensor/_kernels/cuda/words.h"

@@ -1,4 +1,4 @@
-// What the two kernels of depthwise convolution share: a thread's part of x, and its sums.
+// What the kernels of depthwise convolution share: a thread's part of x, and its sums.
 //
 // A thread has VECTOR neighbouring channels of PIXELS x ROWS results. It walks down the lines of x
 // and reads each once: a line is added to all rows of results whose windows contain it, so an
@@ -10,7 +10,6 @@
 #include "gputensor/_kernels/cuda/vector.cuh"
 #include "gputensor/_kernels/cuda/window.h"
 
-typedef WindowParameters Parameters;
 typedef ELEMENT E;
 typedef ARITHMETIC C;
 typedef Vector<E, VECTOR> Elements;

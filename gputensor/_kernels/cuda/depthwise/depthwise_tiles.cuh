@@ -5,33 +5,18 @@
 //
 // A block has blockDim.x x VECTOR channels (the last one maybe fewer) of a tile of results; .y and
 // .z count its threads along the width and the height, so that the first cache holds most of what
-// they share. The weights of these channels, which lie one channel after the other, come to shared
-// memory whole while x is in flight: read by each thread for itself they would take more turns of
-// that cache than x does.
+// they share.
 //
-// Defined before this text: ELEMENT and ARITHMETIC; ACTIVATION, an expression of `a`; VECTOR,
-// PIXELS, ROWS, DEPTH; BIAS and ADDEND, whether they are given; HEIGHT and WIDTH of the kernel,
-// STRIDE_Y, STRIDE_X, DILATION_Y, DILATION_X; MOST_LANES, the largest blockDim.x; MOST_THREADS of a
-// block. In the parameters, `channels` counts VECTORs, `chunks` are the parts of the channels that
-// blocks have, and `tiles` are those along the width.
+// Defined before this text: what depthwise_block.cuh needs; DEPTH; BIAS, whether it is given;
+// MOST_LANES, the largest blockDim.x; MOST_THREADS of a block. In the parameters, `chunks` are the
+// parts of the channels that blocks have, and `tiles` are those along the width.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
-#include "gputensor/_kernels/cuda/depthwise/depthwise_sums.cuh"
+#include "gputensor/_kernels/cuda/depthwise/depthwise_block.cuh"
 #include "gputensor/_kernels/cuda/divide.cuh"
 
-// Rounds the results of a pixel.
-__device__ __forceinline__ Elements finished(const C (&sum)[VECTOR], const C (&addend)[VECTOR]) {
-    C value[VECTOR];
-#pragma unroll
-    for (int v = 0; v < VECTOR; ++v) {
-        const C a = ADDEND ? sum[v] + addend[v] : sum[v];
-        value[v] = ACTIVATION;
-    }
-    Elements result;
-    narrow_all(result, value);
-    return result;
-}
+typedef WindowParameters Parameters;
 
 // Loads the part of a line that a thread's windows use: columns are `step` apart.
 __device__ __forceinline__ void load_line(const E* line, bool has_line, int step,
@@ -45,35 +30,20 @@ __device__ __forceinline__ void load_line(const E* line, bool has_line, int step
     }
 }
 
-__device__ __forceinline__ void load_addend(const Parameters& p, C (&addend)[VECTOR], int channel,
-                                            int y, int x) {
-    const E* from = reinterpret_cast<const E*>(p.addend.ptr) + blockIdx.y * p.addend.batch
-        + channel * p.addend.channel + y * p.addend.axes[1] + x * p.addend.axes[2];
+// Writes a row of a thread's results at `out`, of which the first `count` are results.
+__device__ __forceinline__ void write_row(const Parameters& p, const C (&sums)[PIXELS][VECTOR],
+                                          E* out, int count, int64 batch, int channel, int y,
+                                          int x) {
+    const int step = (int)p.out.axes[2];
 #pragma unroll
-    for (int v = 0; v < VECTOR; ++v) addend[v] = wide(from[v * p.addend.channel]);
-}
-
-// Begins the copy of the weights of a block to shared memory.
-__device__ __forceinline__ void begin_weights(Elements* to, const Elements* from, uint32 thread,
-                                              uint32 count) {
-    const uint32 threads = blockDim.x * blockDim.y * blockDim.z;
-#pragma unroll 1
-    for (uint32 i = thread; i < count; i += threads) {
-#if defined(__CUDACC__) && __CUDA_ARCH__ >= 800
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;"
-                     :: "r"((uint32)__cvta_generic_to_shared(to + i)), "l"(from + i),
-                        "n"(sizeof(Elements)) : "memory");
-#else
-        to[i] = from[i];
+    for (int j = 0; j < PIXELS; ++j) {
+        C addend[VECTOR] = {};
+#if ADDEND
+        if (j < count) load_addend(p, addend, batch, channel, y, x + j);
 #endif
+        const Elements result = finished(sums[j], addend);
+        if (j < count) *reinterpret_cast<Elements*>(out + j * step) = result;
     }
-}
-
-__device__ __forceinline__ void end_weights() {
-#if defined(__CUDACC__) && __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_all;" ::: "memory");
-#endif
-    __syncthreads();
 }
 
 extern "C" __global__ void __launch_bounds__(MOST_THREADS, 1) kernel(const Parameters p) {
@@ -99,34 +69,22 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS, 1) kernel(const Param
 #pragma unroll
     for (int c = 0; c < COLUMNS; ++c) has_column[c] = (uint32)(left + c) < width;
     const uint32 thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
-    const uint32 count = (others < blockDim.x ? others : blockDim.x) * TAPS;
-    const Elements* from = reinterpret_cast<const Elements*>(p.weight.ptr) + (uint64)first * TAPS;
 
-    begin_weights(shared, from, thread, count);
+    begin_weights(shared, p, first, thread);
     Piece columns[DEPTH][COLUMNS];
 #pragma unroll
     for (int i = 0; i < DEPTH - 1 && i < LINES; ++i, x += p.x.axes[1])
         load_line(x, (uint32)(top + i) < height, step, has_column, columns[i]);
     C bias[VECTOR] = {};
 #if BIAS
-#pragma unroll
-    for (int v = 0; v < VECTOR; ++v)
-        if (is_inside)
-            bias[v] = wide(reinterpret_cast<const E*>(p.bias)[(channel + v) * p.bias_stride]);
+    if (is_inside) load_bias(bias, p, channel);
 #endif
     __syncwarp();       // without it, the compiler moves loads of x behind the wait for the weights
     end_weights();
     if (!is_inside) return;
 
     C factors[TAPS][VECTOR];
-#pragma unroll
-    for (int i = 0; i < TAPS; ++i) {
-        C some[VECTOR];
-        widen_all(some, shared[threadIdx.x * TAPS + i]);
-#pragma unroll
-        for (int v = 0; v < VECTOR; ++v)
-            factors[(i * VECTOR + v) % TAPS][(i * VECTOR + v) / TAPS] = some[v];
-    }
+    widen_weights(factors, shared + threadIdx.x * TAPS);
     C sums[ROWS][PIXELS][VECTOR];
 #pragma unroll
     for (int i = 0; i < LINES; ++i) {
@@ -138,16 +96,8 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS, 1) kernel(const Param
         add_line(sums, columns[i % DEPTH], factors, bias, i);
         const int whole = i - (HEIGHT - 1) * DILATION_Y, row = whole / STRIDE_Y;
         if (whole < 0 || whole % STRIDE_Y) continue;
-#pragma unroll
-        for (int j = 0; j < PIXELS; ++j) {
-            const bool is_result = down + row < p.axes[1].out && right + j < p.axes[2].out;
-            C addend[VECTOR] = {};
-#if ADDEND
-            if (is_result) load_addend(p, addend, channel, down + row, right + j);
-#endif
-            const Elements result = finished(sums[row][j], addend);
-            if (is_result) *reinterpret_cast<Elements*>(out + j * out_step) = result;
-        }
+        write_row(p, sums[row], out, down + row < p.axes[1].out ? p.axes[2].out - right : 0,
+                  blockIdx.y, channel, down + row, right);
         out += p.out.axes[1];
     }
 }

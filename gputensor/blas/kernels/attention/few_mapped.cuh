@@ -14,7 +14,7 @@
 #include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/blas/kernels/attention/few_rows.cuh"
 #include "gputensor/blas/kernels/shared/ring.cuh"
-#include "gputensor/blas/kernels/shared/tensor_map.h"
+#include "gputensor/_kernels/cuda/tensor_map.h"
 
 typedef MappedAttentionParameters Parameters;
 

@@ -1,0 +1,204 @@
+"""Depthwise convolution by boxes of tensor maps (depthwise_boxes.cuh): many results, Hopper.
+
+A phantom GPU has no driver that encodes maps: convolutions of programs, as those with an addend or
+a stride, are for the other kernel.
+"""
+
+cdef enum:
+    HOPPER = 90
+    BOX_VECTOR = 2              # channels of a thread
+    BOX_LANES = 32              # threads of a block that have different channels, at most
+    BOX_THREADS = 128           # of a block, if its columns are not one more
+    MOST_BOX_THREADS = 224      # MOST_THREADS of programs.depthwise_boxes
+    BOX_NBYTES = 64 << 10       # shared memory of a block, so that three share a multiprocessor
+    BOX_EXTENT = 256            # along an axis: a limit of maps
+    BOX_ALIGNMENT = 128         # of a box in shared memory
+    MOST_IMAGES = 65535         # of a launch: the limit of a grid's second dimension
+    LEAST_RESULTS = 400         # of a multiprocessor, in vectors of 4, that take less time by boxes
+    # Instructions of a thread with 2 x 7 and with 4 x 7 results of a kernel of 3 x 3; blocks of the
+    # smaller ones with which a multiprocessor is always faster; warps that hide each other's waits.
+    SMALL_TILE = 598
+    LARGE_TILE = 932
+    MANY_BLOCKS = 60
+    BUSY_WARPS = 12
+
+cdef extern from "gputensor/_kernels/cuda/depthwise/depthwise_boxes.h" namespace "gputensor" nogil:
+    cdef struct TensorMap:
+        uint64_t[16] words
+
+    cdef struct DepthwiseBoxParameters:
+        TensorMap x
+        TensorMap out
+        WindowParameters common
+        int32_t line
+        int32_t out_line
+        int32_t nbytes
+        int32_t results
+
+cdef struct BoxesForm:          # a variant of depthwise_boxes.cuh, and the tile of its blocks
+    int dtype
+    int activation
+    int lanes                   # threads with different channels
+    int pixels                  # results of a thread along the width
+    int rows                    # and along the height
+    int has_bias
+    int[2] kernel
+    int[2] dilation
+    int64_t across              # threads of a block along the width
+    int64_t down                # and along the height
+
+cdef KernelTable depthwise_boxes_kernels
+
+
+cdef int64_t parts(int64_t extent, int64_t part) noexcept nogil:
+    return (extent + part - 1) // part
+
+
+cdef int64_t even_part(int64_t extent, int64_t most) noexcept nogil:
+    """Return the extent of the largest of the fewest parts of at most `most`."""
+    return parts(extent, parts(extent, max(1, min(extent, most))))
+
+
+cdef bint boxes_fit(const WindowParameters* p, const WindowFold* given,
+                    const DeviceFacts* facts) noexcept nogil:
+    if facts.capability != HOPPER or facts.is_phantom or dtype_itemsize(given.x.dtype) != 2:
+        return False
+    if p.axes[1].stride != 1 or p.axes[2].stride != 1 or given.addend != NULL:
+        return False
+    return given.x.shape[0] <= MOST_IMAGES and has_tensor_maps()
+
+
+cdef object boxes_program(const void* variant):
+    cdef const BoxesForm* form = <const BoxesForm*>variant
+    return programs.depthwise_boxes(
+        form.dtype, form.activation, lanes=form.lanes, tile=(form.pixels, form.rows),
+        has_bias=bool(form.has_bias), kernel=(form.kernel[0], form.kernel[1]),
+        dilation=(form.dilation[0], form.dilation[1]))
+
+
+cdef int64_t set_boxes(BoxesForm* form, const WindowParameters* p, int pixels,
+                       int across) noexcept nogil:
+    """Set the tile of a thread and of a block. Returns the number of blocks of an image."""
+    cdef int64_t height = p.axes[1].out, width = p.axes[2].out
+    form.pixels, form.rows = pixels, 7
+    if parts(height, 4) * 4 < parts(height, 7) * 7:
+        form.rows = 4
+    while form.rows >= 2 * height:
+        form.rows = (form.rows + 1) // 2
+    form.across = even_part(parts(width, pixels), across)
+    form.down = even_part(parts(height, form.rows), BOX_THREADS // (form.lanes * form.across))
+    return (parts(p.channels, form.lanes) * parts(width, form.across * pixels)
+            * parts(height, form.down * form.rows))
+
+
+# Threads with four columns of results have fewer instructions for each; of those with two, more are
+# there to hide each other's waits. Where a multiprocessor has few blocks, their number decides, and
+# seven threads cover a width of 14 without idle ones.
+cdef int64_t choose_boxes(BoxesForm* form, const WindowParameters* p, int64_t batch,
+                          int64_t multiprocessors) noexcept nogil:
+    cdef int64_t small, large, warps
+    form.lanes = <int>even_part(p.channels, BOX_LANES)
+    form.lanes = (form.lanes + 3) // 4 * 4      # a column of a box has a multiple of 16 bytes
+    warps = parts(set_boxes(form, p, 4, 2) * batch, multiprocessors)
+    warps *= parts(form.lanes * form.across * form.down, 32)
+    large = warps * LARGE_TILE
+    small = set_boxes(form, p, 2, 4)
+    if small * batch >= MANY_BLOCKS * multiprocessors:
+        return small
+    if warps >= BUSY_WARPS:
+        warps = parts(form.lanes * form.across * form.down, 32)
+        if 5 * large < 4 * parts(small * batch, multiprocessors) * warps * SMALL_TILE:
+            return set_boxes(form, p, 4, 2)
+    return set_boxes(form, p, 2, min(7, MOST_BOX_THREADS // form.lanes))
+
+
+cdef uint64_t boxes_key(BoxesForm* form, const WindowParameters* p) noexcept nogil:
+    cdef int axis
+    cdef uint64_t key = form.dtype << 3 | form.activation
+    key = (((key << 6 | form.lanes) << 3 | form.pixels) << 3 | form.rows) << 1 | form.has_bias
+    for axis in range(2):
+        form.kernel[axis] = p.axes[1 + axis].kernel
+        form.dilation[axis] = p.axes[1 + axis].dilation if form.kernel[axis] > 1 else 1
+        key = (key << 5 | form.kernel[axis]) << 5 | form.dilation[axis]
+    return key
+
+
+# Encodes the map of images whose boxes are `width` by `height`. Returns False beyond the limits.
+cdef bint map_images(uint64_t* words, const WindowOperand* images, const Operand* given, int lanes,
+                     int64_t width, int64_t height) noexcept nogil:
+    cdef MappedTensor tensor
+    cdef int axis, place
+    if width > BOX_EXTENT or height > BOX_EXTENT:
+        return False
+    memset(&tensor, 0, sizeof(tensor))
+    tensor.ptr, tensor.is_bfloat, tensor.is_plain = images.ptr, given.dtype == DT_BFLOAT16, True
+    tensor.axes = 4
+    tensor.extents[0], tensor.extents[3] = given.shape[1], given.shape[0]
+    tensor.strides[3] = images.batch
+    tensor.box[0], tensor.box[1] = <uint32_t>(lanes * BOX_VECTOR), <uint32_t>width
+    tensor.box[2], tensor.box[3] = <uint32_t>height, 1
+    for axis in range(1, 3):
+        place = given.ndim - axis
+        tensor.extents[axis] = given.shape[place] if place > 1 else 1
+        tensor.strides[axis] = images.axes[3 - axis]
+    for axis in range(1, 4):
+        if tensor.extents[axis] == 1:
+            tensor.strides[axis] = 8    # no copy uses it
+    return map_tiles(words, &tensor)
+
+
+cdef int64_t box_extent(const WindowAxis* axis, int64_t results) noexcept nogil:
+    return results + (axis.kernel - 1) * <int64_t>axis.dilation
+
+
+# Fills in all that depends on the form. Returns False where shared memory or a map is too small.
+cdef bint fill_boxes(DepthwiseBoxParameters* m, const BoxesForm* form,
+                     const WindowFold* given) noexcept nogil:
+    cdef const WindowParameters* p = &m.common
+    cdef int64_t column = form.lanes * BOX_VECTOR
+    cdef int64_t out_width = form.across * form.pixels, out_height = form.down * form.rows
+    cdef int64_t width = box_extent(&p.axes[2], out_width)
+    cdef int64_t height = box_extent(&p.axes[1], out_height)
+    cdef int64_t nbytes = 2 * column * width * height
+    if boxes_nbytes(nbytes, 2 * column * out_width * out_height) > BOX_NBYTES:
+        return False
+    m.line, m.out_line = <int32_t>(column * width), <int32_t>(column * out_width)
+    m.nbytes, m.results = <int32_t>nbytes, <int32_t>boxes_nbytes(nbytes, 0)
+    return (map_images(<uint64_t*>m.x.words, &p.x, given.x, form.lanes, width, height)
+            and map_images(<uint64_t*>m.out.words, &p.out, given.out, form.lanes, out_width,
+                           out_height))
+
+
+cdef int64_t boxes_nbytes(int64_t nbytes, int64_t results) noexcept nogil:
+    return parts(nbytes, BOX_ALIGNMENT) * BOX_ALIGNMENT + results
+
+
+cdef bint boxes_launch(int device, uint64_t stream, const WindowParameters* p,
+                       const WindowFold* given) except -1:
+    """Queue a convolution that fits. Returns False where it has to go elsewhere."""
+    cdef DepthwiseBoxParameters m
+    cdef BoxesForm form
+    cdef Launch launch
+    cdef Layout axes
+    cdef int64_t blocks, batch = given.x.shape[0]
+    cdef uint64_t key
+    memset(&m, 0, sizeof(m))
+    m.common = p[0]
+    m.common.channels = <int32_t>(given.out.shape[1] // BOX_VECTOR)
+    form.dtype, form.activation, form.has_bias = given.x.dtype, given.activation, given.bias != NULL
+    blocks = choose_boxes(&form, &m.common, batch, max(1, device_facts(device).multiprocessors))
+    key = boxes_key(&form, p)
+    memset(&axes, 0, sizeof(axes))
+    axes.ndim = 2
+    axes.shape[0] = parts(m.common.channels, form.lanes)
+    axes.shape[1] = parts(p.axes[2].out, form.across * form.pixels)
+    layout_axes(&axes, &m.common.chunks)
+    if blocks > 0x7fffffff or not fill_boxes(&m, &form, given):
+        return False
+    launch_init(&launch, device, stream, <uint32_t>blocks, <uint32_t>form.lanes, &m, sizeof(m))
+    launch.grid[1] = <uint32_t>batch
+    launch.block[1], launch.block[2] = <uint32_t>form.across, <uint32_t>form.down
+    launch.shared_nbytes = <uint32_t>(m.results + 2 * m.out_line * form.down * form.rows)
+    launch.most_shared_nbytes = BOX_NBYTES
+    launch_kernel(kernel_of(&depthwise_boxes_kernels, key, boxes_program, &form), &launch)
+    return True
