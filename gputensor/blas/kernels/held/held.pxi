@@ -15,6 +15,7 @@ cdef enum:
     HELD_MOST_STAGES = 6
     HELD_LEAST_STAGES = 2
     HELD_LEAST_ROWS = 1024      # fewer were not measured
+    HELD_CACHED_NBYTES = 128 << 20
 
 # The model of time, in nanoseconds, bytes, multiply-adds and elements per nanosecond: fitted to 105
 # blocks for 15 products on an H200, where its choice is 1.5 % slower than the fastest block on
@@ -30,6 +31,11 @@ cdef double HELD_OVERLAP = 1.82         # the norm that joins what happens at th
 # us, the library 9.5; 65536 x 256 x 64: 13.7 and 20.8).
 cdef double HELD_MARGIN = 0.92
 cdef double HELD_EAGER_MARGIN = 0.68
+# Without a bias a library has kernels that come near the memory's rate (bytes), and ours come no
+# nearer: 200704 x 256 x 512 in 119 us, the library 93; 100352 x 24 x 144 in 9.2 and 8.2.
+cdef double HELD_PLAIN = 1200
+cdef double HELD_PLAIN_RATE = 3400
+cdef double HELD_PLAIN_MARGIN = 0.88
 
 cdef extern from "gputensor/blas/kernels/held/held.h" namespace "gputensor" nogil:
     cdef struct HeldParameters:
@@ -205,6 +211,12 @@ cdef bint held_can(const Product* product) except -1 nogil:
     return device.capability == 90 and held_fits(&held, device, &shape)
 
 
+cdef bint held_wins_plain(const PanelProduct* held, double cost) noexcept nogil:
+    cdef double nbytes = 2.0 * (held.m * <double>(held.n + held.k) + held.n * <double>held.k)
+    return nbytes < HELD_CACHED_NBYTES and (
+        cost < HELD_PLAIN_MARGIN * (HELD_PLAIN + nbytes / HELD_PLAIN_RATE))
+
+
 cdef bint held_wins(const Product* product) except -1 nogil:
     cdef PanelProduct held
     cdef HeldShape shape
@@ -213,7 +225,12 @@ cdef bint held_wins(const Product* product) except -1 nogil:
     library = library_cost(&held)
     if not held_fits(&held, known_facts(product.device), &shape):
         return False
-    return held_forced.columns > 0 or shape.cost < HELD_EAGER_MARGIN * library
+    if held_forced.columns > 0:
+        return True
+    if held.bias == 0 and held.addend == 0 and held.gate == ACT_NONE and (
+            not held_wins_plain(&held, shape.cost)):
+        return False
+    return shape.cost < HELD_EAGER_MARGIN * library
 
 
 cdef int held_build(const Product* product, const Choice* choice, Plan* plan) except -1 nogil:
