@@ -5,6 +5,7 @@ import pytest
 
 import gputensor as gt
 from gputensor._driver.registry import cuda_device_count
+from tests.support.convolution.depthwise_checks import depthwise_program
 from tests.support.convolution.window_checks import (
     few_program,
     mapped_program,
@@ -30,6 +31,10 @@ SHAPES = (
     (8, 128, 256, 28, 3, 1, 4),
     (8, 144, 144, 56, 3, 1, 144),
     (8, 96, 96, 113, 3, 2, 96),
+    (32, 576, 576, 14, 3, 1, 576),
+    (256, 960, 960, 7, 3, 1, 960),
+    (32, 136, 136, 35, 3, 1, 136),
+    (64, 40, 40, 113, 3, 1, 40),
 )
 
 
@@ -61,6 +66,15 @@ def test_networks(shape, dtype, is_last, rng):
 @pytest.mark.parametrize("kernel, stride", [(1, 2), (3, 1), (3, 2)])
 def test_graphs_are_replayed_on_other_tensors(rng, kernel, stride):
     replayed_program(rng, 8, (28, 28, 64), 128, kernel, stride)
+
+
+def test_graphs_of_depthwise_are_replayed_on_other_tensors(rng):
+    replayed_program(rng, 32, (28, 28, 64), 64, 3, 1, groups=64)
+
+
+def test_random_depthwise(rng):
+    for _ in range(20):
+        depthwise_program(rng, "cuda")
 
 
 def test_random_tiles(rng):

@@ -12,6 +12,7 @@ from tests.support.convolution.window_checks import (
     convolution_program,
     convolved,
     pooling_program,
+    replayed_program,
     single_elements_with_addend,
 )
 from tests.support.used_kernels import UsedKernels
@@ -77,6 +78,13 @@ def test_boxes_of_depthwise(rng, used_boxes):
     for _ in range(6):
         box_program(rng, "cuda")
     assert len({dict(call[3:])["tile"] for call in used_boxes()}) > 1
+
+
+# The maps of a captured kernel are parameters whose first words are addresses.
+@pytest.mark.process(FAKE_CUDA_MULTIPROCESSORS="1", FAKE_CUDA_SHARED="233472")
+def test_graphs_of_boxes_are_replayed_on_other_tensors(rng, used_boxes):
+    replayed_program(rng, 2, (13, 18, 72), 72, 3, 1, groups=72)
+    assert used_boxes()
 
 
 # A driver without tensor maps, or whose maps do not fit: other kernels are chosen.

@@ -437,7 +437,7 @@ def mapped_program(rng, device):
     check_again(got, convolution(*tensors, **how))
 
 
-def replayed_program(rng, images, image, outputs, kernel, stride):
+def replayed_program(rng, images, image, outputs, kernel, stride, groups=1):
     """Check a captured convolution, channels last, that is replayed on other tensors."""
 
     def given(*shape):
@@ -446,9 +446,9 @@ def replayed_program(rng, images, image, outputs, kernel, stride):
 
     def convolution(x, w):
         x, w = (gt.moveaxis(one, -1, 1) for one in (x, w))
-        return gt.conv2d(x, w, stride=stride, padding=kernel // 2)
+        return gt.conv2d(x, w, stride=stride, padding=kernel // 2, groups=groups)
 
-    of_x, of_w = (images, *image), (outputs, kernel, kernel, image[-1])
+    of_x, of_w = (images, *image), (outputs, kernel, kernel, image[-1] // groups)
     x, w = given(*of_x), given(*of_w)
     convolution(x, w)
     captured = gt.graphs.CUDAGraph()
