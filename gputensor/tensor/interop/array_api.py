@@ -8,6 +8,7 @@ import importlib
 from gputensor._arrays.dtypes import DEFAULT_COMPLEX, DEFAULT_FLOAT, DEFAULT_INT, isdtype
 from gputensor._arrays.element_types import DTYPES
 from gputensor._driver.registry import cuda_device_count
+from gputensor._driver.settings import host_count
 from gputensor.streams.queue import Device
 
 __all__ = ["Info", "VERSION", "namespace"]
@@ -67,5 +68,6 @@ class Info:
         }
 
     def devices(self):
-        """Return a tuple of all devices: the host device, and every CUDA device."""
-        return (Device("host"), *(Device("cuda", i) for i in range(cuda_device_count())))
+        """Return a tuple of all devices: the host devices with names, and every CUDA device."""
+        hosts = (Device("host", i) for i in range(host_count()))
+        return (*hosts, *(Device("cuda", i) for i in range(cuda_device_count())))

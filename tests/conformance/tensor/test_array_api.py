@@ -151,7 +151,7 @@ def test_constants_dtypes_and_methods_of_the_standard_exist():
         assert hasattr(gt.Tensor, name), name
 
 
-def test_namespace_reports_its_capabilities():
+def test_namespace_reports_its_capabilities(monkeypatch):
     x = gt.ones(2, device="host")
     assert gt.__array_api_version__ == VERSION
     assert x.__array_namespace__(api_version=VERSION) is gt
@@ -165,8 +165,11 @@ def test_namespace_reports_its_capabilities():
     for kind in ("bool", "integral", "real floating", "complex floating", "numeric"):
         assert set(info.dtypes(kind=kind)) == set(theirs.dtypes(kind=kind)), kind
     assert set(info.dtypes(kind=("bool", "signed integer"))) == {"bool", *DTYPES[1:5]}
+    monkeypatch.setenv("GPUTENSOR_HOST_DEVICES", "3")
     assert isinstance(info.devices(), tuple)
     assert info.default_device() in info.devices()
+    assert [str(device) for device in info.devices()[:3]] == ["host", "host:1", "host:2"]
+    assert all("cuda" in str(device) for device in info.devices()[3:])
     assert set(info.default_dtypes()) == set(theirs.default_dtypes())
     with pytest.raises(ValueError, match="api_version"):
         x.__array_namespace__(api_version="2030.12")
