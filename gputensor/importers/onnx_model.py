@@ -277,7 +277,8 @@ class Run:
             graph.name, graph.inputs, graph.outputs, {**graph.constants, **given}, graph.steps, []
         )
         try:
-            results = [_result(value, device) for value in run_graph(held, values, device)]
+            with gt.Device(device):
+                results = [_result(value, device) for value in run_graph(held, values, device)]
         except ModelError as error:
             sizes = {} if active() is None else _sizes(self._model.specs, values)
             if not sizes:

@@ -275,7 +275,8 @@ class Program(Caller):
         if isinstance(leaf, np.ndarray | np.generic) or not hasattr(leaf, "__dlpack__"):
             rule = f"a tensor on {self.device}, or an object there that has __dlpack__"
             raise argument_error(TypeError, path, Described(type(leaf).__name__), rule)
-        return from_dlpack(leaf)
+        with Device(self.device_number):  # memory on the host becomes that of this host device
+            return from_dlpack(leaf)
 
     def binding(self, name, shapes):
         """Return the Binding of a function for the shapes of its inputs."""
