@@ -7,6 +7,10 @@ and find an open device where they expect none.
 number of a host device that only this test uses: once it runs work at once, once it defers it; in
 tests/conformance it is the host or CUDA. ``deferred`` is a deferring device that the tests of a
 module share. ``conf`` changes the allocator's settings until the test ends.
+
+Where there is no GPU, the default device is ``host:1``, which no test names. So a tensor that a
+test makes without a device, beside tensors on the host device, is an error everywhere, and not only
+where a GPU is the default device.
 """
 
 import fcntl
@@ -17,7 +21,7 @@ import random
 import numpy as np
 import pytest
 
-from gputensor import memory
+from gputensor import Device, memory
 from gputensor._driver import registry
 from gputensor.errors import DeviceError
 from tests.support.allocator_settings import restored
@@ -28,6 +32,19 @@ from tests.support.tensor_devices import SEEDS, device_of
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
 def pytest_xdist_make_scheduler(config, log):
     return scheduling.scheduling(config, log)
+
+
+default = []  # the default device, if it is host:1
+
+
+def pytest_configure():
+    if "GPUTENSOR_DEVICE" in os.environ or registry.cuda_device_count():
+        return
+    # Processes that tests start find the default device themselves.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GPUTENSOR_HOST_DEVICES", "2")
+        patch.setenv("GPUTENSOR_DEVICE", "host:1")
+        default.append(Device())
 
 
 def open_devices():
@@ -61,6 +78,7 @@ def no_devices_left_open():
     kept = {device_of(name) for name in SEEDS} if open_devices() - before else set()
     left = open_devices() - before - kept
     assert not left, f"the module left host devices {sorted(left)} open"
+    assert not default or Device() == default[0], f"the module left {Device()} current"
 
 
 def fresh_seed():

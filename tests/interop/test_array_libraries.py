@@ -23,7 +23,8 @@ def test_programs_of_other_libraries_keep_tensors():
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--no-header"]
         + ["tests/interop/library_cases.py"],
         cwd=ROOT,
-        env=os.environ | {"SCIPY_ARRAY_API": "1", "PYTHONPATH": str(ROOT)},
+        env=os.environ
+        | {"SCIPY_ARRAY_API": "1", "GPUTENSOR_DEVICE": "host", "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         timeout=500,

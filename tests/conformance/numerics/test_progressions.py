@@ -138,7 +138,7 @@ def test_tensors_keep_the_order_of_their_memory_under_numpys_names(where):
 )
 def test_wrong_arguments_are_named(where, call, text):
     x = gt.ones(2, device=where)
-    with pytest.raises((TypeError, ValueError), match=text):
+    with gt.Device(where), pytest.raises((TypeError, ValueError), match=text):
         call(x)
 
 

@@ -189,9 +189,10 @@ def test_normal_vectors_have_the_covariance(place):
 
 
 def test_older_names_of_numpy_are_there(place):
-    one, two = gt.random.RandomState(3), gt.random.default_rng(3)
-    assert one.rand(2).tolist() == two.random_sample(2).tolist()
-    assert gt.random.ranf(3).shape == gt.random.sample(3).shape == (3,)
+    with gt.Device(place):
+        one, two = gt.random.RandomState(3), gt.random.default_rng(3)
+        assert one.rand(2).tolist() == two.random_sample(2).tolist()
+        assert gt.random.ranf(3).shape == gt.random.sample(3).shape == (3,)
 
 
 def test_parameters_of_distributions_may_be_tensors(place):

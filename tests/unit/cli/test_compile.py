@@ -61,7 +61,6 @@ def layers(x, *, weights):
 def folder(tmp_path, monkeypatch, rng):
     """The working directory of the test, with a model and a module."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("GPUTENSOR_DEVICE", "host")
     (tmp_path / "models_of_a_test.py").write_text(PYTHON)
     (tmp_path / "broken_of_a_test.py").write_text("import math\n1 / 0\n")
     value, kind = helper.make_tensor_value_info, onnx.TensorProto.FLOAT
@@ -73,7 +72,8 @@ def folder(tmp_path, monkeypatch, rng):
     )  # fmt: skip
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
     onnx.save(model, "m.onnx")
-    yield tmp_path
+    with gt.Device("host"):
+        yield tmp_path
     sys.modules.pop("models_of_a_test", None)
 
 

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from gputensor import Device
 from gputensor.cli.main import main
 from tests.project.test_docs import ROOT, code_blocks
 
@@ -63,7 +64,8 @@ def run(line, path, capsys):
     if name == "python":
         return python(path, str(ROOT / words[0]), *words[1:])
     assert name == "gputensor", line
-    code = main(words)
+    with Device("host"):
+        code = main(words)
     output = capsys.readouterr()
     is_fault = "# exit code 1" in line
     assert code == int(is_fault) and (is_fault or not output.err), line
@@ -76,7 +78,6 @@ def run(line, path, capsys):
 def test_commands_print_what_the_page_says(page, tmp_path, monkeypatch, capsys):
     """In the order of the page: a command may read the file that an earlier one wrote."""
     monkeypatch.chdir(made(page, tmp_path))
-    monkeypatch.setenv("GPUTENSOR_DEVICE", "host")
     for line, printed in commands(page):
         found = run(line, tmp_path, capsys)
         wanted = "\n".join(printed)

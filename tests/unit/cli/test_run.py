@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import gputensor as gt
 from gputensor.cli.main import main
 from gputensor.cli.value_text import type_of
 from gputensor.programs import file
@@ -20,9 +21,9 @@ from tests.unit.cli.test_commands import gputensor
 
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
-    monkeypatch.setenv("GPUTENSOR_DEVICE", "host")
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    with gt.Device("host"):
+        yield tmp_path
 
 
 @pytest.fixture

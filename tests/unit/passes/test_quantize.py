@@ -23,8 +23,7 @@ ACTIVATIONS = (None, "relu", "gelu", "gelu_tanh", "silu")
 
 
 @pytest.fixture(autouse=True)
-def host(monkeypatch):
-    monkeypatch.setenv("GPUTENSOR_DEVICE", "host")
+def host():
     with gt.device("host"):
         yield
 

@@ -169,7 +169,9 @@ def test_facts_have_to_agree_on_all_targets():
         return x * 2 if gt.get_device_capability() >= (9, 0) else x + 1
 
     for target, operation in (("a100", "add"), ("h200", "mul")):
-        (function,) = gt.compile(model, gt.spec((4,)), target=[target]).data.functions.values()
+        with gt.Device("host"):  # a GPU of another kind refuses to open the program
+            program = gt.compile(model, gt.spec((4,)), target=[target])
+        (function,) = program.data.functions.values()
         assert [call.attributes["op"] for call in function.calls] == [operation]
     with pytest.raises(ProgramError, match=r"sm_90: get_device_capability: got \(9, 0\)"):
         gt.compile(model, gt.spec((4,)), target=["a100", "h200"])

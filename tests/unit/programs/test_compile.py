@@ -383,7 +383,8 @@ def test_products_without_elements_are_no_calls(k):
 
     weights = {"w": gt.ones((4, k), device="host")}
     x = gt.ones((2, k), device="host")
-    with gt.compile(function, gt.spec((2, k), "float32"), weights=weights) as program:
+    spec = gt.spec((2, k), "float32")
+    with gt.compile(function, spec, weights=weights, target="host") as program:
         found, none = program(x)
     assert found.tolist() == [[2.0] * k] * 2 and none.shape == (0, 4)
     wanted, _none = function(x, weights=weights)
@@ -394,7 +395,7 @@ def test_rows_without_elements_are_gathered():
     """Only the check of the indices remains of it."""
     where = gt.asarray([3, 1], device="host")
     x = gt.zeros((5, 0), device="host")
-    with gt.compile(lambda x, i: x[i], x, where) as program:
+    with gt.compile(lambda x, i: x[i], x, where, target="host") as program:
         assert program(x, where).shape == (2, 0)
         with pytest.raises(IndexError):
             program(x, where + 2)

@@ -89,7 +89,8 @@ def test_set_stream_inside_of_a_block_ends_with_it(device):
         set_stream(b)
         assert Device() == "host" and current_stream() is b
     assert (Device(), current_stream(device)) == before
-    set_stream(default_stream("host"))
+    with before[0]:
+        set_stream(default_stream("host"))
 
 
 def test_current_stream_belongs_to_the_thread(device):
