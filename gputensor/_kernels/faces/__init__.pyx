@@ -5,7 +5,7 @@
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
 from gputensor._alloc.core cimport Block
@@ -23,9 +23,12 @@ from gputensor._driver.table cimport Driver, status_t
 from gputensor._driver.tensor_maps cimport MappedTensor, has_tensor_maps, map_tiles
 from gputensor._kernels.launch cimport (
     CallOperand, Kernel, KernelTable, Launch, call_argument, host_call, host_work, is_recorded,
-    kernel_of, launch_init, launch_kernel,
+    keep_error, kernel_of, launch_init, launch_kernel, raise_pending,
 )
-from gputensor._kernels.loops cimport LoopRow, QueuedLoop, find_loop, run_queued_loop
+from gputensor._kernels.loops cimport (
+    LOOP_BOOL, LOOP_DOUBLE, LOOP_FLOAT, LOOP_INT32, LOOP_INT64, LoopNumber, LoopRow, QueuedLoop,
+    find_loop, run_queued_loop,
+)
 
 import numpy as np
 
@@ -44,6 +47,7 @@ include "reduction_layout.pxi"
 include "cuda_transpose.pxi"
 include "cuda_elementwise.pxi"
 include "elementwise.pxi"
+include "host_moves.pxi"
 include "cuda_index.pxi"
 include "cuda_condition.pxi"
 include "index.pxi"

@@ -57,9 +57,35 @@ cdef enum:
     MOST_LOOPED = 1 << 15       # above it NumPy's own loops, which release the GIL, cost no more
 
 
+# The LoopType of a dtype; -1: there are no loops of it.
+cdef int loop_type(int dtype) noexcept nogil:
+    if dtype == DT_FLOAT32:
+        return LOOP_FLOAT
+    if dtype == DT_FLOAT64:
+        return LOOP_DOUBLE
+    if dtype == DT_INT32:
+        return LOOP_INT32
+    if dtype == DT_INT64:
+        return LOOP_INT64
+    return LOOP_BOOL if dtype == DT_BOOL else -1
+
+
+cdef void set_number(LoopNumber* number, int kind, const Operand* operand) noexcept nogil:
+    if kind == LOOP_FLOAT:
+        number.single = <float> operand.real
+    elif kind == LOOP_DOUBLE:
+        number.wide = operand.real
+    elif kind == LOOP_INT32:
+        number.int32 = <int32_t> operand.integer
+    elif kind == LOOP_INT64:
+        number.int64 = operand.integer
+    else:
+        number.byte = operand.integer != 0
+
+
 cdef int host_looped(int op, int device, uint64_t stream, int compute_dtype, const Operand* out,
                      const Operand* inputs) except -1:
-    """Queue the loop of an operation on contiguous floats; return 0 for any other call.
+    """Queue the loop of an operation on dense lines; return 0 for any other call.
 
     NumPy's own operations give the same bits, but making views and calling NumPy cost more than the
     work on a few thousand elements.
@@ -67,39 +93,46 @@ cdef int host_looped(int op, int device, uint64_t stream, int compute_dtype, con
     cdef const LoopRow* row = host_loops[op]
     cdef QueuedLoop* queued
     cdef Layout layout
-    cdef int i, arrays = 0, done = 0
-    if row == NULL or compute_dtype != out.dtype or (
-            compute_dtype not in (DT_FLOAT32, DT_FLOAT64)):
+    cdef int64_t size, line
+    cdef int i, dtype, kind = loop_type(compute_dtype)
+    cdef int arrays = 0, done = 0
+    if row == NULL or kind < 0 or row.loops[kind] == NULL or (
+            out.dtype != (DT_BOOL if row.gives_bool else compute_dtype)):
         return 0
     for i in range(row.arity):
-        if not inputs[i].is_scalar and inputs[i].dtype != out.dtype:
+        dtype = DT_BOOL if op == OP_WHERE and i == 0 else compute_dtype
+        if not inputs[i].is_scalar and inputs[i].dtype != dtype:
             return 0
     layout_merge(&layout, out, row.arity, inputs)
-    if layout.ndim > 1 or not is_contiguous(&layout, OUT):
+    size = layout_size(&layout)
+    if layout.ndim > 2 or size > MOST_LOOPED and (row.has_ufunc or layout.ndim == 2):
         return 0
-    if OP_ADD <= op <= OP_DIV and layout_size(&layout) > MOST_LOOPED:
+    line = layout.shape[0] if layout.ndim else 1
+    if not is_line(&layout, OUT, 1):
         return 0
     for i in range(row.arity):
         if not inputs[i].is_scalar:
             arrays += 1
-            if not is_contiguous(&layout, i):
+            if not is_line(&layout, i, 0):
                 return 0
     if arrays == 0:
         return 0
     queued = <QueuedLoop*> malloc(sizeof(QueuedLoop))
     if queued == NULL:
         raise MemoryError("no memory for a queued call")
-    queued.loop = row.single if compute_dtype == DT_FLOAT32 else row.wide
-    queued.call.count, queued.call.out = layout_size(&layout), <void*> layout.ptrs[OUT]
+    queued.loop = row.loops[kind]
+    queued.call.count, queued.call.out = line, <void*> layout.ptrs[OUT]
+    queued.lines = size // line
+    queued.out_line = line_bytes(&layout, OUT)
     for i in range(row.arity):
-        queued.call.steps[i] = not inputs[i].is_scalar
+        queued.input_lines[i] = line_bytes(&layout, i)
+        queued.call.steps[i] = (not inputs[i].is_scalar
+                                and (layout.ndim == 0 or layout.strides[i][0] == 1))
         queued.call.inputs[i] = <void*> layout.ptrs[i]
         if inputs[i].is_scalar:
             queued.call.inputs[i] = &queued.numbers[i]
-            if compute_dtype == DT_FLOAT32:
-                queued.numbers[i].single = <float> inputs[i].real
-            else:
-                queued.numbers[i].wide = inputs[i].real
+            set_number(&queued.numbers[i], LOOP_BOOL if op == OP_WHERE and i == 0 else kind,
+                       &inputs[i])
     try:
         done = host_work(device, stream, run_queued_loop, queued)
     finally:
@@ -111,12 +144,23 @@ cdef int host_looped(int op, int device, uint64_t stream, int compute_dtype, con
 cdef int host_elementwise(int op, int device, uint64_t stream, int compute_dtype,
                           Operand* out, int count, Operand* inputs) except -1 with gil:
     cdef int i
-    if host_looped(op, device, stream, compute_dtype, out, inputs):
+    if host_looped(op, device, stream, compute_dtype, out, inputs) or (
+            op == OP_COPY and host_copied(device, stream, out, &inputs[0])):
         return 0
     arguments = [OPERATION_NAMES[op], DTYPE_NAMES[compute_dtype], call_argument(device, out)]
     for i in range(count):
         arguments.append(call_argument(device, &inputs[i]))
     return host_call(device, stream, ELEMENTWISE_CALL, tuple(arguments))
+
+
+# Whether the elements of a line, the innermost axis, are neighbours; or are one, with `least` = 0.
+cdef bint is_line(const Layout* layout, int k, int least) noexcept nogil:
+    return layout.ndim == 0 or least <= layout.strides[k][0] <= 1
+
+
+# The bytes from one line of an operand to the next.
+cdef int64_t line_bytes(const Layout* layout, int k) noexcept nogil:
+    return layout.strides[k][1] * layout.itemsizes[k] if layout.ndim == 2 else 0
 
 
 cdef bint is_contiguous(const Layout* layout, int k) noexcept nogil:

@@ -77,6 +77,8 @@ cdef int host_call(int device, uint64_t stream, object row, tuple arguments) exc
 # a host_call.
 cdef int host_work(int device, uint64_t stream, void (*function)(void*) noexcept nogil,
                    void* record) except -1
+# Keeps an exception of queued work of a device, to be raised as said above.
+cdef void keep_error(int device, object error) noexcept
 # Raises the first exception of queued work of this device, once.
 cdef int raise_pending(int device) except -1
 # A NumPy array over the operand's memory (no copy, owns nothing); for a scalar operand a 0-d array

@@ -58,7 +58,7 @@ cdef void run_record(void* argument) noexcept with gil:
     try:
         in_silence(<object>record.function, <tuple>record.arguments)
     except BaseException as error:
-        keep_error(calls_of(record.device), error)
+        keep_error(record.device, error)
     if not record.is_captured:
         drop_record(record)
 
@@ -67,7 +67,8 @@ cdef inline HostCalls* calls_of(int device) noexcept nogil:
     return <HostCalls*>device_slot(device, launch_slot)
 
 
-cdef void keep_error(HostCalls* calls, object error) noexcept:
+cdef void keep_error(int device, object error) noexcept:
+    cdef HostCalls* calls = calls_of(device)
     if calls.error == NULL:
         Py_INCREF(error)
         calls.error = <PyObject*>error

@@ -1,6 +1,6 @@
 # Compiled loops of the host device over the C++ expressions of rows of operations.py.
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 
 cdef extern from "gputensor/_kernels/loops/loops.h" namespace "gputensor" nogil:
@@ -12,18 +12,30 @@ cdef extern from "gputensor/_kernels/loops/loops.h" namespace "gputensor" nogil:
 
     ctypedef void (*Loop)(const LoopCall&) noexcept
 
+    enum:
+        LOOP_FLOAT
+        LOOP_DOUBLE
+        LOOP_INT32
+        LOOP_INT64
+        LOOP_BOOL
+
     struct LoopRow:
         const char* name
-        int arity
-        Loop single, wide
+        int arity, gives_bool, has_ufunc
+        Loop[5] loops
 
     union LoopNumber:
         float single
         double wide
+        int32_t int32
+        int64_t int64
+        uint8_t byte
 
     struct QueuedLoop:
         Loop loop
         LoopCall call
+        int64_t lines, out_line
+        int64_t[3] input_lines
         LoopNumber numbers[3]
 
     void run_queued_loop(void* queued) noexcept

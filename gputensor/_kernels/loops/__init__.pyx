@@ -1,9 +1,9 @@
-# Loops of the host device, without the GIL: operations of floats that NumPy does not have, and
-# conversions of 16-bit floats.
+# Loops of the host device, without the GIL: operations of floats that NumPy does not have, short
+# operations in which calling NumPy costs more than the work, and conversions of 16-bit floats.
 #
-# A loop takes contiguous arrays of one dtype, float32 or float64, or single numbers. The C face of
-# element-wise calls queues it directly (faces/elementwise.pxi); for all other arrays a HostLoop is
-# the function of NumPy arrays that the row's host function has to be.
+# A loop takes contiguous arrays of one dtype, or single numbers. The C face of element-wise calls
+# queues it directly (faces/elementwise.pxi); for all other arrays a HostLoop is the function of
+# NumPy arrays that the host function of a row of floats has to be.
 
 from cpython.buffer cimport (
     PyBUF_CONTIG, PyBUF_CONTIG_RO, PyBuffer_Release, PyObject_GetBuffer,
@@ -115,7 +115,7 @@ cdef class HostLoop:
         cdef LoopCall call
         cdef Py_buffer[4] views
         cdef int held = 0, i
-        cdef Loop loop = self.row.single if out.dtype.itemsize == 4 else self.row.wide
+        cdef Loop loop = self.row.loops[LOOP_FLOAT if out.dtype.itemsize == 4 else LOOP_DOUBLE]
         call.count = out.size
         if call.count == 0:
             return 0

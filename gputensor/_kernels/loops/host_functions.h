@@ -23,7 +23,8 @@
 namespace gputensor {
 
 using std::copysign; using std::cos; using std::erf; using std::erfc; using std::expm1;
-using std::fabs; using std::floor; using std::fmax; using std::fmin; using std::isinf;
+using std::fabs; using std::floor; using std::fmax; using std::fmin; using std::isfinite;
+using std::isinf;
 using std::log; using std::log1p; using std::pow; using std::rint; using std::sin;
 using std::sqrt; using std::tan; using std::tanh;
 
