@@ -9,20 +9,21 @@ those that its BLAS does not take.
 
 import numpy as np
 
+from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.loops import HostLoop, converted
 
 __all__ = ["ACTIVATIONS", "plain_product", "product", "scaled_product"]
 
-# Element type -> the type in which it is multiplied. A type that is not listed is multiplied as is.
+# dtype -> the dtype in which it is multiplied. One that is not listed is multiplied as is.
+_NARROW = {
+    "float32": ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"),
+    "float64": ("int8", "uint8", "int16", "uint16"),
+}
 COMPUTE = {
-    "float16": np.float32,
-    "bfloat16": np.float32,
-    "float8_e4m3fn": np.float32,
-    "float8_e5m2": np.float32,
-    "int8": np.float64,
-    "uint8": np.float64,
-    "int16": np.float64,
-    "uint16": np.float64,
+    row.numpy: np.dtype(wide)
+    for wide, names in _NARROW.items()
+    for row in DTYPES
+    if row.name in names
 }
 
 #: Elements along each axis that share a scale of a block.
@@ -31,12 +32,12 @@ SCALE_BLOCK = 128
 
 def _compute_dtype(a, out):
     """Return the type to multiply in; integers use a float type only if its sums are exact."""
-    dtype = COMPUTE.get(a.dtype.name, a.dtype)
-    if a.dtype.kind in "iu" and dtype is np.float64:
+    dtype = COMPUTE.get(a.dtype, a.dtype)
+    if a.dtype.kind in "iu" and dtype.kind == "f":
         bits = 8 * a.dtype.itemsize
         if a.shape[-1].bit_length() + 2 * bits > 52:
             return out.dtype
-    return np.dtype(dtype)
+    return dtype
 
 
 def _relu(x):
@@ -81,6 +82,13 @@ def product(alpha, beta, activation, *rest):
         have the shape of `out`.
     """
     conj_a, conj_b, _precision, out, a, b, addend, bias, scale, residual = rest
+    is_plain = alpha == 1 and beta == 0 and not (conj_a or conj_b)
+    is_plain = is_plain and bias is None and activation is None and residual is None
+    if is_plain and scale is None and a.dtype is b.dtype is out.dtype and a.dtype.char in "fdFD":
+        # With another order of `out`, NumPy's sums may have other bits.
+        if out.flags.c_contiguous:
+            np.matmul(a, b, out=out)
+            return
     compute = _compute_dtype(a, out)
     left, right = (x if x.dtype == compute else converted(x, compute) for x in (a, b))
     if conj_a:

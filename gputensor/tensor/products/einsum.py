@@ -12,6 +12,7 @@ import importlib.util
 import math
 import operator
 import string
+from typing import NamedTuple
 
 from gputensor._arrays.promotion import result_type
 from gputensor.errors import int_argument
@@ -150,32 +151,123 @@ def einsum(subscripts, /, *operands, optimize=True, precision=None):
         if not isinstance(operand, Tensor):
             text = f"einsum: operand: got {type(operand).__name__}; expected a Tensor"
             raise refusal(text, operand)
-    terms, result, pairs = _plan(subscripts, tuple([one.shape for one in operands]), optimize)
+    plan = _plan(subscripts, tuple([one.shape for one in operands]), optimize)
     dtypes = {operand.dtype for operand in operands}
     if len(dtypes) > 1 and not any(one.kind == "V" and one.itemsize == 1 for one in dtypes):
         # Sums over the indices of one operand would be in its own dtype.
         dtype = result_type(*dtypes)
         operands = [astype(operand, dtype, copy=False) for operand in operands]
-    work = [
-        _summed(_without_repeats(operand, term), needed)
-        for operand, term, needed in _with_needs(operands, terms, result)
-    ]
-    for i, j in pairs:
-        (a, labels_a), (b, labels_b) = work[i], work[j]
-        del work[max(i, j)], work[min(i, j)]
-        needed = set(result).union(*(labels for _, labels in work))
-        work.append(_contract(a, labels_a, b, labels_b, needed, precision))
-    ((value, labels),) = work
-    value, labels = _summed((value, labels), set(result))
-    return permute_dims(value, tuple(labels.index(label) for label in result))
+    work = list(map(_made, operands, plan.operands))
+    for pair in plan.pairs:
+        a, b = work[pair.left], work[pair.right]
+        del work[max(pair.left, pair.right)], work[min(pair.left, pair.right)]
+        value = matmul(_made(a, pair.rows), _made(b, pair.columns), precision=precision)
+        work.append(_made(value, pair.result))
+    (value,) = work
+    value = _made(value, plan.result)
+    return value[()] if value is operands[0] else value
+
+
+def _made(tensor, operations):
+    for function, argument in operations:
+        tensor = function(tensor, argument)
+    return tensor
+
+
+class _Pair(NamedTuple):
+    """One contraction: the operands' places, and operations on them and on their product."""
+
+    left: int
+    right: int
+    rows: list
+    columns: list
+    result: list
+
+
+class _Plan(NamedTuple):
+    """Pairs of a function and its argument: for the operands, and for the last value."""
+
+    operands: list
+    pairs: list
+    result: list
 
 
 @functools.lru_cache(maxsize=512)
 def _plan(subscripts, shapes, optimize):
-    """Return the labels of operands of given shapes and of the result, and the order of pairs."""
+    """Return the _Plan for operands of given shapes."""
     terms, result = _parse(subscripts, shapes)
     _check_lengths(terms, shapes)
-    return terms, result, _order(terms, result, shapes, optimize)
+    work, pairs = [_View(*one) for one in zip(terms, shapes, strict=True)], []
+    for place, view in enumerate(work):
+        others = terms[:place] + terms[place + 1 :]
+        view.take_diagonals()
+        view.sum_except(set(result).union(*others))
+    operands = [view.operations for view in work]
+    for i, j in _order(terms, result, shapes, optimize):
+        a, b = (_View(work[k].labels, work[k].shape) for k in (i, j))
+        del work[max(i, j)], work[min(i, j)]
+        value = _contracted(a, b, set(result).union(*(view.labels for view in work)))
+        pairs.append(_Pair(i, j, a.operations, b.operations, value.operations))
+        work.append(_View(value.labels, value.shape))
+    (last,) = work
+    if not pairs:
+        last = _View(last.labels, last.shape)
+    last.sum_except(set(result))
+    last.order(result)
+    return _Plan(operands, pairs, last.operations)
+
+
+def _diagonal(tensor, axes):
+    return diagonal_view(tensor, *axes)
+
+
+def _total(tensor, axes):
+    return sum_over(tensor, axis=axes, dtype=tensor.dtype)
+
+
+class _View:
+    """A tensor of a plan: its labels and lengths, and the operations that change it."""
+
+    def __init__(self, labels, shape):
+        self.labels, self.shape, self.operations = list(labels), list(shape), []
+
+    def lengths(self, labels):
+        return [self.shape[self.labels.index(label)] for label in labels]
+
+    def take_diagonals(self):
+        """Take the diagonal for labels that occur more than once."""
+        for label in [x for x in dict.fromkeys(self.labels) if self.labels.count(x) > 1]:
+            while self.labels.count(label) > 1:
+                first = self.labels.index(label)
+                second = self.labels.index(label, first + 1)
+                self.operations.append((_diagonal, (first, second)))
+                del self.labels[second], self.shape[second]
+
+    def sum_except(self, needed):
+        """Sum over the labels that are no longer needed."""
+        axes = tuple(axis for axis, label in enumerate(self.labels) if label not in needed)
+        if axes:
+            self.operations.append((_total, axes))
+            for axis in reversed(axes):
+                del self.labels[axis], self.shape[axis]
+
+    def squeeze(self, label):
+        """Leave out a label of length 1."""
+        axis = self.labels.index(label)
+        del self.labels[axis], self.shape[axis]
+        self.operations.append((reshape, tuple(self.shape)))
+
+    def order(self, labels):
+        if labels != self.labels:
+            self.operations.append(
+                (permute_dims, tuple([self.labels.index(label) for label in labels]))
+            )
+            self.labels, self.shape = list(labels), self.lengths(labels)
+
+    def fold(self, shape):
+        if shape != self.shape:
+            self.operations.append((reshape, tuple(shape)))
+            self.shape = shape
 
 
 def _lettered(given):
@@ -267,34 +359,6 @@ def _check_lengths(terms, shapes):
                 )
 
 
-def _with_needs(operands, terms, result):
-    """Yield each operand and its term with the labels that the result or other operands use."""
-    for position, (operand, term) in enumerate(zip(operands, terms, strict=True)):
-        others = terms[:position] + terms[position + 1 :]
-        yield operand, term, set(result).union(*others)
-
-
-def _without_repeats(tensor, labels):
-    """Return the diagonal for labels that occur more than once."""
-    labels = list(labels)
-    for label in [x for x in dict.fromkeys(labels) if labels.count(x) > 1]:
-        while labels.count(label) > 1:
-            first = labels.index(label)
-            second = labels.index(label, first + 1)
-            tensor = diagonal_view(tensor, first, second)
-            del labels[second]
-    return tensor, labels
-
-
-def _summed(pair, needed):
-    """Return a tensor and labels after summing over the labels that are no longer needed."""
-    tensor, labels = pair
-    axes = tuple(axis for axis, label in enumerate(labels) if label not in needed)
-    if axes:
-        tensor = sum_over(tensor, axis=axes, dtype=tensor.dtype)
-    return tensor, [label for label in labels if label in needed]
-
-
 def _order(terms, result, shapes, optimize):
     """Return pairs of positions to contract; each result is appended to the list."""
     count = len(shapes)
@@ -332,42 +396,28 @@ def _order(terms, result, shapes, optimize):
     return pairs
 
 
-def _contract(a, labels_a, b, labels_b, needed, precision):
-    """Return the contraction of two operands, one matrix product, and its labels."""
-    shared = [x for x in labels_a if x in labels_b]
+def _contracted(a, b, needed):
+    """Make two views the operands of a matrix product, and return the view of its result."""
+    shared = [x for x in a.labels if x in b.labels]
     # A dimension of length 1 against a longer one broadcasts: it belongs to the longer operand.
     for label in list(shared):
-        length_a = a.shape[labels_a.index(label)]
-        length_b = b.shape[labels_b.index(label)]
+        (length_a,), (length_b,) = a.lengths([label]), b.lengths([label])
         if length_a != length_b:
             shared.remove(label)
-            if length_a == 1:
-                a, labels_a = _squeezed(a, labels_a, label)
-            else:
-                b, labels_b = _squeezed(b, labels_b, label)
+            (a if length_a == 1 else b).squeeze(label)
     batch = [x for x in shared if x in needed]
     inner = [x for x in shared if x not in needed]
-    a, labels_a = _summed((a, labels_a), needed | set(shared))
-    b, labels_b = _summed((b, labels_b), needed | set(shared))
-    rows = [x for x in labels_a if x not in shared]
-    columns = [x for x in labels_b if x not in shared]
-
-    def length(tensor, labels, group):
-        return [tensor.shape[labels.index(label)] for label in group]
-
-    batch_shape = length(a, labels_a, batch)
-    row_shape, column_shape = length(a, labels_a, rows), length(b, labels_b, columns)
-    terms = math.prod(length(a, labels_a, inner))
-    left = permute_dims(a, tuple(labels_a.index(x) for x in batch + rows + inner))
-    right = permute_dims(b, tuple(labels_b.index(x) for x in batch + inner + columns))
-    left = reshape(left, (*batch_shape, math.prod(row_shape), terms))
-    right = reshape(right, (*batch_shape, terms, math.prod(column_shape)))
-    value = matmul(left, right, precision=precision)
-    value = reshape(value, (*batch_shape, *row_shape, *column_shape))
-    return value, batch + rows + columns
-
-
-def _squeezed(tensor, labels, label):
-    axis = labels.index(label)
-    shape = tensor.shape[:axis] + tensor.shape[axis + 1 :]
-    return reshape(tensor, shape), labels[:axis] + labels[axis + 1 :]
+    a.sum_except(needed | set(shared))
+    b.sum_except(needed | set(shared))
+    rows = [x for x in a.labels if x not in shared]
+    columns = [x for x in b.labels if x not in shared]
+    batch_shape, row_shape, column_shape = a.lengths(batch), a.lengths(rows), b.lengths(columns)
+    terms = math.prod(a.lengths(inner))
+    a.order(batch + rows + inner)
+    b.order(batch + inner + columns)
+    a.fold([*batch_shape, math.prod(row_shape), terms])
+    b.fold([*batch_shape, terms, math.prod(column_shape)])
+    value = _View(batch + rows + columns, batch_shape + row_shape + column_shape)
+    if value.shape != [*batch_shape, math.prod(row_shape), math.prod(column_shape)]:
+        value.operations.append((reshape, tuple(value.shape)))
+    return value
