@@ -26,8 +26,8 @@ from gputensor._kernels.launch cimport (
     keep_error, kernel_of, launch_init, launch_kernel, raise_pending,
 )
 from gputensor._kernels.loops cimport (
-    LOOP_BOOL, LOOP_DOUBLE, LOOP_FLOAT, LOOP_INT32, LOOP_INT64, LoopNumber, LoopRow, QueuedLoop,
-    find_loop, run_queued_loop,
+    LOOP_BOOL, LOOP_DOUBLE, LOOP_FLOAT, LOOP_INT32, LOOP_INT64, LoopNumber, LoopOperand, LoopRow,
+    QueuedLoop, find_loop, run_queued_loop,
 )
 
 import numpy as np

@@ -85,7 +85,7 @@ cdef void set_number(LoopNumber* number, int kind, const Operand* operand) noexc
 
 cdef int host_looped(int op, int device, uint64_t stream, int compute_dtype, const Operand* out,
                      const Operand* inputs) except -1:
-    """Queue the loop of an operation on dense lines; return 0 for any other call.
+    """Queue the loop of an operation; return 0 for any other call.
 
     NumPy's own operations give the same bits, but making views and calling NumPy cost more than the
     work on a few thousand elements.
@@ -93,52 +93,74 @@ cdef int host_looped(int op, int device, uint64_t stream, int compute_dtype, con
     cdef const LoopRow* row = host_loops[op]
     cdef QueuedLoop* queued
     cdef Layout layout
-    cdef int64_t size, line
-    cdef int i, dtype, kind = loop_type(compute_dtype)
-    cdef int arrays = 0, done = 0
+    cdef bint has_arrays = False
+    cdef int i, dtype, kind = loop_type(compute_dtype), done = 0
     if row == NULL or kind < 0 or row.loops[kind] == NULL or (
             out.dtype != (DT_BOOL if row.gives_bool else compute_dtype)):
         return 0
     for i in range(row.arity):
         dtype = DT_BOOL if op == OP_WHERE and i == 0 else compute_dtype
-        if not inputs[i].is_scalar and inputs[i].dtype != dtype:
-            return 0
-    layout_merge(&layout, out, row.arity, inputs)
-    size = layout_size(&layout)
-    if layout.ndim > 2 or size > MOST_LOOPED and (row.has_ufunc or layout.ndim == 2):
-        return 0
-    line = layout.shape[0] if layout.ndim else 1
-    if not is_line(&layout, OUT, 1):
-        return 0
-    for i in range(row.arity):
         if not inputs[i].is_scalar:
-            arrays += 1
-            if not is_line(&layout, i, 0):
+            has_arrays = True
+            if inputs[i].dtype != dtype:
                 return 0
-    if arrays == 0:
+    layout_merge(&layout, out, row.arity, inputs)
+    if not has_arrays or layout_size(&layout) > MOST_LOOPED and (
+            row.has_ufunc or not is_one_line(&layout, row.arity)):
         return 0
-    queued = <QueuedLoop*> malloc(sizeof(QueuedLoop))
-    if queued == NULL:
-        raise MemoryError("no memory for a queued call")
+    queued = loop_record(&layout, row.arity)
     queued.loop = row.loops[kind]
-    queued.call.count, queued.call.out = line, <void*> layout.ptrs[OUT]
-    queued.lines = size // line
-    queued.out_line = line_bytes(&layout, OUT)
     for i in range(row.arity):
-        queued.input_lines[i] = line_bytes(&layout, i)
-        queued.call.steps[i] = (not inputs[i].is_scalar
-                                and (layout.ndim == 0 or layout.strides[i][0] == 1))
-        queued.call.inputs[i] = <void*> layout.ptrs[i]
         if inputs[i].is_scalar:
-            queued.call.inputs[i] = &queued.numbers[i]
             set_number(&queued.numbers[i], LOOP_BOOL if op == OP_WHERE and i == 0 else kind,
                        &inputs[i])
+            queued.operands[i].place = <char*> &queued.numbers[i]
     try:
         done = host_work(device, stream, run_queued_loop, queued)
     finally:
         if not done:
             free(queued)
     return done
+
+
+# Whether all operands are contiguous, or one element.
+cdef bint is_one_line(const Layout* layout, int arity) noexcept nogil:
+    cdef int i
+    for i in range(arity):
+        if layout.ndim and not 0 <= layout.strides[i][0] <= 1:
+            return False
+    return layout.ndim == 0 or layout.ndim == 1 and layout.strides[OUT][0] == 1
+
+
+# A record with the operands of a layout, and behind it the room to pack their lines.
+cdef QueuedLoop* loop_record(const Layout* layout, int arity) except NULL:
+    cdef QueuedLoop* queued
+    cdef LoopOperand* operand
+    cdef int64_t count = layout.shape[0] if layout.ndim else 1
+    cdef int64_t line = (count * 8 + 15) & ~15
+    cdef char* room
+    cdef int k, axis, packed = 0
+    for k in range(OPERANDS):
+        packed += layout.ndim and not 0 <= layout.strides[k][0] <= 1
+    queued = <QueuedLoop*> malloc(sizeof(QueuedLoop) + 16 + packed * line)
+    if queued == NULL:
+        raise MemoryError("no memory for a queued call")
+    room = <char*> ((<uint64_t> queued + sizeof(QueuedLoop) + 15) & ~<uint64_t> 15)
+    queued.arity, queued.count = arity, count
+    queued.axes = max(layout.ndim - 1, 0)
+    for axis in range(queued.axes):
+        queued.shape[axis] = layout.shape[layout.ndim - 1 - axis]
+    for k in range(OPERANDS):
+        operand = &queued.operands[k]
+        operand.place, operand.itemsize = <char*> layout.ptrs[k], layout.itemsizes[k]
+        operand.step = layout.strides[k][0] if layout.ndim else operand.itemsize != 0
+        operand.packed = NULL
+        if not 0 <= operand.step <= 1:
+            operand.packed, room = room, room + line
+        for axis in range(queued.axes):
+            operand.line_steps[axis] = (layout.strides[k][layout.ndim - 1 - axis]
+                                        * operand.itemsize)
+    return queued
 
 
 cdef int host_elementwise(int op, int device, uint64_t stream, int compute_dtype,
@@ -151,16 +173,6 @@ cdef int host_elementwise(int op, int device, uint64_t stream, int compute_dtype
     for i in range(count):
         arguments.append(call_argument(device, &inputs[i]))
     return host_call(device, stream, ELEMENTWISE_CALL, tuple(arguments))
-
-
-# Whether the elements of a line, the innermost axis, are neighbours; or are one, with `least` = 0.
-cdef bint is_line(const Layout* layout, int k, int least) noexcept nogil:
-    return layout.ndim == 0 or least <= layout.strides[k][0] <= 1
-
-
-# The bytes from one line of an operand to the next.
-cdef int64_t line_bytes(const Layout* layout, int k) noexcept nogil:
-    return layout.strides[k][1] * layout.itemsizes[k] if layout.ndim == 2 else 0
 
 
 cdef bint is_contiguous(const Layout* layout, int k) noexcept nogil:

@@ -10,6 +10,13 @@ cdef extern from "gputensor/_kernels/loops/loops.h" namespace "gputensor" nogil:
         const void* inputs[3]
         int64_t steps[3]
 
+    struct LoopOperand:
+        char* place
+        char* packed
+        int64_t step
+        int64_t[15] line_steps
+        int itemsize
+
     ctypedef void (*Loop)(const LoopCall&) noexcept
 
     enum:
@@ -33,10 +40,11 @@ cdef extern from "gputensor/_kernels/loops/loops.h" namespace "gputensor" nogil:
 
     struct QueuedLoop:
         Loop loop
-        LoopCall call
-        int64_t lines, out_line
-        int64_t[3] input_lines
-        LoopNumber numbers[3]
+        int arity, axes
+        int64_t count
+        int64_t[15] shape
+        LoopOperand[4] operands
+        LoopNumber[3] numbers
 
     void run_queued_loop(void* queued) noexcept
 

@@ -148,23 +148,72 @@ union LoopNumber {
     uint8_t byte;
 };
 
-struct QueuedLoop {
-    Loop loop;
-    LoopCall call;              // of the first line
-    int64_t lines, out_line, input_lines[3];  // bytes from one line to the next
-    LoopNumber numbers[3];      // the operands that are numbers
+// An operand of a queued loop. `step` is 0 or 1, or the line is packed before the loop reads it and
+// unpacked after it was written.
+struct LoopOperand {
+    char* place;                // of the first element
+    char* packed;               // room for a line; NULL: none
+    int64_t step;               // elements from one to the next of a line
+    int64_t line_steps[15];     // bytes along the further axes
+    int itemsize;
 };
 
-inline void run_queued_loop(void* argument) {
-    QueuedLoop* queued = static_cast<QueuedLoop*>(argument);
-    LoopCall& call = queued->call;
-    for (int64_t line = 0; line < queued->lines; ++line) {
-        queued->loop(call);
-        call.out = static_cast<char*>(call.out) + queued->out_line;
-        for (int i = 0; i < 3; ++i)
-            call.inputs[i] = static_cast<const char*>(call.inputs[i]) + queued->input_lines[i];
+struct QueuedLoop {
+    Loop loop;
+    int arity, axes;            // axes beside that of the lines
+    int64_t count, shape[15];   // elements of a line; lines along each axis
+    LoopOperand operands[4];    // the inputs, then the result
+    LoopNumber numbers[3];      // the inputs that are numbers
+};
+
+template <class T>
+void move_line(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t count) {
+    T* out = reinterpret_cast<T*>(to);
+    const T* in = reinterpret_cast<const T*>(from);
+    for (int64_t i = 0; i < count; ++i) out[i * to_step] = in[i * from_step];
+}
+
+inline void move_line(int itemsize, char* to, int64_t to_step, const char* from, int64_t from_step,
+                      int64_t count) {
+    switch (itemsize) {
+        case 1: return move_line<uint8_t>(to, to_step, from, from_step, count);
+        case 4: return move_line<uint32_t>(to, to_step, from, from_step, count);
+        default: return move_line<uint64_t>(to, to_step, from, from_step, count);
     }
-    std::free(queued);
+}
+
+inline void run_lines(const QueuedLoop& queued, int axis, char* const* places) {
+    if (axis == queued.axes) {
+        LoopCall call;
+        call.count = queued.count;
+        for (int i = 0; i < queued.arity; ++i) {
+            const LoopOperand& input = queued.operands[i];
+            if (input.packed)
+                move_line(input.itemsize, input.packed, 1, places[i], input.step, call.count);
+            call.inputs[i] = input.packed ? input.packed : places[i];
+            call.steps[i] = input.step != 0;
+        }
+        const LoopOperand& result = queued.operands[3];
+        call.out = result.packed ? result.packed : places[3];
+        queued.loop(call);
+        if (result.packed)
+            move_line(result.itemsize, places[3], result.step, result.packed, 1, call.count);
+        return;
+    }
+    char* moved[4];
+    for (int64_t line = 0; line < queued.shape[axis]; ++line) {
+        for (int i = 0; i < 4; ++i)
+            moved[i] = places[i] + line * queued.operands[i].line_steps[axis];
+        run_lines(queued, axis + 1, moved);
+    }
+}
+
+inline void run_queued_loop(void* argument) {
+    const QueuedLoop* queued = static_cast<QueuedLoop*>(argument);
+    char* places[4];
+    for (int i = 0; i < 4; ++i) places[i] = queued->operands[i].place;
+    run_lines(*queued, 0, places);
+    std::free(argument);
 }
 
 }  // namespace gputensor

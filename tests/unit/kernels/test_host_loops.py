@@ -76,6 +76,21 @@ def test_functions_of_two_operands(rng, name, dtype, shape):
         check_bits(name, (a[::-1], b), (gt.flip(on_host(a), axis=0), on_host(b)))
 
 
+@pytest.mark.parametrize(("name", "dtype"), BINARY)
+def test_any_layouts_of_operands_and_result(rng, name, dtype):
+    for shape in ((6,), (3, 4), (2, 3, 4), (2, 1, 3, 2)):
+        (a, x), (b, y) = (random_view(rng, special_array(rng, shape, dtype), "host") for _ in "ab")
+        with np.errstate(all="ignore"):
+            want = np.asarray(getattr(np, name)(a, b))
+        whole = on_host(np.ones((*shape, 3), want.dtype))
+        out = gt.moveaxis(whole[..., 1], 0, -1)
+        getattr(gt, name)(gt.moveaxis(x, 0, -1), gt.moveaxis(y, 0, -1), out=out)
+        np.testing.assert_array_equal(whole[..., 1].numpy(), want)
+        assert (whole[..., ::2].numpy() == 1).all()
+        getattr(gt, name)(x, y, out=x) if want.dtype == dtype else None
+        assert want.dtype != dtype or x.numpy().tobytes() == whole[..., 1].numpy().tobytes()
+
+
 @pytest.mark.parametrize(("name", "dtype"), UNARY)
 def test_functions_of_one_operand(rng, name, dtype):
     for shape in ((), (1,), (9,), (1000,), (40_000,), (6, 11)):
