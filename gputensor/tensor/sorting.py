@@ -324,19 +324,38 @@ def _different(x, equal_nan):
     return astype(chosen(_known(ordered), equal_nan), x.dtype, copy=False)
 
 
-def _all(x, equal_nan, name):
-    """Return the unique values, their first positions, the inverse, and the counts."""
+def _parts(x, equal_nan, name, wanted=(True, True, True)):
+    """Return the unique values, their first positions, the inverse, and the counts.
+
+    `wanted` says which of the last three the caller needs; the others may be None.
+    """
+    indices, inverse, counts = wanted
     flat = reshape(tensor_argument(x, name), -1)
-    order = argsort(flat)
-    ordered = take(flat, order)
+    # Equal values have one position among the values, unless each NaN is a value.
+    is_searched = flat.dtype.kind in "biu" or flat.dtype.kind != "c" and equal_nan
+    if indices or inverse and not is_searched:
+        order = argsort(flat)
+        ordered = take(flat, order)
+    else:
+        order, ordered = None, sort(flat)
     starts = firsts(_known(ordered), equal_nan)
-    counts = zeros(flat.size, int64, device=x.device)
-    counts[starts] = 1
-    inverse = empty_like(order)
-    inverse[order] = cumsum(counts) - 1
-    ends = concat([starts[1:], broadcast_to(asarray(flat.size, int64, device=x.device), (1,))])
-    counts = fn.subtract(ends[: starts.size], starts)
-    return take(ordered, starts), take(order, starts), reshape(inverse, x.shape), counts
+    values = take(ordered, starts)
+    if inverse and is_searched:
+        inverse = searchsorted(values, flat)
+    elif inverse:
+        number = zeros(flat.size, int64, device=x.device)
+        number[starts] = 1
+        inverse = empty_like(order)
+        inverse[order] = cumsum(number) - 1
+    if counts:
+        size = broadcast_to(asarray(flat.size, int64, device=x.device), (1,))
+        counts = fn.subtract(concat([starts[1:], size])[: starts.size], starts)
+    return (
+        values,
+        take(order, starts) if indices else None,
+        reshape(inverse, x.shape) if wanted[1] else None,
+        counts,
+    )
 
 
 def unique_all(x, /):
@@ -346,7 +365,7 @@ def unique_all(x, /):
     >>> [part.tolist() for part in unique_all(gt.asarray([3, 1, 3], device="host"))]
     [[1, 3], [1, 0], [1, 0, 1], [1, 2]]
     """
-    return UniqueAll(*_all(x, False, "unique_all"))
+    return UniqueAll(*_parts(x, False, "unique_all"))
 
 
 def unique_counts(x, /):
@@ -356,7 +375,8 @@ def unique_counts(x, /):
     >>> [part.tolist() for part in unique_counts(gt.asarray([3, 1, 3], device="host"))]
     [[1, 3], [1, 2]]
     """
-    values, _indices, _inverse, counts = _all(x, False, "unique_counts")
+    wanted = False, False, True
+    values, _indices, _inverse, counts = _parts(x, False, "unique_counts", wanted)
     return UniqueCounts(values, counts)
 
 
@@ -367,12 +387,13 @@ def unique_inverse(x, /):
     >>> [part.tolist() for part in unique_inverse(gt.asarray([3, 1, 3], device="host"))]
     [[1, 3], [1, 0, 1]]
     """
-    values, _indices, inverse, _counts = _all(x, False, "unique_inverse")
+    wanted = False, True, False
+    values, _indices, inverse, _counts = _parts(x, False, "unique_inverse", wanted)
     return UniqueInverse(values, inverse)
 
 
 def _unique_rows(x, axis):
-    """Return the unique slices along an axis in lexical order, and the others as :func:`_all`."""
+    """Return the unique slices along an axis in lexical order, and the others as `_parts`."""
     axis = axis_argument(axis, x.ndim, "unique")
     moved = moveaxis(x, axis, 0)
     rows = reshape(moved.contiguous(), (x.shape[axis], math.prod(moved.shape[1:])))
@@ -410,15 +431,15 @@ def unique(
     >>> unique(gt.asarray([3, 1, 3], device="host")).tolist()
     [1, 3]
     """
-    wanted = return_index or return_inverse or return_counts
+    wanted = return_index, return_inverse, return_counts
     tensor_argument(x, "unique")
-    if axis is None and not wanted:
+    if axis is None and not any(wanted):
         return _different(x, equal_nan)
-    parts = _all(x, equal_nan, "unique") if axis is None else _unique_rows(x, axis)
-    if not wanted:
+    parts = _parts(x, equal_nan, "unique", wanted) if axis is None else _unique_rows(x, axis)
+    if not any(wanted):
         return parts[0]
-    wanted = (True, return_index, return_inverse, return_counts)
-    return tuple(part for part, is_wanted in zip(parts, wanted, strict=True) if is_wanted)
+    wanted = True, *wanted
+    return tuple([part for part, is_wanted in zip(parts, wanted, strict=True) if is_wanted])
 
 
 def isin(x1, x2, /, assume_unique=False, invert=False):

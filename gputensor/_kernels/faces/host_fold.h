@@ -65,14 +65,36 @@ A fold_sum(const HostFold& fold, F value) {
 // A NaN if there is one, otherwise the greatest or least value; of two zeros, +0 is the greater.
 template <class T, class F>
 T fold_extreme(int64_t count, F value, bool is_least) {
-    T held = value(0);
-    for (int64_t i = 1; i < count && held == held; ++i) {
+    T lanes[8], held = value(0);
+    bool has_nan = held != held;
+    for (int k = 0; k < 8; ++k) lanes[k] = held;
+    int64_t i = 0;
+    if (is_least)
+        for (; i + 8 <= count; i += 8)
+            for (int k = 0; k < 8; ++k) {
+                const T one = value(i + k);
+                has_nan |= one != one;
+                lanes[k] = one < lanes[k] ? one : lanes[k];
+            }
+    else
+        for (; i + 8 <= count; i += 8)
+            for (int k = 0; k < 8; ++k) {
+                const T one = value(i + k);
+                has_nan |= one != one;
+                lanes[k] = one > lanes[k] ? one : lanes[k];
+            }
+    for (int k = 0; k < 8; ++k) held = (is_least ? lanes[k] < held : lanes[k] > held) ? lanes[k] : held;
+    for (; i < count; ++i) {
         const T one = value(i);
-        if (one == held && one == 0)
-            held = is_least ? -(-held + -one) : held + one;
-        else if (!(is_least ? one >= held : one <= held))
-            held = one;
+        has_nan |= one != one;
+        held = (is_least ? one < held : one > held) ? one : held;
     }
+    if (has_nan || held == 0)
+        for (i = 0; i < count; ++i) {
+            const T one = value(i);
+            if (one != one) return one;
+            if (one == held) held = is_least ? -(-held + -one) : held + one;  // of zeros
+        }
     return held;
 }
 

@@ -60,9 +60,18 @@ def _columns(keys):
     return keys & 0xFFFFFFFF
 
 
+def _near(x):
+    """The array; 64-bit integers that are near each other as 32-bit distances from the least."""
+    if x.dtype.kind in "iu" and x.dtype.itemsize == 8 and x.size:
+        least = x.min()
+        if int(x.max()) - int(least) < 1 << 32:
+            return (x - least).astype(np.uint32)
+    return x
+
+
 def _order(x, is_descending):
     """The places that sort rows; equal elements keep their order in both directions."""
-    x = _wide(x)
+    x = _near(_wide(x))
     if _has_keys(x):
         return _columns(_keys(x, is_descending))
     if not is_descending:

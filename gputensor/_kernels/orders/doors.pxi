@@ -45,7 +45,9 @@ def _topk_door(int device, uint64_t stream, tuple arguments):
     is_largest, values, order, x = arguments
     dense_count("topk", of(values))
     dense_count("topk", of(x))
-    if dense_count("topk", of(order)) and not on_host(device, stream, TOPK_CALL, arguments):
+    if dense_count("topk", of(order)) and not (
+            host_selected(device, stream, of(values), of(order), of(x), is_largest)
+            or on_host(device, stream, TOPK_CALL, arguments)):
         cuda_topk(device, stream, of(x), of(values), of(order), is_largest)
 
 
@@ -53,7 +55,9 @@ def _search_door(int device, uint64_t stream, tuple arguments):
     is_right, out, x, values = arguments
     dense_count("search", of(out))
     dense_count("search", of(x))
-    if dense_count("search", of(values)) and not on_host(device, stream, SEARCH_CALL, arguments):
+    if dense_count("search", of(values)) and not (
+            host_searched(device, stream, of(out), of(x), of(values), is_right)
+            or on_host(device, stream, SEARCH_CALL, arguments)):
         cuda_search(device, stream, of(x), of(values), of(out).ptr, is_right)
 
 
@@ -61,7 +65,8 @@ def _count_door(int device, uint64_t stream, tuple arguments):
     counts, x = arguments
     if not dense_count("count", of(counts)) or not dense_count("count", of(x)):
         return
-    if not on_host(device, stream, COUNT_CALL, arguments):
+    if not (host_counted(device, stream, of(counts), of(x))
+            or on_host(device, stream, COUNT_CALL, arguments)):
         cuda_count(device, stream, of(counts), of(x), NULL, False)
 
 
@@ -79,7 +84,8 @@ def _add_at_door(int device, uint64_t stream, tuple arguments):
     dense_count("add_at", of(index))
     if not dense_count("add_at", of(source)) or not dense_count("add_at", of(target)):
         return
-    if not on_host(device, stream, ADD_AT_CALL, arguments):
+    if not (host_added(device, stream, of(target), of(index), of(source))
+            or on_host(device, stream, ADD_AT_CALL, arguments)):
         cuda_add(device, stream, of(target), of(index), of(source))
 
 
@@ -87,7 +93,9 @@ def _mark_door(int device, uint64_t stream, tuple arguments):
     rule, bits, starts, x = arguments
     dense_count("mark", of(bits))
     dense_count("mark", of(starts))
-    if dense_count("mark", of(x)) and not on_host(device, stream, MARK_CALL, arguments):
+    if dense_count("mark", of(x)) and not (
+            host_marked(device, stream, of(bits), of(starts), of(x), rule)
+            or on_host(device, stream, MARK_CALL, arguments)):
         cuda_mark(device, stream, of(bits), of(starts), of(x), MARK_RULES.index(rule))
 
 
@@ -96,7 +104,9 @@ def _pick_door(int device, uint64_t stream, tuple arguments):
     dense_count("pick", of(x))
     dense_count("pick", of(bits))
     dense_count("pick", of(starts))
-    if dense_count("pick", of(out)) and not on_host(device, stream, PICK_CALL, arguments):
+    if dense_count("pick", of(out)) and not (
+            host_picked(device, stream, of(out), of(x), of(bits))
+            or on_host(device, stream, PICK_CALL, arguments)):
         cuda_pick(device, stream, of(out), of(bits), of(starts), of(x).ptr,
                   (of(x).shape[0],))
 
@@ -105,7 +115,9 @@ def _places_door(int device, uint64_t stream, tuple arguments):
     shape, out, bits, starts = arguments
     dense_count("places", of(bits))
     dense_count("places", of(starts))
-    if dense_count("places", of(out)) and not on_host(device, stream, PLACES_CALL, arguments):
+    if dense_count("places", of(out)) and not (
+            host_placed(device, stream, of(out), of(bits), shape)
+            or on_host(device, stream, PLACES_CALL, arguments)):
         cuda_pick(device, stream, of(out), of(bits), of(starts), 0, shape)
 
 

@@ -1,0 +1,284 @@
+// Search, selection, counts and choices on a host device, as loops over row-major memory.
+//
+// The results are those of host/orders.py. A loop is found by the kind and size of its elements;
+// other dtypes have none, and the call goes to NumPy.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "gputensor/_kernels/loops/host_functions.h"
+
+namespace gputensor {
+
+enum HostOrderKind : int { ORDER_INT, ORDER_UINT, ORDER_FLOAT };
+
+struct HostOrder;
+// Returns -1, or the place of an index out of range.
+typedef int64_t (*HostOrderRun)(const HostOrder&);
+
+struct HostOrder {
+    HostOrderRun run;
+    int device;
+    int flag;                   // is_right, is_largest, or whether equal NaN are one
+    int64_t rows, columns;      // of the first input
+    int64_t count;              // values, results of a row, or indices
+    const void *input, *other;
+    void *out, *places;
+};
+
+// ---- search
+
+template <class T> constexpr bool has_nan() { return std::is_floating_point<T>::value; }
+
+// The place among ascending numbers without NaN: a loop without branches, several at a time, so
+// that their reads of memory overlap.
+template <class T, bool IS_RIGHT, int AT_ONCE>
+void search_numbers(const T* sorted, int64_t length, const T* values, int64_t* out) {
+    const T* base[AT_ONCE];
+    for (int k = 0; k < AT_ONCE; ++k) base[k] = sorted;
+    int64_t left = length;
+    while (left > 1) {
+        const int64_t half = left / 2;
+        for (int k = 0; k < AT_ONCE; ++k) {
+            const T middle = base[k][half - 1];
+            base[k] += (IS_RIGHT ? middle <= values[k] : middle < values[k]) ? half : 0;
+        }
+        left -= half;
+    }
+    for (int k = 0; k < AT_ONCE; ++k) {
+        const bool is_after = left && (IS_RIGHT ? *base[k] <= values[k] : *base[k] < values[k]);
+        out[k] = base[k] - sorted + is_after;
+    }
+}
+
+template <class T, bool IS_RIGHT>
+void search_all(const HostOrder& order) {
+    enum { AT_ONCE = 8 };
+    const T* sorted = static_cast<const T*>(order.input);
+    const T* values = static_cast<const T*>(order.other);
+    int64_t* out = static_cast<int64_t*>(order.out);
+    // NaN is the greatest.
+    const int64_t numbers = std::partition_point(sorted, sorted + order.columns, [](T x) {
+        return x == x; }) - sorted;
+    int64_t i = 0;
+    for (; i + AT_ONCE <= order.count; i += AT_ONCE)
+        search_numbers<T, IS_RIGHT, AT_ONCE>(sorted, numbers, values + i, out + i);
+    for (; i < order.count; ++i)
+        search_numbers<T, IS_RIGHT, 1>(sorted, numbers, values + i, out + i);
+    if (has_nan<T>())
+        for (i = 0; i < order.count; ++i)
+            if (values[i] != values[i]) out[i] = IS_RIGHT ? order.columns : numbers;
+}
+
+template <class T>
+int64_t run_search(const HostOrder& order) {
+    if (order.flag)
+        search_all<T, true>(order);
+    else
+        search_all<T, false>(order);
+    return -1;
+}
+
+// ---- selection
+
+// Unsigned numbers in the order of the elements: NaN is the greatest, both zeros are equal.
+template <class T, class Enable = void> struct OrderKey {
+    typedef typename std::make_unsigned<T>::type Key;
+    static Key of(T value) {
+        return std::is_signed<T>::value
+            ? static_cast<Key>(value) ^ (Key(1) << (8 * sizeof(T) - 1)) : static_cast<Key>(value);
+    }
+};
+template <class T>
+struct OrderKey<T, typename std::enable_if<std::is_floating_point<T>::value>::type> {
+    typedef typename std::conditional<sizeof(T) == 4, uint32_t, uint64_t>::type Key;
+    static Key of(T value) {
+        const Key sign = Key(1) << (8 * sizeof(T) - 1);
+        Key bits;
+        value += T(0);
+        std::memcpy(&bits, &value, sizeof(T));
+        bits = bits & sign ? ~bits : bits | sign;
+        return value == value ? bits : ~Key(0);
+    }
+};
+
+// The first `count` elements of each sorted row: a heap of the first ones so far, the last on top.
+template <class T>
+int64_t run_select(const HostOrder& order) {
+    typedef typename OrderKey<T>::Key Key;
+    struct Chosen {
+        Key key;
+        int64_t place;
+        bool operator<(const Chosen& other) const {
+            return key < other.key || (key == other.key && place < other.place);
+        }
+    };
+    const Key turned = order.flag ? ~Key(0) : 0;
+    const T* row = static_cast<const T*>(order.input);
+    T* values = static_cast<T*>(order.out);
+    int64_t* places = static_cast<int64_t*>(order.places);
+    std::vector<Chosen> heap(order.count);
+    for (int64_t r = 0; r < order.rows; ++r, row += order.columns) {
+        for (int64_t i = 0; i < order.count; ++i)
+            heap[i] = Chosen{static_cast<Key>(OrderKey<T>::of(row[i]) ^ turned), i};
+        std::make_heap(heap.begin(), heap.end());
+        for (int64_t i = order.count; i < order.columns; ++i) {
+            const Key key = static_cast<Key>(OrderKey<T>::of(row[i]) ^ turned);
+            if (key >= heap[0].key) continue;  // of equal elements the first is chosen
+            // The new one sinks from the top.
+            const Chosen sinking{key, i};
+            int64_t at = 0;
+            for (;;) {
+                int64_t below = 2 * at + 1;
+                if (below >= order.count) break;
+                if (below + 1 < order.count && heap[below] < heap[below + 1]) ++below;
+                if (heap[below] < sinking) break;
+                heap[at] = heap[below];
+                at = below;
+            }
+            heap[at] = sinking;
+        }
+        std::sort_heap(heap.begin(), heap.end());
+        for (int64_t i = 0; i < order.count; ++i) {
+            *places++ = heap[i].place;
+            *values++ = row[heap[i].place];
+        }
+    }
+    return -1;
+}
+
+// ---- counts and sums by number
+
+template <class T>
+int64_t run_count(const HostOrder& order) {
+    const T* x = static_cast<const T*>(order.input);
+    int64_t* counts = static_cast<int64_t*>(order.out);
+    const uint64_t length = order.count;
+    for (int64_t i = 0; i < order.columns; ++i) {
+        const uint64_t number = static_cast<uint64_t>(x[i]);  // a negative one becomes too large
+        if (number < length) ++counts[number];
+    }
+    return -1;
+}
+
+// Adds `rows` x `count` elements to `rows` x `columns` elements by a vector of `count` indices.
+template <class T>
+int64_t run_add(const HostOrder& order) {
+    const int64_t* index = static_cast<const int64_t*>(order.other);
+    const T* source = static_cast<const T*>(order.input);
+    T* target = static_cast<T*>(order.out);
+    const uint64_t extent = order.columns;
+    for (int64_t i = 0; i < order.count; ++i)
+        if (static_cast<uint64_t>(index[i]) + extent >= 2 * extent) return i;
+    for (int64_t r = 0; r < order.rows; ++r, target += extent)
+        for (int64_t i = 0; i < order.count; ++i)
+            target[index[i] < 0 ? index[i] + order.columns : index[i]] += *source++;
+    return -1;
+}
+
+// ---- choices: a bit for each element, and the number of chosen ones before each tile
+
+enum : int64_t { HOST_MARK_TILE = 1 << 15 };
+
+template <class F>
+void mark_all(const HostOrder& order, F is_chosen) {
+    uint32_t* bits = static_cast<uint32_t*>(order.out);
+    int64_t* starts = static_cast<int64_t*>(order.places);
+    int64_t total = 0;
+    for (int64_t first = 0; first < order.columns; first += HOST_MARK_TILE) {
+        const int64_t end = std::min<int64_t>(first + HOST_MARK_TILE, order.columns);
+        *starts++ = total;
+        for (int64_t word = first; word < end; word += 32) {
+            uint32_t found = 0;
+            const int count = static_cast<int>(std::min<int64_t>(end - word, 32));
+            for (int k = 0; k < count; ++k) found |= uint32_t(is_chosen(word + k)) << k;
+            *bits++ = found;
+            total += __builtin_popcount(found);
+        }
+    }
+    *starts = total;
+}
+
+inline int64_t run_mark_true(const HostOrder& order) {
+    const uint8_t* x = static_cast<const uint8_t*>(order.input);
+    mark_all(order, [x](int64_t i) { return x[i] != 0; });
+    return -1;
+}
+
+template <class T>
+int64_t run_mark_firsts(const HostOrder& order) {
+    const T* x = static_cast<const T*>(order.input);
+    if (order.flag)
+        mark_all(order, [x](int64_t i) {
+            return i == 0 || (x[i] != x[i - 1] && (x[i] == x[i] || x[i - 1] == x[i - 1]));
+        });
+    else
+        mark_all(order, [x](int64_t i) { return i == 0 || x[i] != x[i - 1]; });
+    return -1;
+}
+
+template <class F>
+void each_chosen(const HostOrder& order, F visit) {
+    const uint32_t* bits = static_cast<const uint32_t*>(order.other);
+    for (int64_t word = 0; word < order.columns; word += 32)
+        for (uint32_t left = bits[word / 32]; left; left &= left - 1)
+            visit(word + __builtin_ctz(left));
+}
+
+template <class T>
+int64_t run_pick(const HostOrder& order) {
+    const T* x = static_cast<const T*>(order.input);
+    T* out = static_cast<T*>(order.out);
+    each_chosen(order, [&](int64_t i) { *out++ = x[i]; });
+    return -1;
+}
+
+inline int64_t run_places(const HostOrder& order) {
+    int64_t* out = static_cast<int64_t*>(order.out);
+    each_chosen(order, [&](int64_t i) { *out++ = i; });
+    return -1;
+}
+
+// ---- the loops by type; NULL: there is none
+
+#define GPUTENSOR_ORDER_NUMBERS(name, run)                               \
+    inline HostOrderRun name(int kind, int itemsize) {                   \
+        if (kind == ORDER_FLOAT)                                         \
+            return itemsize == 4 ? run<float> : itemsize == 8 ? run<double> : nullptr; \
+        if (kind == ORDER_INT)                                           \
+            return itemsize == 4 ? run<int32_t> : itemsize == 8 ? run<int64_t> : nullptr; \
+        return kind != ORDER_UINT ? nullptr                              \
+            : itemsize == 4 ? run<uint32_t> : itemsize == 8 ? run<uint64_t> : nullptr; \
+    }
+GPUTENSOR_ORDER_NUMBERS(search_loop, run_search)
+GPUTENSOR_ORDER_NUMBERS(select_loop, run_select)
+GPUTENSOR_ORDER_NUMBERS(firsts_loop, run_mark_firsts)
+GPUTENSOR_ORDER_NUMBERS(add_loop, run_add)
+
+inline HostOrderRun count_loop(int kind, int itemsize) {
+    if (kind != ORDER_INT && kind != ORDER_UINT) return nullptr;
+    const bool is_signed = kind == ORDER_INT;
+    switch (itemsize) {
+        case 1: return is_signed ? run_count<int8_t> : run_count<uint8_t>;
+        case 2: return is_signed ? run_count<int16_t> : run_count<uint16_t>;
+        case 4: return is_signed ? run_count<int32_t> : run_count<uint32_t>;
+        default: return is_signed ? run_count<int64_t> : run_count<uint64_t>;
+    }
+}
+
+inline HostOrderRun pick_loop(int itemsize) {
+    switch (itemsize) {
+        case 1: return run_pick<uint8_t>;
+        case 2: return run_pick<uint16_t>;
+        case 4: return run_pick<uint32_t>;
+        case 8: return run_pick<uint64_t>;
+        default: return nullptr;
+    }
+}
+
+}  // namespace gputensor
