@@ -170,10 +170,16 @@ def iinfo(type, /):
     127
     """
     dtype = _limited(type, "iu", "iinfo", "an integer dtype, or a tensor of one")
-    facts = np.iinfo(dtype)
-    return iinfo_object(facts.bits, int(facts.max), int(facts.min), dtype)
+    return _INTEGERS[dtype]
 
 
+_INTEGERS = {
+    row.numpy: iinfo_object(
+        8 * row.itemsize, int(np.iinfo(row.numpy).max), int(np.iinfo(row.numpy).min), row.numpy
+    )
+    for row in DTYPES
+    if row.kind in ("int", "uint")
+}
 KINDS_OF_NAME = {
     "bool": {"bool"},
     "signed integer": {"int"},

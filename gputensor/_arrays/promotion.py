@@ -78,15 +78,16 @@ def promote_scalar(code, kind):
 
 
 _WEAK = {bool: BOOL, int: DEFAULT_INT, float: DEFAULT_FLOAT, complex: DEFAULT_COMPLEX}
+_NUMBERS = (int, float, complex, np.generic)
 _WEAK_OF_KIND = {"b": bool, "i": int, "u": int, "f": float, "V": float, "c": complex}
 
 
 def _weak_kind(value):
     """Return the Python type of a number, or of a NumPy scalar; None for everything else."""
+    if not isinstance(value, _NUMBERS):
+        return None
     if isinstance(value, np.generic):
         return _WEAK_OF_KIND.get(value.dtype.kind)
-    if not isinstance(value, (int, float, complex)):
-        return None
     return next(kind for kind in _WEAK if isinstance(value, kind))
 
 

@@ -29,7 +29,7 @@ def matrices(x, name, argument="x"):
     if tensor_argument(x, name).ndim < 2:
         got = Described(f"{x.ndim} dimensions")
         raise argument_error(LinAlgError, f"{name}: {argument}", got, "2 or more")
-    if x.dtype.name.startswith("float8"):
+    if x.dtype.itemsize == 1 and x.dtype.kind in "fV":
         rule = "a dtype with arithmetic; convert it with astype"
         raise argument_error(TypeError, f"{name}: {argument}", Described(x.dtype.name), rule)
     return astype(x, compute_dtype(x.dtype), copy=False)

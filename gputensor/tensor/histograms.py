@@ -5,7 +5,7 @@ import math
 import operator
 from itertools import pairwise
 
-from gputensor._arrays.dtypes import float32, float64, int64
+from gputensor._arrays.dtypes import float32, float64, iinfo, int64
 from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error, float_argument, int_argument, list_argument
 from gputensor.streams.order import tracer
@@ -48,8 +48,11 @@ def bincount(x, /, weights=None, minlength=0):
         raise argument_error(ValueError, "bincount: weights", got, f"{x.shape}, the shape of x")
     if x.size == 0:
         return zeros(length, int64 if weights is None else float64, device=x.device)
-    least, most = (int(fn.min(x)), int(fn.max(x)))
-    if least < 0:
+    # As unsigned numbers, negative ones are the greatest: one number is read instead of two.
+    whole = x if x.dtype.kind == "u" else x.view(f"uint{8 * x.dtype.itemsize}")
+    most = int(fn.max(whole))
+    if most > iinfo(x.dtype).max:
+        least = int(fn.min(x))
         raise argument_error(ValueError, "bincount: x", least, "0 or more in every element")
     return _counted(x, weights, max(length, most + 1))
 

@@ -113,11 +113,14 @@ def _check_method(method, name):
 
 def _lines(x, axis, name):
     """Return `x` with the reduced axes joined into the last one, and its shape with them as 1."""
-    axes = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
-    axes = [axis_argument(one, x.ndim, name) for one in axes]
-    kept = [n for i, n in enumerate(x.shape) if i not in axes]
-    lines = moveaxis(x, axes, list(range(-len(axes), 0))) if axes else expand_dims(x, -1)
-    lines = reshape(lines, [*kept, math.prod(x.shape[i] for i in axes)])
+    if axis is None:
+        axes, kept, lines = range(x.ndim), [], reshape(x, -1)
+    else:
+        axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+        axes = [axis_argument(one, x.ndim, name) for one in axes]
+        kept = [n for i, n in enumerate(x.shape) if i not in axes]
+        lines = moveaxis(x, axes, list(range(-len(axes), 0))) if axes else expand_dims(x, -1)
+        lines = reshape(lines, [*kept, math.prod(x.shape[i] for i in axes)])
     if lines.shape[-1] == 0:
         if name in ("quantile", "percentile"):
             raise argument_error(ValueError, f"{name}: x", Described("no elements"), "at least one")

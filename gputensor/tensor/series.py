@@ -1,5 +1,6 @@
 """Interpolation, convolution, cumulative sums without NaN, and values of polynomials."""
 
+from gputensor._arrays.dtypes import complex64, complex128, float32, float64
 from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error, float_argument
 from gputensor.tensor import functions as fn
@@ -66,7 +67,7 @@ def interp(x, xp, fp, /, left=None, right=None, period=None):
         got = Described(f"{x.dtype.name}, {xp.dtype.name}")
         raise argument_error(TypeError, "interp: x, xp", got, "real dtypes")
     dtype = result_type(x, xp, fp, 1.0)
-    real = {"complex64": "float32", "complex128": "float64"}.get(dtype.name, dtype)
+    real = {complex64: float32, complex128: float64}.get(dtype, dtype)
     x, xp = (astype(one, real, copy=False) for one in (x, xp))
     fp = astype(fp, dtype, copy=False)
     if period is not None:
@@ -79,9 +80,9 @@ def interp(x, xp, fp, /, left=None, right=None, period=None):
         xp, fp = take(xp, order), take(fp, order)
         xp = concat([xp[-1:] - period, xp, xp[:1] + period])
         fp = concat([fp[-1:], fp, fp[:1]])
-    after = fn.clip(searchsorted(xp, x, side="right"), 1, max(xp.size - 1, 1))
-    after = fn.minimum(after, xp.size - 1)
-    before = fn.maximum(after - 1, 0)
+    count = xp.size
+    after = fn.clip(searchsorted(xp, x, side="right"), min(1, count - 1), count - 1)
+    before = fn.subtract(after, 1) if count > 1 else after
     x0, x1, y0, y1 = (take(v, i) for v, i in ((xp, before), (xp, after), (fp, before), (fp, after)))
     width = fn.subtract(x1, x0)
     share = fn.where(fn.equal(width, 0), 0, fn.divide(fn.subtract(x, x0), width))

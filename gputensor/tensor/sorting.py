@@ -52,12 +52,13 @@ def _known(x):
 
 def _rows(x, axis):
     """Return the lines along an axis as dense rows, and the shape with that axis last."""
-    moved = moveaxis(x, axis, -1)
+    moved = x if axis == x.ndim - 1 else moveaxis(x, axis, -1)
     return reshape(moved.contiguous(), (-1, x.shape[axis])), moved.shape
 
 
 def _back(rows, shape, axis):
-    return moveaxis(reshape(rows, (*shape[:-1], rows.shape[-1])), -1, axis)
+    result = reshape(rows, (*shape[:-1], rows.shape[-1]))
+    return result if axis == len(shape) - 1 else moveaxis(result, -1, axis)
 
 
 def _ndim(x, name):

@@ -60,42 +60,127 @@ inline void run_host_copy(void* argument) {
     std::free(copy);
 }
 
-// Runs of `inner` elements of `outer` x `extent` runs: for each number of `index`, one of `extent`.
+enum : int { GATHER_INDICES = 4 };
+
+// Runs of `inner` elements, `outer` times: for each place of the indices, the run that they name.
 struct HostGather {
-    int itemsize, axis, device;
-    int64_t outer, extent, inner, count;
-    const int64_t* index;
+    int itemsize, device, first_axis;
+    int count, ndim;            // indices, and the axes that they share, outermost first
+    int64_t shape[16];
+    const int64_t* index[GATHER_INDICES];
+    int64_t index_steps[GATHER_INDICES][16];
+    int64_t extents[GATHER_INDICES], steps[GATHER_INDICES];  // of the indexed axes, in runs
+    int64_t outer, inner, outer_runs;
     const void* source;
     void* out;
+    int wrong_index;            // which index has a number out of range, and the number
+    int64_t wrong;
 };
 
-// The place of the first number out of range; -1: there is none.
-inline int64_t index_outside(const HostGather& gather) {
+// Finds the first number out of range of an index; axes along which it repeats are read once.
+inline bool index_is_inside(HostGather& gather, int k, int axis, const int64_t* index) {
+    const int64_t step = gather.index_steps[k][axis];
+    const int64_t length = step ? gather.shape[axis] : 1;
+    const uint64_t extent = gather.extents[k];
+    if (axis + 1 < gather.ndim) {
+        for (int64_t i = 0; i < length; ++i)
+            if (!index_is_inside(gather, k, axis + 1, index + i * step)) return false;
+        return true;
+    }
     uint64_t is_wrong = 0;
-    const uint64_t extent = gather.extent;
-    for (int64_t i = 0; i < gather.count; ++i)
-        is_wrong |= static_cast<uint64_t>(gather.index[i]) + extent >= 2 * extent;
-    if (!is_wrong) return -1;
-    for (int64_t i = 0;; ++i)
-        if (static_cast<uint64_t>(gather.index[i]) + extent >= 2 * extent) return i;
+    for (int64_t i = 0; i < length; ++i)
+        is_wrong |= static_cast<uint64_t>(index[i * step]) + extent >= 2 * extent;
+    if (!is_wrong) return true;
+    while (static_cast<uint64_t>(*index) + extent < 2 * extent) index += step;
+    gather.wrong_index = k, gather.wrong = *index;
+    return false;
 }
 
 template <class T>
-void gather_of(const HostGather& gather) {
-    const T* source = static_cast<const T*>(gather.source);
-    T* out = static_cast<T*>(gather.out);
-    const int64_t inner = gather.inner, extent = gather.extent;
-    for (int64_t outer = 0; outer < gather.outer; ++outer, source += extent * inner)
-        for (int64_t i = 0; i < gather.count; ++i, out += inner) {
-            const int64_t at = gather.index[i], place = at < 0 ? at + extent : at;
-            if (inner == 1)
-                *out = source[place];
-            else
-                std::memcpy(out, source + place * inner, inner * sizeof(T));
-        }
+inline void gather_run(T*& out, const T* source, int64_t run, int64_t inner) {
+    if (inner == 1)
+        *out = source[run];
+    else
+        std::memcpy(out, source + run * inner, inner * sizeof(T));
+    out += inner;
 }
 
-inline void run_gather(const HostGather& gather) {
+template <class T>
+void gather_axes(const HostGather& gather, int axis, const int64_t* const* places, int64_t run,
+                 const T* source, T*& out) {
+    const int64_t* moved[GATHER_INDICES];
+    const int64_t length = gather.shape[axis];
+    if (axis + 1 < gather.ndim) {
+        for (int64_t i = 0; i < length; ++i) {
+            for (int k = 0; k < gather.count; ++k)
+                moved[k] = places[k] + i * gather.index_steps[k][axis];
+            gather_axes(gather, axis + 1, moved, run, source, out);
+        }
+        return;
+    }
+    // An index that repeats one number along the innermost axis is read once.
+    int varying = 0, which[GATHER_INDICES];
+    for (int k = 0; k < gather.count; ++k) {
+        const int64_t extent = gather.extents[k], at = *places[k];
+        if (gather.index_steps[k][axis] == 0)
+            run += (at < 0 ? at + extent : at) * gather.steps[k];
+        else
+            which[varying++] = k;
+    }
+    for (int64_t i = 0; i < length; ++i) {
+        int64_t place = run;
+        for (int v = 0; v < varying; ++v) {
+            const int k = which[v];
+            const int64_t at = places[k][i * gather.index_steps[k][axis]];
+            place += (at < 0 ? at + gather.extents[k] : at) * gather.steps[k];
+        }
+        gather_run(out, source, place, gather.inner);
+    }
+}
+
+// One dense index. Numbers out of range read the first run, and are found after each part.
+template <class T>
+bool gather_line(HostGather& gather) {
+    enum : int64_t { PART = 512 };
+    const int64_t count = gather.shape[0], extent = gather.extents[0], inner = gather.inner;
+    const uint64_t size = extent;
+    const T* source = static_cast<const T*>(gather.source);
+    T* out = static_cast<T*>(gather.out);
+    for (int64_t outer = 0; outer < gather.outer; ++outer, source += extent * inner)
+        for (int64_t first = 0; first < count; first += PART) {
+            const int64_t* index = gather.index[0] + first;
+            const int64_t part = count - first < PART ? count - first : PART;
+            bool has_wrong = false;
+            for (int64_t i = 0; i < part; ++i) {
+                const int64_t at = index[i] < 0 ? index[i] + extent : index[i];
+                const bool is_wrong = static_cast<uint64_t>(at) >= size;
+                has_wrong |= is_wrong;
+                gather_run(out, source, is_wrong ? 0 : at, inner);
+            }
+            if (has_wrong) {
+                while (static_cast<uint64_t>(*index) + size < 2 * size) ++index;
+                gather.wrong_index = 0, gather.wrong = *index;
+                return false;
+            }
+        }
+    return true;
+}
+
+template <class T>
+bool gather_of(HostGather& gather) {
+    if (gather.count == 1 && gather.ndim == 1 && gather.index_steps[0][0] == 1)
+        return gather_line<T>(gather);
+    for (int k = 0; k < gather.count; ++k)
+        if (!index_is_inside(gather, k, 0, gather.index[k])) return false;
+    const T* source = static_cast<const T*>(gather.source);
+    T* out = static_cast<T*>(gather.out);
+    for (int64_t outer = 0; outer < gather.outer; ++outer)
+        gather_axes(gather, 0, gather.index, outer * gather.outer_runs, source, out);
+    return true;
+}
+
+// Returns whether all numbers of the indices were inside.
+inline bool run_gather(HostGather& gather) {
     switch (gather.itemsize) {
         case 1: return gather_of<uint8_t>(gather);
         case 2: return gather_of<uint16_t>(gather);

@@ -11,15 +11,23 @@ cdef extern from "gputensor/_kernels/faces/host_moves.h" namespace "gputensor" n
         uint64_t number
 
     struct HostGather:
-        int itemsize, axis, device
-        int64_t outer, extent, inner, count
-        const int64_t* index
+        int itemsize, device, first_axis, count, ndim
+        int64_t[16] shape
+        const int64_t* index[4]
+        int64_t[4][16] index_steps
+        int64_t[4] extents
+        int64_t[4] steps
+        int64_t outer, inner, outer_runs
         const void* source
         void* out
+        int wrong_index
+        int64_t wrong
+
+    enum:
+        GATHER_INDICES
 
     void run_host_copy(void* copy) noexcept
-    int64_t index_outside(const HostGather& gather) noexcept
-    void run_gather(const HostGather& gather) noexcept
+    bint run_gather(HostGather& gather) noexcept
 
 cdef enum:
     MOST_MOVED = 1 << 15        # elements; beyond, NumPy's loops cost no more
@@ -60,39 +68,41 @@ cdef int host_copied(int device, uint64_t stream, const Operand* out,
 
 cdef void run_host_gather(void* argument) noexcept nogil:
     cdef HostGather* gather = <HostGather*> argument
-    cdef int64_t wrong = index_outside(gather[0])
-    if wrong < 0:
-        run_gather(gather[0])
-    else:
+    if not run_gather(gather[0]):
         with gil:
             keep_error(gather.device, IndexError(
-                f"index {gather.index[wrong]} is out of bounds for axis {gather.axis} with size "
-                f"{gather.extent}"))
+                f"index {gather.wrong} is out of bounds for axis "
+                f"{gather.first_axis + gather.wrong_index} with size "
+                f"{gather.extents[gather.wrong_index]}"))
     free(gather)
 
 
 cdef int host_gathered(int device, uint64_t stream, const Operand* out, const Operand* source,
-                       int first_axis, const Operand* index) except -1:
-    """Queue a gather by one dense index in a dense source; return 0 for any other call."""
+                       int first_axis, int count, const Operand* indices) except -1:
+    """Queue a gather from a dense source by int64 indices; return 0 for any other call."""
     cdef HostGather* gather
-    cdef int axis, done = 0
-    if (index.dtype != DT_INT64 or index.is_scalar or not is_dense(index) or not is_dense(source)
-            or not is_dense(out)):
+    cdef int k, axis, done = 0
+    if count > GATHER_INDICES or not is_dense(source) or not is_dense(out):
         return 0
+    for k in range(count):
+        if indices[k].dtype != DT_INT64 or indices[k].is_scalar:
+            return 0
     gather = <HostGather*> malloc(sizeof(HostGather))
     if gather == NULL:
         raise MemoryError("no memory for a queued call")
-    gather.itemsize, gather.axis, gather.device = dtype_itemsize(out.dtype), first_axis, device
-    gather.outer = gather.inner = gather.count = 1
-    gather.extent = source.shape[first_axis]
-    for axis in range(index.ndim):
-        gather.count *= index.shape[axis]
-    for axis in range(source.ndim):
-        if axis < first_axis:
-            gather.outer *= source.shape[axis]
-        elif axis > first_axis:
+    gather.itemsize, gather.device = dtype_itemsize(out.dtype), device
+    gather.first_axis, gather.count = first_axis, count
+    set_index_axes(gather, indices)
+    gather.outer = gather.inner = gather.outer_runs = 1
+    for axis in range(source.ndim - 1, -1, -1):
+        if axis >= first_axis + count:
             gather.inner *= source.shape[axis]
-    gather.index = <const int64_t*> index.ptr
+        elif axis >= first_axis:
+            gather.extents[axis - first_axis] = source.shape[axis]
+            gather.steps[axis - first_axis] = gather.outer_runs
+            gather.outer_runs *= source.shape[axis]
+        else:
+            gather.outer *= source.shape[axis]
     gather.source, gather.out = <const void*> source.ptr, <void*> out.ptr
     try:
         done = host_work(device, stream, run_host_gather, gather)
@@ -102,6 +112,34 @@ cdef int host_gathered(int device, uint64_t stream, const Operand* out, const Op
     if done:
         raise_pending(device)
     return done
+
+
+cdef void set_index_axes(HostGather* gather, const Operand* indices) noexcept:
+    """Set the axes of the indices; neighbours that are one axis in all of them are merged."""
+    cdef int k, axis, last
+    cdef bint is_joined
+    gather.ndim = 0
+    for axis in range(indices[0].ndim):
+        if indices[0].shape[axis] == 1:
+            continue
+        last = gather.ndim - 1
+        is_joined = last >= 0
+        for k in range(gather.count):
+            is_joined = is_joined and gather.index_steps[k][last] == (
+                indices[k].strides[axis] * indices[k].shape[axis])
+        if not is_joined:
+            last = gather.ndim
+            gather.ndim += 1
+            gather.shape[last] = 1
+        gather.shape[last] *= indices[0].shape[axis]
+        for k in range(gather.count):
+            gather.index_steps[k][last] = indices[k].strides[axis]
+    if gather.ndim == 0:
+        gather.ndim, gather.shape[0] = 1, 1
+        for k in range(gather.count):
+            gather.index_steps[k][0] = 1
+    for k in range(gather.count):
+        gather.index[k] = <const int64_t*> indices[k].ptr
 
 
 cdef bint is_dense(const Operand* operand) noexcept nogil:

@@ -53,7 +53,7 @@ cdef int host_check_unused(int device, uint64_t stream, Operand* whole, int firs
 
 cdef int host_gather(int device, uint64_t stream, Operand* out, Operand* source, int first_axis,
                      int count, Operand* indices) except -1 with gil:
-    if count == 1 and host_gathered(device, stream, out, source, first_axis, indices):
+    if host_gathered(device, stream, out, source, first_axis, count, indices):
         return 0
     first = (first_axis, call_argument(device, out), call_argument(device, source))
     return host_call(device, stream, GATHER_CALL, index_arguments(device, first, count, indices))

@@ -40,6 +40,8 @@ cdef extern from "gputensor/_kernels/faces/host_fold.h" namespace "gputensor" no
     void fold_double "gputensor::fold_of<double>"(const HostFold&) noexcept
     void fold_int32 "gputensor::fold_of<int32_t>"(const HostFold&) noexcept
     void fold_int64 "gputensor::fold_of<int64_t>"(const HostFold&) noexcept
+    void fold_uint32 "gputensor::fold_of<uint32_t>"(const HostFold&) noexcept
+    void fold_uint64 "gputensor::fold_of<uint64_t>"(const HostFold&) noexcept
     void fold_bool "gputensor::fold_of<bool>"(const HostFold&) noexcept
 
 cdef enum:
@@ -63,6 +65,10 @@ cdef int host_folded(int op, int device, uint64_t stream, int compute_dtype, con
         fold.run = fold_int64
     elif input.dtype == DT_INT32:
         fold.run = fold_int32
+    elif input.dtype == DT_UINT64:
+        fold.run = fold_uint64
+    elif input.dtype == DT_UINT32:
+        fold.run = fold_uint32
     elif input.dtype == DT_BOOL:
         fold.run = fold_bool
     else:
@@ -75,7 +81,7 @@ cdef int host_folded(int op, int device, uint64_t stream, int compute_dtype, con
         if input.dtype != DT_FLOAT32 and input.dtype != DT_FLOAT64:
             if op >= RED_MEAN:
                 return 0
-            wanted = DT_INT64
+            wanted = DT_UINT64 if dtype_kind(input.dtype) == KIND_UINT else DT_INT64
     if out.dtype != wanted or compute_dtype != (wanted if op <= RED_PROD else input.dtype):
         return 0
     reduction_layout(&layout, out, input, axes_mask, True)
@@ -93,7 +99,10 @@ cdef int host_folded(int op, int device, uint64_t stream, int compute_dtype, con
         fold.kept_stride = layout.kept_axes[0].in_stride
         if layout.kept_axes[0].out_stride != 1:
             return 0
-    if fold.stride != 1:
+    if fold.stride != 1 and layout.kept_ndim == 0:
+        if fold.stride < 1:
+            return 0
+    elif fold.stride != 1:
         if fold.kept_stride != 1 or fold.stride < 1 or fold.reduced >= MOST_ROWS:
             return 0
         fold.is_column = True

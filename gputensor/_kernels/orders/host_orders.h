@@ -185,62 +185,87 @@ int64_t run_add(const HostOrder& order) {
 
 enum : int64_t { HOST_MARK_TILE = 1 << 15 };
 
+// Of a function that is part of a loop for several sets of instructions.
+#if defined(__GNUC__)
+#define GPUTENSOR_LAMBDA __attribute__((always_inline))
+#else
+#define GPUTENSOR_LAMBDA
+#endif
+
+// Eight bytes that are 0 or 1 as the bits of one.
+inline uint32_t packed_flags(const uint8_t* flags) {
+    uint64_t word;
+    std::memcpy(&word, flags, 8);
+    return static_cast<uint32_t>(word * 0x0102040810204080u >> 56);
+}
+
+// The first element is chosen if `first` is set; `is_chosen` tells it for the others, or for all.
 template <class F>
-void mark_all(const HostOrder& order, F is_chosen) {
+GPUTENSOR_FLAT void mark_all(const HostOrder& order, bool first, F is_chosen) {
     uint32_t* bits = static_cast<uint32_t*>(order.out);
     int64_t* starts = static_cast<int64_t*>(order.places);
-    int64_t total = 0;
-    for (int64_t first = 0; first < order.columns; first += HOST_MARK_TILE) {
-        const int64_t end = std::min<int64_t>(first + HOST_MARK_TILE, order.columns);
-        *starts++ = total;
-        for (int64_t word = first; word < end; word += 32) {
-            uint32_t found = 0;
-            const int count = static_cast<int>(std::min<int64_t>(end - word, 32));
-            for (int k = 0; k < count; ++k) found |= uint32_t(is_chosen(word + k)) << k;
-            *bits++ = found;
-            total += __builtin_popcount(found);
+    int64_t total = 0, word = 0;
+    uint8_t flags[32];
+    for (; word < order.columns; word += 32) {
+        if (word % HOST_MARK_TILE == 0) *starts++ = total;
+        if (word + 32 <= order.columns && !(first && word == 0)) {
+            for (int k = 0; k < 32; ++k) flags[k] = is_chosen(word + k);
+        } else {
+            std::memset(flags, 0, 32);
+            flags[0] = first && word == 0 ? 1 : is_chosen(word);
+            for (int k = 1; k < 32 && word + k < order.columns; ++k) flags[k] = is_chosen(word + k);
         }
+        const uint32_t found = packed_flags(flags) | packed_flags(flags + 8) << 8 |
+                               packed_flags(flags + 16) << 16 | packed_flags(flags + 24) << 24;
+        *bits++ = found;
+        total += __builtin_popcount(found);
     }
     *starts = total;
 }
 
-inline int64_t run_mark_true(const HostOrder& order) {
+GPUTENSOR_CLONES GPUTENSOR_FAST static int64_t run_mark_true(const HostOrder& order) {
     const uint8_t* x = static_cast<const uint8_t*>(order.input);
-    mark_all(order, [x](int64_t i) { return x[i] != 0; });
+    mark_all(order, false, [x](int64_t i) GPUTENSOR_LAMBDA { return x[i] != 0; });
     return -1;
 }
 
 template <class T>
-int64_t run_mark_firsts(const HostOrder& order) {
+GPUTENSOR_CLONES GPUTENSOR_FAST int64_t run_mark_firsts(const HostOrder& order) {
     const T* x = static_cast<const T*>(order.input);
-    if (order.flag)
-        mark_all(order, [x](int64_t i) {
-            return i == 0 || (x[i] != x[i - 1] && (x[i] == x[i] || x[i - 1] == x[i - 1]));
+    if (order.flag && std::is_floating_point<T>::value)
+        mark_all(order, true, [x](int64_t i) GPUTENSOR_LAMBDA {
+            const bool are_nan = (x[i] != x[i]) & (x[i - 1] != x[i - 1]);
+            return (x[i] != x[i - 1]) & !are_nan;
         });
     else
-        mark_all(order, [x](int64_t i) { return i == 0 || x[i] != x[i - 1]; });
+        mark_all(order, true, [x](int64_t i) GPUTENSOR_LAMBDA { return x[i] != x[i - 1]; });
     return -1;
 }
 
-template <class F>
-void each_chosen(const HostOrder& order, F visit) {
+template <class T, class F>
+void each_chosen(const HostOrder& order, F value) {
     const uint32_t* bits = static_cast<const uint32_t*>(order.other);
-    for (int64_t word = 0; word < order.columns; word += 32)
-        for (uint32_t left = bits[word / 32]; left; left &= left - 1)
-            visit(word + __builtin_ctz(left));
+    T* out = static_cast<T*>(order.out);
+    for (int64_t word = 0; word < order.columns; word += 32) {
+        uint32_t left = bits[word / 32];
+        if (left == ~uint32_t(0)) {
+            for (int k = 0; k < 32; ++k) out[k] = value(word + k);
+            out += 32;
+        } else {
+            for (; left; left &= left - 1) *out++ = value(word + __builtin_ctz(left));
+        }
+    }
 }
 
 template <class T>
 int64_t run_pick(const HostOrder& order) {
     const T* x = static_cast<const T*>(order.input);
-    T* out = static_cast<T*>(order.out);
-    each_chosen(order, [&](int64_t i) { *out++ = x[i]; });
+    each_chosen<T>(order, [x](int64_t i) { return x[i]; });
     return -1;
 }
 
 inline int64_t run_places(const HostOrder& order) {
-    int64_t* out = static_cast<int64_t*>(order.out);
-    each_chosen(order, [&](int64_t i) { *out++ = i; });
+    each_chosen<int64_t>(order, [](int64_t i) { return i; });
     return -1;
 }
 

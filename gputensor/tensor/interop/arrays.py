@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gputensor._arrays.dtypes import int64, uint64
+from gputensor._arrays.dtypes import complex128, float64, int64, uint64
 from gputensor._arrays.promotion import result_type
 from gputensor.errors import argument_error, int_argument
 from gputensor.tensor.core import Tensor, tensor_argument
@@ -13,6 +13,7 @@ __all__ = [
 ]  # fmt: skip
 
 MAX_NDIM = 16  # that of _arrays
+_WIDTHS = {float64: 2, complex128: 2, uint64: 1}
 #: Values that functions of several tensors take as tensors.
 PLAIN = (bool, int, float, complex, list, tuple, range, np.generic)
 
@@ -45,8 +46,7 @@ def widest(values):
     (True, None)
     """
     found = [one for one in values if isinstance(one, Tensor)]
-    widths = {"float64": 2, "complex128": 2, "uint64": 1}
-    return max(found, key=lambda one: widths.get(one.dtype.name, 0), default=None)
+    return max(found, key=lambda one: _WIDTHS.get(one.dtype, 0), default=None)
 
 
 def tensors(values):
@@ -77,7 +77,7 @@ def array_like(value, others):
     if not isinstance(value, (bool, int, float, complex, np.generic)):
         return beside(value, like)
     number = value.item() if isinstance(value, np.generic) else value
-    has_arithmetic = not like.dtype.name.startswith("float8")
+    has_arithmetic = like.dtype.itemsize > 1 or like.dtype.kind not in "fV"
     dtype = result_type(like.dtype, number) if has_arithmetic else None
     return asarray(number, dtype, device=like.device)
 

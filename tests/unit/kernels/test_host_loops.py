@@ -171,6 +171,35 @@ def test_gathers_along_any_axis(rng, dtype):
         check_same(on_host(array).T[on_host(np.array([0, -1]))], array.T[[0, -1]])
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64", "complex128"])
+def test_gathers_by_several_indices(rng, dtype):
+    shape = (3, 4, 5, 2, 3)
+    array = random_array(rng, shape, dtype)
+    x = on_host(array)
+
+    def index(extent, *shape):
+        return rng.integers(-extent, extent, shape)
+
+    for key in (
+        (index(3, 6), index(4, 6)),
+        (index(3, 7, 1), index(4, 1, 2), index(5, 7, 2)),
+        (index(3, 2, 1, 1), index(4, 1, 3, 1), index(5, 1, 1, 4), index(2)),
+        (index(3, 1), index(4, 1, 1)),
+        (slice(None), index(4, 2, 3).T, index(5, 3, 1)),
+        (slice(1, 2), slice(None), index(5, 3), index(2, 2, 3)),
+        (index(3, 4, 5)[::-2, ::2],),
+    ):
+        moved = tuple(on_host(one) if isinstance(one, np.ndarray) else one for one in key)
+        check_same(x[moved], array[key])
+    for axis in range(5):
+        places = index(shape[axis], *(1 if i == 3 else n for i, n in enumerate(shape)))
+        full = np.broadcast_to(places, places.shape if axis == 3 else shape)
+        want = np.take_along_axis(array, full, axis)
+        check_same(gt.take_along_axis(x, on_host(places), axis), want)
+    with pytest.raises(IndexError, match="index 4 is out of bounds for axis 1 with size 4"):
+        x[on_host(index(3, 5, 1)), on_host(np.array([1, 4]))].numpy()
+
+
 def test_gathers_name_the_first_index_out_of_range(deferred):
     for wrong in (9, -10, 2**62, -(2**63)):
         index = np.array([3, wrong, 77])
@@ -178,6 +207,6 @@ def test_gathers_name_the_first_index_out_of_range(deferred):
             IndexError, match=f"index {wrong} is out of bounds for axis 1 with size 9"
         ):
             gt.take(gt.ones((2, 9), device="host"), on_host(index), axis=1).numpy()
-    x = gt.take(gt.ones(4, device=deferred), gt.asarray([4], device=deferred))
+    x, index = gt.ones(4, device=deferred), gt.asarray([4], device=deferred)
     with pytest.raises(IndexError, match="index 4 is out of bounds for axis 0 with size 4"):
-        x.numpy()
+        gt.take(x, index).numpy()
