@@ -56,15 +56,19 @@ def solve(x1, x2, /):
     if b.shape[-2] != a.shape[-1]:
         got = Described(f"shape {x2.shape}")
         raise argument_error(ValueError, "solve: x2", got, f"{a.shape[-1]} rows, as x1 has")
-    dtype = result_type(a, b)
-    batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    a, b = (broadcast_to(astype(one, dtype, copy=False), batch + one.shape[-2:]) for one in (a, b))
+    if a.dtype != b.dtype:
+        dtype = result_type(a, b)
+        a, b = astype(a, dtype, copy=False), astype(b, dtype, copy=False)
+    if a.ndim > 2 or b.ndim > 2:
+        batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        a, b = (broadcast_to(one, batch + one.shape[-2:]) for one in (a, b))
     result = new(b, b.shape)
     if result.size:
         queue_engine(solvers.solve, (), [result], a, b)
-    narrow = result_type(x1, x2)
-    if narrow.itemsize == 2 and narrow.kind in "fV":
-        result = astype(result, narrow)
+    if x1.dtype.itemsize <= 2 or x2.dtype.itemsize <= 2:
+        narrow = result_type(x1, x2)
+        if narrow.itemsize == 2 and narrow.kind in "fV":
+            result = astype(result, narrow)
     return result[..., 0] if is_vector else result
 
 

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "gputensor/_kernels/loops/host_functions.h"
+
 namespace gputensor {
 
 struct Wide { uint64_t halves[2]; };  // complex128
@@ -138,7 +140,32 @@ void gather_axes(const HostGather& gather, int axis, const int64_t* const* place
     }
 }
 
-// One dense index. Numbers out of range read the first run, and are found after each part.
+// A part of one dense index; returns whether all numbers are inside. Others read the first run.
+template <class T>
+GPUTENSOR_CLONES GPUTENSOR_FAST bool gather_elements(const T* source, int64_t extent,
+                                                     const int64_t* index, int64_t count, T* out) {
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < count; ++i) {
+        const int64_t at = index[i] + (index[i] >> 63 & extent);
+        const int64_t is_wrong = (at | (extent - 1 - at)) >> 63;
+        wrong |= is_wrong;
+        out[i] = source[at & ~is_wrong];
+    }
+    return wrong == 0;
+}
+
+template <class T>
+bool gather_runs(const HostGather& gather, const T* source, const int64_t* index, int64_t count,
+                 T* out) {
+    const int64_t inner = gather.inner, extent = gather.extents[0];
+    for (int64_t i = 0; i < count; ++i, out += inner) {
+        const int64_t at = index[i] < 0 ? index[i] + extent : index[i];
+        if (static_cast<uint64_t>(at) >= static_cast<uint64_t>(extent)) return false;
+        std::memcpy(out, source + at * inner, inner * sizeof(T));
+    }
+    return true;
+}
+
 template <class T>
 bool gather_line(HostGather& gather) {
     enum : int64_t { PART = 512 };
@@ -150,18 +177,13 @@ bool gather_line(HostGather& gather) {
         for (int64_t first = 0; first < count; first += PART) {
             const int64_t* index = gather.index[0] + first;
             const int64_t part = count - first < PART ? count - first : PART;
-            bool has_wrong = false;
-            for (int64_t i = 0; i < part; ++i) {
-                const int64_t at = index[i] < 0 ? index[i] + extent : index[i];
-                const bool is_wrong = static_cast<uint64_t>(at) >= size;
-                has_wrong |= is_wrong;
-                gather_run(out, source, is_wrong ? 0 : at, inner);
-            }
-            if (has_wrong) {
+            if (!(inner == 1 ? gather_elements(source, extent, index, part, out)
+                             : gather_runs(gather, source, index, part, out))) {
                 while (static_cast<uint64_t>(*index) + size < 2 * size) ++index;
                 gather.wrong_index = 0, gather.wrong = *index;
                 return false;
             }
+            out += part * inner;
         }
     return true;
 }

@@ -159,10 +159,12 @@ def host_function(row):
 
 _TABLE = {row.name: host_function(row) for row in ELEMENTWISE}
 #: Ufuncs whose results are of the compute dtype (None) or bool, for every kind of the operation.
+_TESTS = ("compare", "classify", "logical")
 _UFUNCS = {
-    row.name: (_TABLE[row.name], np.dtype(bool) if row.rule == "compare" else None)
+    row.name: (_TABLE[row.name], np.dtype(bool) if row.rule in _TESTS else None)
     for row in ELEMENTWISE
-    if isinstance(_TABLE[row.name], np.ufunc) and row.rule in ("same", "float", "compare", "bits")
+    if isinstance(_TABLE[row.name], np.ufunc)
+    and row.rule in ("same", "float", "bits", "magnitude", *_TESTS)
 }
 #: For each dtype: its NumPy dtype, and the dtype in which NumPy computes.
 WIDE = {
@@ -175,7 +177,7 @@ _DIRECT = {
     (name, compute): (ufunc, dtype, result or dtype)
     for name, (ufunc, result) in _UFUNCS.items()
     for compute, (dtype, wide) in WIDE.items()
-    if dtype is wide and dtype.kind != "b"
+    if dtype is wide and (dtype.kind != "b" or name.startswith("logical_"))
 }
 
 
