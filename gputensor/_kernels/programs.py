@@ -142,6 +142,7 @@ def index(form, itemsize, index, rank):
     """
     defines = [("FORM", _FORMS[form]), ("RANK", rank)]
     defines += [("ELEMENT", _MOVED[itemsize]), ("INDEX", DTYPES[index].cuda)]
+    defines += [("UNITS", "GATHER_UNITS" if _FORMS[form].endswith("GATHER") else 1)]
     return Program(_FOLDER + "index.cuh", tuple(defines))
 
 

@@ -98,6 +98,23 @@ def test_indices(rng):
         assert np.all(out.numpy().astype(np.float64) == value)
 
 
+@pytest.mark.parametrize("least", [1, 128, 129, 256, 385])
+def test_last_elements_of_a_gather(rng, least):
+    """Threads of the last block have all of their elements, some or none."""
+    count = least + int(rng.integers(0, 127 if least % 2 else 1))
+    source = rng.standard_normal((11, 13), dtype=np.float32)
+    index = [rng.integers(-n, n, count) for n in source.shape]
+    given = [DeviceArray.from_numpy(one, DEVICE) for one in (source, *index)]
+    flat = given[0].view(11, (source.size,), (1,))
+    for whole, indices, expected in [(given[0], given[1:], source[tuple(index)]),
+                                     (flat, given[1:2], source.ravel()[index[0]])]:  # fmt: skip
+        room = checks.empty_like_shape(11, (count + 600,), DEVICE)
+        before = room.numpy()
+        device_array.gather(room.view(11, (count,), (1,)), whole, 0, indices)
+        after = room.numpy()
+        assert after.tobytes() == expected.tobytes() + before[count:].tobytes()
+
+
 ADD = """
 import sys
 import numpy as np

@@ -8,8 +8,10 @@
 // A CUDA kernel cannot raise: gather clamps an index into its axis, scatter skips it. NOWHERE marks
 // a skipped element in a folded array.
 //
+// A thread of a gather has UNITS elements, THREADS apart, whose loads are under way at once.
+//
 // Defined before this text: FORM, one of the names below; RANK; ELEMENT, a type of an element's
-// size; INDEX, the type of the index array.
+// size; INDEX, the type of the index array; UNITS, 1 for all forms but the gathers.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -38,41 +40,71 @@ __device__ __forceinline__ long long place(long long i, long long size, long lon
     }
     return i * stride;
 }
-extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
-    start_early();
-    const uint32 position = blockIdx.x * 256 + threadIdx.x;
-    if (position >= p.count) return;
+
+const uint32 THREADS = INDEX_ELEMENTS / UNITS;
+
+struct Offsets { int32 small, whole, index; };
+__device__ __forceinline__ Offsets offsets_of(const Parameters& p, uint32 position) {
     uint32 rest = position;
-    int32 small_offset = 0, whole_offset = 0, index_offset = 0;
+    Offsets at = {0, 0, 0};
 #pragma unroll
     for (int d = 0; d < RANK; ++d) {
         const uint32 next = d + 1 < RANK ? divide(rest, p.axes[d]) : 0;
         const int32 here = d + 1 < RANK ? (int32)(rest - next * p.axes[d].size) : (int32)rest;
         rest = next;
-        small_offset += here * p.axes[d].strides[3];
-        whole_offset += here * p.axes[d].strides[0];
-        index_offset += here * p.axes[d].strides[1];
+        at.small += here * p.axes[d].strides[3];
+        at.whole += here * p.axes[d].strides[0];
+        at.index += here * p.axes[d].strides[1];
     }
-    const long long index = (long long)reinterpret_cast<const TI*>(p.index)[index_offset];
+    return at;
+}
+__device__ __forceinline__ long long index_at(const Parameters& p, const Offsets& at) {
+    return (long long)reinterpret_cast<const TI*>(p.index)[at.index];
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p) {
+    start_early();
+    const uint32 position = blockIdx.x * INDEX_ELEMENTS + threadIdx.x;
+#if FORM == GATHER || FORM == FOLDED_GATHER
+    Offsets at[UNITS];
+    long long index[UNITS];
+    T moved[UNITS];
+#pragma unroll
+    for (int u = 0; u < UNITS; ++u)
+        if (position + u * THREADS < p.count) {
+            at[u] = offsets_of(p, position + u * THREADS);
+            index[u] = index_at(p, at[u]);
+        }
+#pragma unroll
+    for (int u = 0; u < UNITS; ++u)
+        if (position + u * THREADS < p.count) {
 #if FORM == GATHER
-    reinterpret_cast<T*>(p.small)[small_offset] = reinterpret_cast<const T*>(p.whole)[
-        whole_offset + place(index, p.axis_size, p.axis_stride, false)];
-#elif FORM == SCATTER
+            index[u] = place(index[u], p.axis_size, p.axis_stride, false);
+#endif
+            moved[u] = reinterpret_cast<const T*>(p.whole)[at[u].whole + index[u]];
+        }
+#pragma unroll
+    for (int u = 0; u < UNITS; ++u)
+        if (position + u * THREADS < p.count)
+            reinterpret_cast<T*>(p.small)[at[u].small] = moved[u];
+#else
+    if (position >= p.count) return;
+    const Offsets at = offsets_of(p, position);
+    const long long index = index_at(p, at);
+#if FORM == SCATTER
     const long long offset = place(index, p.axis_size, p.axis_stride, true);
     if (offset != NOWHERE)
-        reinterpret_cast<T*>(p.whole)[whole_offset + offset] =
-            reinterpret_cast<const T*>(p.small)[small_offset];
+        reinterpret_cast<T*>(p.whole)[at.whole + offset] =
+            reinterpret_cast<const T*>(p.small)[at.small];
 #elif FORM == FOLD
-    long long* folded = reinterpret_cast<long long*>(p.small) + small_offset;
+    long long* folded = reinterpret_cast<long long*>(p.small) + at.small;
     const long long offset = place(index, p.axis_size, p.axis_stride, p.is_strict);
     const long long before = p.is_first ? 0 : *folded;
     *folded = offset == NOWHERE || before == NOWHERE ? NOWHERE : before + offset;
-#elif FORM == FOLDED_GATHER
-    reinterpret_cast<T*>(p.small)[small_offset] =
-        reinterpret_cast<const T*>(p.whole)[whole_offset + index];
 #elif FORM == FOLDED_SCATTER
     if (index != NOWHERE)
-        reinterpret_cast<T*>(p.whole)[whole_offset + index] =
-            reinterpret_cast<const T*>(p.small)[small_offset];
+        reinterpret_cast<T*>(p.whole)[at.whole + index] =
+            reinterpret_cast<const T*>(p.small)[at.small];
+#endif
 #endif
 }

@@ -5,6 +5,9 @@
 
 namespace gputensor {
 
+// Elements of a block of index.cuh, and those of a thread that gathers.
+enum : uint32 { INDEX_ELEMENTS = 256, GATHER_UNITS = 2 };
+
 struct IndexParameters {
     GPUTENSOR_POINTER(char) small;
     GPUTENSOR_POINTER(char) whole;          // not used by fold, whose offsets are the small side

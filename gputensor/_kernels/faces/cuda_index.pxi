@@ -11,10 +11,14 @@ cdef enum:
     FOLD = 2
     FOLDED_GATHER = 3
     FOLDED_SCATTER = 4
-    CUDA_INDEX_BLOCK = 256
     ARANGE = 7              # a form of its own among the keys
+    ARANGE_BLOCK = 256
 
 cdef extern from "gputensor/_kernels/cuda/index.h" namespace "gputensor" nogil:
+    enum:
+        INDEX_ELEMENTS
+        GATHER_UNITS
+
     cdef struct IndexParameters:
         uint64_t small
         uint64_t whole
@@ -50,7 +54,7 @@ cdef int cuda_arange(int device, uint64_t stream, Operand* out, double start, do
                      int64_t integer_start, int64_t integer_step) except -1 nogil:
     cdef ArangeParameters parameters
     cdef uint64_t key = out.dtype << 3 | ARANGE
-    cdef int64_t blocks = (out.shape[0] + CUDA_INDEX_BLOCK - 1) // CUDA_INDEX_BLOCK
+    cdef int64_t blocks = (out.shape[0] + ARANGE_BLOCK - 1) // ARANGE_BLOCK
     cdef Launch launch
     memset(&parameters, 0, sizeof(parameters))
     parameters.out = out.ptr
@@ -60,7 +64,7 @@ cdef int cuda_arange(int device, uint64_t stream, Operand* out, double start, do
     parameters.step = step
     parameters.integer_start = integer_start
     parameters.integer_step = integer_step
-    launch_init(&launch, device, stream, <uint32_t>blocks, CUDA_INDEX_BLOCK, &parameters,
+    launch_init(&launch, device, stream, <uint32_t>blocks, ARANGE_BLOCK, &parameters,
                 sizeof(parameters))
     return launch_kernel(kernel_of(&cuda_index_kernels, key, arange_program, &out.dtype), &launch)
 
@@ -210,6 +214,7 @@ cdef int cuda_index_launch(int form, int device, uint64_t stream, Layout* layout
     cdef Layout rest
     cdef int[4] variant
     cdef uint64_t key
+    cdef uint32_t threads = INDEX_ELEMENTS
     cdef int64_t axis_stride = parameters.axis_stride
     cdef Launch launch
     if not layout_is_small(layout):
@@ -228,9 +233,11 @@ cdef int cuda_index_launch(int form, int device, uint64_t stream, Layout* layout
     parameters.index = layout.ptrs[1]
     parameters.count = <uint32_t>layout_size(layout)
     layout_axes(layout, parameters.axes)
+    if form == GATHER or form == FOLDED_GATHER:
+        threads //= GATHER_UNITS
     launch_init(&launch, device, stream,
-                (parameters.count + CUDA_INDEX_BLOCK - 1) // CUDA_INDEX_BLOCK, CUDA_INDEX_BLOCK,
-                parameters, sizeof(IndexParameters))
+                (parameters.count + INDEX_ELEMENTS - 1) // INDEX_ELEMENTS, threads, parameters,
+                sizeof(IndexParameters))
     launch_kernel(kernel_of(&cuda_index_kernels, key, index_program, variant), &launch)
     parameters.axis_stride = axis_stride
     return 0
