@@ -240,6 +240,8 @@ def attention():
 #: Head size, warpgroups, keys of a step.
 ATTENTION_WGMMA = ((32, 1, 64), (64, 1, 64), (64, 2, 128), (64, 3, 128), (64, 4, 64),
                    (128, 1, 64), (128, 2, 128))  # fmt: skip
+#: Steps under way, blocks of a cluster, and whether blocks take units in turn.
+FEW_MAPPED = ((4, 1, False), (3, 4, False), (2, 1, True), (6, 1, True))
 
 
 def maps():
@@ -387,6 +389,10 @@ def each(function, *choices):
     return lambda: itertools.starmap(function, itertools.product(*choices))
 
 
+def each_form(function, *choices):
+    return lambda: (function(*of, *form) for *of, form in itertools.product(*choices))
+
+
 def rows():
     """A softmax and a norm: lanes along and across, in one block, in a cluster, read again."""
     x, mean = ("load", 0), ("fold", "mean", ("load", 0))
@@ -435,7 +441,7 @@ KERNELS = {
         2,
     ),
     "attention of few rows by maps": (
-        each(attentions.attention_few_mapped, HALVES, (64, 128), (1, 2), MASKS, (3, 4), (1, 4)),
+        each_form(attentions.attention_few_mapped, HALVES, (64, 128), (1, 2), MASKS, FEW_MAPPED),
         4,
     ),
     "maps": (maps, 2),
@@ -446,13 +452,7 @@ KERNELS = {
     "convolution shifted": (convolution_shifted, 3),
     "convolution mapped": (convolution_mapped, 3),
     "convolution join": (each(convolutions.join, (9, 10), range(7)), 1),
-    "attention on Hopper": (
-        lambda: itertools.starmap(
-            attentions.attention_wgmma,
-            ((name, *form) for name in HALVES for form in ATTENTION_WGMMA),
-        ),
-        5,
-    ),
+    "attention on Hopper": (each_form(attentions.attention_wgmma, HALVES, ATTENTION_WGMMA), 5),
     "attention join": (each(attentions.join, HALVES, (64, 128, 256), (16, 64, 128), (1, 2)), 1),
     "arange": (each(elements.arange, range(len(DTYPES))), 1),
     "conditions": (each(elements.condition), 1),

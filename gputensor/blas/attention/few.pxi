@@ -13,6 +13,7 @@ cdef enum:
     MAPPED_SHARED = 3
     MAPPED_CLUSTER = 4
     MAPPED_ROOM = 200 << 10     # of shared memory, for two blocks
+    MAPPED_BLOCKS = 2           # of a multiprocessor that stay and take units in turn
 
 cdef KernelTable few_kernels
 cdef KernelTable mapped_kernels
@@ -21,6 +22,16 @@ cdef KernelTable mapped_kernels
 cdef int64_t few_nbytes(const Form* form) noexcept nogil:
     """Shared memory of a block of attention_few.cuh."""
     return FEW_KEYS * form.stages * 2 * (2 * form.head + 16)
+
+
+cdef int64_t mapped_step_nbytes(const Form* form) noexcept nogil:
+    """Shared memory of a step of few_mapped.cuh: its keys and values, and two barriers."""
+    return FEW_KEYS * form.head * 4 + 16
+
+
+cdef int64_t mapped_lines_nbytes(const Form* form) noexcept nogil:
+    """Shared memory for the sums of the warps, where the next keys have the place of the last."""
+    return 8 * form.eights * FEW_WARPS * (form.head + 4) * 4 if form.blocks else 0
 
 
 cdef int few_splits(Form* form, const DeviceFacts* facts, int64_t units,
@@ -43,13 +54,14 @@ cdef bint mapped_splits(Form* form, const DeviceFacts* facts, int64_t units, int
     Returns False where attention_few.cuh takes less time. A block with a multiprocessor to itself
     begins and ends less often; where that leaves many of them idle, two share one. Not all clusters
     of more than two blocks find multiprocessors of their own, so these blocks can share one too.
+    With more units than two blocks of each multiprocessor, these blocks stay and take them in turn.
     """
     cdef int64_t count = facts.multiprocessors
     if facts.capability != HOPPER or facts.is_phantom or facts.shared_nbytes < MAPPED_ROOM:
         return False
     if form.head not in (64, 128) or units * keys < MAPPED_LEAST or not has_tensor_maps():
         return False
-    form.stages = MAPPED_ALONE
+    form.stages, form.blocks = MAPPED_ALONE, 0
     if count // units * units * 10 < 9 * count:
         form.stages = MAPPED_SHARED
         count *= 2
@@ -57,6 +69,10 @@ cdef bint mapped_splits(Form* form, const DeviceFacts* facts, int64_t units, int
     form.cluster = splits[0] if splits[0] <= MAPPED_CLUSTER else 1
     if form.cluster > 2:
         form.stages = MAPPED_SHARED
+    if units > MAPPED_BLOCKS * facts.multiprocessors:
+        form.blocks = MAPPED_BLOCKS
+        form.stages = <int>((facts.shared_nbytes // MAPPED_BLOCKS - 1024
+                             - mapped_lines_nbytes(form)) // mapped_step_nbytes(form))
     return True
 
 
@@ -85,14 +101,14 @@ cdef int few_launch(int device, uint64_t stream, AttentionParameters* p, Form* f
     cdef uint64_t partial = 0
     cdef bint is_mapped
     memset(&mapped, 0, sizeof(mapped))
+    form.eights = 1 if p.queries * p.shared <= 8 else 2
     is_mapped = (
         mapped_splits(form, device_facts(device), units, p.keys, &p.splits)
         and map_operand(<uint64_t*>mapped.key.words, given.key)
         and map_operand(<uint64_t*>mapped.value.words, given.value))
-    form.eights = 1 if p.queries * p.shared <= 8 else 2
-    p.tiles = 1
+    p.tiles, p.units = 1, <int32_t>units
     if not is_mapped:
-        form.cluster = 1
+        form.cluster, form.blocks = 1, 0
         p.splits = few_splits(form, device_facts(device), units, p.keys)
     temporaries_init(&temporaries, device, stream)
     try:
@@ -114,7 +130,7 @@ cdef int few_launch(int device, uint64_t stream, AttentionParameters* p, Form* f
 
 cdef inline uint64_t few_key(const Form* form) noexcept nogil:
     cdef uint64_t key = (<uint64_t>form.head << 2 | form.eights) << 4 | form.stages
-    key = key << 4 | form.cluster
+    key = (key << 4 | form.cluster) << 2 | form.blocks
     return ((key << 2 | form.mask) << 5 | form.mask_type) << 5 | form.dtype
 
 
@@ -130,10 +146,12 @@ cdef int launch_few(int device, uint64_t stream, const AttentionParameters* p, c
 cdef int launch_mapped(int device, uint64_t stream, const MappedAttentionParameters* p,
                        const Form* form, int64_t units) except -1:
     cdef Launch launch
-    launch_init(&launch, device, stream, <uint32_t>(units * p.common.splits), 32 * FEW_WARPS + 32,
-                p, sizeof(p[0]))
-    # Keys and values under way, and two barriers for each step.
-    launch.shared_nbytes = form.stages * (FEW_KEYS * form.head * 4 + 16)
+    cdef int64_t blocks = units * p.common.splits
+    if form.blocks:
+        blocks = form.blocks * device_facts(device).multiprocessors
+    launch_init(&launch, device, stream, <uint32_t>blocks, 32 * FEW_WARPS + 32, p, sizeof(p[0]))
+    launch.shared_nbytes = <uint32_t>(
+        form.stages * mapped_step_nbytes(form) + mapped_lines_nbytes(form))
     launch.most_shared_nbytes = launch.shared_nbytes
     return launch_kernel(kernel_of(&mapped_kernels, few_key(form), mapped_program, form), &launch)
 
@@ -142,7 +160,8 @@ cdef object mapped_program(const void* variant):
     cdef const Form* form = <const Form*>variant
     return programs.attention_few_mapped(
         DTYPES[form.dtype].name, form.head, form.eights,
-        None if form.mask == 0 else DTYPES[form.mask_type].name, form.stages, form.cluster)
+        None if form.mask == 0 else DTYPES[form.mask_type].name, form.stages, form.cluster,
+        bool(form.blocks))
 
 
 cdef object few_program(const void* variant):

@@ -87,6 +87,7 @@ cdef struct Form:               # a variant of the two kernels
     int eights                  # of few rows: eights of rows, and steps under way
     int stages
     int cluster                 # blocks that join their parts themselves
+    int blocks                  # of a multiprocessor that take units in turn, or 0
 
 cdef KernelTable fused_kernels
 cdef KernelTable hopper_kernels

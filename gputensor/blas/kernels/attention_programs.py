@@ -65,18 +65,19 @@ def attention_few(name, head, eights, mask, warps, stages):
     return program_of("attention/attention_few.cuh", defines, minimum=80)
 
 
-def attention_few_mapped(name, head, eights, mask, stages, cluster):
+def attention_few_mapped(name, head, eights, mask, stages, cluster, persistent):
     """Return the program of `attention_few` whose keys and values come by tensor maps.
 
     The parameters are those of `attention_few`, with heads of 64 or 128; a step has 16 keys for
     each warp that multiplies, and the stages are those of the block. A cluster joins as many
-    splits of the keys as it has blocks.
+    splits of the keys as it has blocks; `persistent` blocks take all keys of unit after unit.
 
-    >>> attention_few_mapped("float16", 128, 1, None, 3, 1).architecture
+    >>> attention_few_mapped("float16", 128, 1, None, 3, 1, False).architecture
     'sm_90a'
     """
     defines = _attention_defines(name, head, mask)
     defines |= {"EIGHTS": eights, "WARPS": 4, "STAGES": stages, "CLUSTER": cluster}
+    defines["PERSISTENT"] = int(persistent)
     return program_of("attention/few_mapped.cuh", defines, minimum=90, architecture="sm_90a")
 
 

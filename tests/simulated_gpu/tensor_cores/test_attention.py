@@ -139,7 +139,7 @@ def mapped_rows(rng, used, sizes, form):
     eights = 1 if queries * shared <= 8 else 2
     name, _, head, rows, _, *cut = used()[0]
     assert (name, head, rows) == ("attention_few_mapped", 64 if size < 128 else 128, eights)
-    assert cut == [stages, cluster]
+    assert cut == [stages, cluster, False]
     assert len(used()) == 1 + (splits > cluster)
 
 
@@ -185,6 +185,23 @@ def test_graphs_are_replayed_on_other_keys(rng, used):
 def test_many_heads_by_tensor_maps(rng, used):
     """A block has all keys of its rows."""
     mapped_rows(rng, used, (2, 1, int(rng.choice([64, 128]))), (3, 1, 1))
+
+
+@pytest.mark.parametrize(("size", "rows", "stages"),
+                         [(64, 8, 6), (64, 16, 5), (128, 8, 3), (128, 16, 2)])  # fmt: skip
+def test_blocks_take_units_in_turn(rng, used, size, rows, stages):
+    """Sequences of different lengths, also without keys; stages and phases of several rounds."""
+    batch, kept = int(rng.integers(2, 6)), int(rng.integers(2, 4))
+    shared = int(rng.integers(rows // 2 + 1, rows + 1))
+    keys = MAPPED_KEYS // (batch * kept) + int(rng.integers(1, 100))
+    how = options(rng, 1, keys, masks=MASKS)
+    length = rng.integers(0, 500, batch)
+    length[rng.integers(batch)] = 0
+    how["kv_length"] = length if rng.integers(4) else int(length.max())
+    check(rng, str(rng.choice(HALVES)), (batch, kept, shared, 1, keys, size), how)
+    name, _, head, eights, _, *form = used()[0]
+    assert (name, head, eights) == ("attention_few_mapped", size, rows // 8)
+    assert form == [stages, 1, True] and len(used()) == 1
 
 
 @pytest.mark.parametrize("tiles", [2, 3])

@@ -1,5 +1,7 @@
 """Attention by one kernel, compared with float64: options, layouts, and a derived bound."""
 
+import itertools
+
 import numpy as np
 
 import gputensor as gt
@@ -66,18 +68,21 @@ def on_device(rng, array):
 
 
 def check(rng, dtype, sizes, how):
-    """Compare one call with float64; `how` is as `options` makes it."""
+    """Compare one call with float64; `how` is as `options` makes it, or has several lengths."""
     batch, kept, shared, queries, keys, size = sizes
     length, scale = how.get("kv_length", keys), how.get("scale", size**-0.5)
+    lengths = np.broadcast_to(length, batch)
     shapes = [(batch, kept * shared, queries, size)] + [(batch, kept, keys, size)] * 2
     arrays = [np.full(shape, np.nan, DTYPES[dtype]) for shape in shapes]
-    for array, count in zip(arrays, (queries, length, length), strict=True):
-        array[:, :, :count] = rng.standard_normal(array[:, :, :count].shape)
+    arrays[0][:] = rng.standard_normal(shapes[0])
+    for array, (one, count) in itertools.product(arrays[1:], enumerate(lengths)):
+        array[one, :, :count] = rng.standard_normal(array[one, :, :count].shape)
     # The reference leaves out the keys that are not read, but one: it needs a key.
-    least_read = max(length, 1)
+    least_read = max(lengths.max(), 1)
     exact = [arrays[0].astype(float)]
     exact += [array[:, :, :least_read].astype(float) for array in arrays[1:]]
-    given, mask = dict(how), seen(queries, keys, length, how)
+    given = dict(how)
+    mask = np.stack([seen(queries, keys, one, how) for one in lengths])[:, None]
     if "kv_length" in how:
         kind = rng.choice([np.int32, np.int64])
         given["kv_length"] = gt.asarray(np.array(length, kind), device="cuda")
@@ -85,7 +90,8 @@ def check(rng, dtype, sizes, how):
         values, added = random_mask(rng, given.pop("mask"), (kept * shared, queries, keys))
         given["attn_mask"] = gt.asarray(values, device="cuda")
         mask = mask + added
-    exact[1][:, :, length:] = exact[2][:, :, length:] = 0
+    for array, (one, count) in itertools.product(exact[1:], enumerate(lengths)):
+        array[one, :, count:] = 0
     mask = mask[..., :least_read]
     cap = how.get("soft_cap", 0)
     want = reference(*exact, mask, scale, cap)

@@ -20,6 +20,7 @@ _REPLACEMENTS = (
     ("cp.async.wait_group", "cpu_copies_wait(%0);"),
     ('cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "',
      "cpu_bulk(%0, %1, %2, %3, 1 << (cpu_self->block - cpu_cluster));"),
+    ("createpolicy", "%0 = 0;"),
     ("cp.async.bulk.tensor.4d", "cpu_box(%0, %1, %2, %3, %4, %5, %6);"),
     ("cp.async.bulk.shared::cluster", "cpu_bulk(%0, %1, %2, %3, %4);"),
     ("cp.async.bulk.global", "cpu_store(%0, %1, %2);"),

@@ -7,8 +7,12 @@
 // a fixed order. With several splits, join.cuh does the rest, or the blocks of a cluster do, which
 // have the parts of all keys: each joins every CLUSTER-th element.
 //
-// Defined before this text: STAGES of a block; CLUSTER, 1 or the number of splits; and what
-// few_rows.cuh needs; HEAD is 64 or 128.
+// With more units, which are the rows of a head of a sequence, than blocks fit and keys that are not
+// cut, PERSISTENT blocks take units in turn. The next unit's keys are under way while the sums of one
+// are joined, so these have a place of their own behind the ring.
+//
+// Defined before this text: STAGES of a block; CLUSTER, 1 or the number of splits; PERSISTENT; and
+// what few_rows.cuh needs; HEAD is 64 or 128.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -22,7 +26,8 @@ const int KEYS = 16 * WARPS, THREADS = 32 * WARPS + 32;
 const int BOX = KEYS * 128, BOXES = HEAD / 64;
 const int STAGE = 2 * BOXES * BOX;              // keys and values of a step
 const int RING = STAGES * STAGE;
-static_assert(BM * (WARPS * LINE + PART) * 4 <= RING, "all sums fit in the place of the keys");
+static_assert(PERSISTENT || BM * (WARPS * LINE + PART) * 4 <= RING,
+              "all sums fit in the place of the keys");
 
 #if CLUSTER > 1
 #define BY_CLUSTER __cluster_dims__(CLUSTER, 1, 1)
@@ -31,12 +36,16 @@ static_assert(BM * (WARPS * LINE + PART) * 4 <= RING, "all sums fit in the place
 #endif
 
 struct Barriers { uint64 full[STAGES], empty[STAGES]; };
-DEVICE void load_box(uint32 to, const TensorMap* map, int column, int row, int head, int batch,
-                     uint32 barrier) {
+// Which head of keys of which sequence.
+struct Unit { int kept, batch; };
+DEVICE Unit unit_at(const AttentionParameters& p, int i) { return {i % p.kept, i / p.kept}; }
+
+DEVICE void load_box(uint32 to, const TensorMap* map, int column, int row, const Unit& unit,
+                     uint32 barrier, Policy policy) {
     asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-                 " [%0], [%1, {%2, %3, %4, %5}], [%6];"
-                 :: "r"(to), "l"(map), "r"(column), "r"(row), "r"(head), "r"(batch), "r"(barrier)
-                 : "memory");
+                 ".L2::cache_hint [%0], [%1, {%2, %3, %4, %5}], [%6], %7;"
+                 :: "r"(to), "l"(map), "r"(column), "r"(row), "r"(unit.kept), "r"(unit.batch),
+                    "r"(barrier), "l"(policy) : "memory");
 }
 DEVICE void clear_16(uint32 to) {
     asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
@@ -59,8 +68,8 @@ DEVICE Step step_at(uint32 stage, int warp) {
             stage + BOXES * BOX + (warp * 16 + lane % 8 + lane / 16 * 8) * 128,
             (uint32)lane / 16, (uint32)lane / 8 % 2, (uint32)lane % 8};
 }
-// Values behind the last key may be no numbers, which weights of 0 would not hide. No copy follows
-// to the place of these.
+// Values behind the last key may be no numbers, which weights of 0 would not hide. The next unit's
+// copies come to this place, so they have to come after these stores.
 DEVICE void clear(uint32 stage, int warp, int first, int end) {
     const int lane = threadIdx.x % 32;
     for (int i = lane; i < 16 * BOXES * 8; i += 32) {
@@ -69,25 +78,54 @@ DEVICE void clear(uint32 stage, int warp, int first, int end) {
             clear_16(stage + (BOXES + piece / 8) * BOX + (warp * 16 + row) * 128
                      + (piece % 8 << 4));
     }
+#if PERSISTENT
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
     __syncwarp();
 }
 
+// What both kinds of warps have of the ring: the steps that they take follow each other in all units.
+struct Stages {
+    uint32 ring;
+    Barriers* barriers;
+    Ring at;
+    DEVICE uint32 place() const { return ring + at.stage * STAGE; }
+    DEVICE uint32 full() const { return shared_address(&barriers->full[at.stage]); }
+    DEVICE uint32 empty() const { return shared_address(&barriers->empty[at.stage]); }
+};
 // One thread loads the keys and values from `from` to `to`.
-DEVICE void load(const Parameters& p, uint32 ring, Barriers& barriers, int from, int to, int kept,
-                 int batch) {
-    Ring at = {0, 0};
-    for (; from < to; from += KEYS, at.next()) {
-        const uint32 full = shared_address(&barriers.full[at.stage]);
-        const uint32 stage = ring + at.stage * STAGE;
-        barrier_wait(shared_address(&barriers.empty[at.stage]), at.phase ^ 1);
+DEVICE void load(const Parameters& p, Stages& stages, int from, int to, const Unit& unit,
+                 Policy policy) {
+    for (; from < to; from += KEYS, stages.at.next()) {
+        const uint32 full = stages.full(), place = stages.place();
+        barrier_wait(stages.empty(), stages.at.phase ^ 1);
         barrier_expect(full, STAGE);
 #pragma unroll
         for (int i = 0; i < BOXES; ++i)
-            load_box(stage + i * BOX, &p.key, 64 * i, from, kept, batch, full);
+            load_box(place + i * BOX, &p.key, 64 * i, from, unit, full, policy);
 #pragma unroll
         for (int i = 0; i < BOXES; ++i)
-            load_box(stage + (BOXES + i) * BOX, &p.value, 64 * i, from, kept, batch, full);
+            load_box(place + (BOXES + i) * BOX, &p.value, 64 * i, from, unit, full, policy);
     }
+}
+// A warp adds its keys of these steps and writes its sums to its lines.
+DEVICE void sum_up(const Parameters& p, Stages& stages, int from, int to, int end,
+                     const Unit& unit, float* lines, int warp) {
+    Rows rows;
+    rows.begin(p.common, unit.batch, unit.kept, end);
+    for (; from < to; from += KEYS, stages.at.next()) {
+        const uint32 place = stages.place();
+        const int own = from + warp * 16;
+        barrier_wait(stages.full(), stages.at.phase);
+        if (own + 16 > end) clear(place, warp, own, end);
+        rows.add(p.common, step_at(place, warp), own, end);
+        __syncwarp();
+        if (threadIdx.x % 32 == 0) arrive(stages.empty());
+    }
+    // Before, other warps may read the lines of the last unit, or keys in their place.
+    group_sync();
+    rows.put(lines + warp * BM * LINE);
+    group_sync();
 }
 
 #if CLUSTER > 1
@@ -128,38 +166,41 @@ kernel(const __grid_constant__ Parameters p) {
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
     __syncthreads();
-    const int split = blockIdx.x % p.common.splits, unit = blockIdx.x / p.common.splits;
-    const int kept = unit % p.common.kept, batch = unit / p.common.kept;
-    const Range range = range_of(p.common, batch);
+    Stages stages = {ring, &barriers, {0, 0}};
+    const Policy policy = read_once();
+#if PERSISTENT
+    float* lines = reinterpret_cast<float*>(memory + RING + sizeof(Barriers));
+    for (int i = blockIdx.x; i < p.common.units; i += gridDim.x) {
+        const Unit unit = unit_at(p.common, i);
+        const Range range = range_of(p.common, unit.batch);
+        const int to = range.begin + (range.count() + KEYS - 1) / KEYS * KEYS;
+        if (warp == WARPS) {
+            if (threadIdx.x % 32 == 0) load(p, stages, range.begin, to, unit, policy);
+        } else {
+            sum_up(p, stages, range.begin, to, range.end, unit, lines, warp);
+            finish<BM * LINE>(p.common, lines, nullptr, unit.batch, unit.kept);
+        }
+    }
+#else
+    const int split = blockIdx.x % p.common.splits;
+    const Unit unit = unit_at(p.common, blockIdx.x / p.common.splits);
+    const Range range = range_of(p.common, unit.batch);
     const int steps = (range.count() + KEYS - 1) / KEYS;
     const int begin = (int)((int64)steps * split / p.common.splits);
     const int end = (int)((int64)steps * (split + 1) / p.common.splits);
-    int from = range.begin + begin * KEYS;
-    const int to = range.begin + end * KEYS;
+    const int from = range.begin + begin * KEYS, to = range.begin + end * KEYS;
+    // The sums of the warps, in the place of their keys.
     float *lines = reinterpret_cast<float*>(memory), *part = lines + WARPS * BM * LINE;
     if (warp == WARPS) {
-        if (threadIdx.x % 32 == 0) load(p, ring, barriers, from, to, kept, batch);
+        if (threadIdx.x % 32 == 0) load(p, stages, from, to, unit, policy);
         __syncwarp();
     } else {
-        Rows rows;
-        rows.begin(p.common, batch, kept, range.end);
-        Ring at = {0, 0};
-        for (; from < to; from += KEYS, at.next()) {
-            const uint32 stage = ring + at.stage * STAGE;
-            const int own = from + warp * 16;
-            barrier_wait(shared_address(&barriers.full[at.stage]), at.phase);
-            if (own + 16 > range.end) clear(stage, warp, own, range.end);
-            rows.add(p.common, step_at(stage, warp), own, range.end);
-            __syncwarp();
-            if (threadIdx.x % 32 == 0) arrive(shared_address(&barriers.empty[at.stage]));
-        }
-        // The sums of the warps, in the place of their keys.
-        group_sync();
-        rows.put(lines + warp * BM * LINE);
-        group_sync();
-        finish<BM * LINE>(p.common, lines, CLUSTER > 1 ? part : part_of(p.common), batch, kept);
+        sum_up(p, stages, from, to, range.end, unit, lines, warp);
+        finish<BM * LINE>(p.common, lines, CLUSTER > 1 ? part : part_of(p.common), unit.batch,
+                          unit.kept);
     }
 #if CLUSTER > 1
-    unite(p, part, batch, kept);
+    unite(p, part, unit.batch, unit.kept);
+#endif
 #endif
 }
