@@ -216,11 +216,17 @@ cdef bint hopper_wins(int size, int64_t heads, int64_t rows, int64_t keys,
     return ALONE_TIMES[kind] + ALONE_KEY_TIMES[kind] * keys < cut
 
 
-# The time of 64 rows and a key by warpgroups of a block, 1 to 4; 0: no such form. Measured on an
-# H200 as hopper_groups compares them.
-cdef int* HOPPER_COSTS_32 = [100, 0, 0, 0]
-cdef int* HOPPER_COSTS_64 = [125, 115, 110, 100]
-cdef int* HOPPER_COSTS_128 = [125, 100, 0, 0]
+# The microseconds of an attention by warpgroups of a block, 1 to 4: once, for each tile of a
+# multiprocessor, and for each key of such a tile. Those of heads of 64 are from 12 attentions of
+# 256 to 1,024 keys with up to three rounds of tiles on an H200, but keys of three and four groups
+# cost 10 % more and 7 % less than there: under full load four groups are the best of many rounds.
+# Those of heads of 128 are from the rates of many rounds.
+cdef double* START_TIMES_64 = [3.65, 3.6, 4.0, 5.6]
+cdef double* TILE_TIMES_64 = [0.6, 1.55, 1.9, 2.15]
+cdef double* KEY_TIMES_64 = [0.00575, 0.0087, 0.0125, 0.0161]
+cdef double* START_TIMES_128 = [4.0, 5.0]
+cdef double* TILE_TIMES_128 = [1.25, 2.0]
+cdef double* KEY_TIMES_128 = [0.0078, 0.0125]
 
 
 cdef inline int hopper_columns(int groups) noexcept nogil:
@@ -228,13 +234,34 @@ cdef inline int hopper_columns(int groups) noexcept nogil:
     return 64 if groups == 1 or groups == 4 else 128
 
 
+cdef inline int hopper_blocks(int size, int groups) noexcept nogil:
+    """Blocks of a multiprocessor, as in programs.attention_wgmma."""
+    return 1 if groups > 1 else 4 if size == 32 else 2
+
+
+cdef double hopper_time(const Attention* given, int64_t rows, int groups, int count) noexcept nogil:
+    """The time of this attention on `count` multiprocessors by blocks of `groups` warpgroups."""
+    cdef bint is_64 = given.query.shape[3] == 64
+    cdef int64_t keys = given.key.shape[2], queries = min(given.query.shape[2], keys)
+    cdef int64_t tiles = given.query.shape[0] * given.key.shape[1] * (
+        (rows + 64 * groups - 1) // (64 * groups))
+    cdef double each = (tiles + count - 1) // count, all_keys = each * keys, longest
+    # Tiles of equal length take whole rounds. With a causal mask, long and short ones fill up a
+    # round, but no multiprocessor has less than the longest, and each of its blocks may have one.
+    if given.is_causal:
+        longest = min(each, <double>hopper_blocks(<int>given.query.shape[3], groups)) * keys
+        each = max(1.0, <double>tiles / count)
+        all_keys = max(longest, each * (keys - max(queries - 64 * groups, <int64_t>0) / 2.0))
+    return ((START_TIMES_64 if is_64 else START_TIMES_128)[groups - 1]
+            + (TILE_TIMES_64 if is_64 else TILE_TIMES_128)[groups - 1] * each
+            + (KEY_TIMES_64 if is_64 else KEY_TIMES_128)[groups - 1] * all_keys)
+
+
 cdef int hopper_groups(int device, const Attention* given, int64_t rows) except -1:
     """Warpgroups of a block, of 64 rows each, where wgmma takes this attention; otherwise 0."""
-    cdef int64_t heads, tiles, size = given.query.shape[3]
-    cdef int groups, best = 0, count = device_facts(device).multiprocessors
-    cdef const int* costs = (HOPPER_COSTS_32 if size == 32 else
-                             HOPPER_COSTS_64 if size == 64 else HOPPER_COSTS_128)
-    cdef double time, least = 0
+    cdef int64_t heads, size = given.query.shape[3]
+    cdef int groups, best = 1, count = device_facts(device).multiprocessors
+    cdef double time, least
     if device_facts(device).capability != HOPPER or given.mask != NULL or given.scale <= 0:
         return 0
     if device_facts(device).shared_nbytes <= HOPPER_SHARED or size not in (32, 64, 128):
@@ -242,31 +269,19 @@ cdef int hopper_groups(int device, const Attention* given, int64_t rows) except 
     heads = given.query.shape[0] * given.key.shape[1]
     if rows <= FEW_ROWS or not hopper_wins(<int>size, heads, rows, given.key.shape[2], count):
         return 0
-    for groups in range(1, 5):
-        tiles = heads * ((rows + 64 * groups - 1) // (64 * groups))
-        time = costs[groups - 1] * groups
-        # Tiles of equal length take whole rounds of all multiprocessors. With a causal mask, long
-        # and short ones fill up a round, and half of a step is spent on keys that no row sees.
-        if given.is_causal:
-            time *= max(<double>tiles, <double>count) / count * (
-                given.key.shape[2] + hopper_columns(groups))
-        else:
-            time *= (tiles + count - 1) // count
-        if time > 0 and (best == 0 or time < least):
+    if size == 32:
+        return 1
+    least = hopper_time(given, rows, 1, count)
+    for groups in range(2, 5 if size == 64 else 3):
+        time = hopper_time(given, rows, groups, count)
+        if time < least:
             best, least = groups, time
     return best
 
 
-cdef inline int hopper_blocks(const Form* form) noexcept nogil:
-    """Blocks of a multiprocessor, as in programs.attention_wgmma."""
-    if form.warps > 4:
-        return 1
-    return 4 if form.head == 32 else 3 if form.head == 64 else 2
-
-
 cdef inline int hopper_places(const Form* form) noexcept nogil:
     """Places of keys and of values together, as in programs.attention_wgmma."""
-    return 5 if form.head == 128 else 7 if hopper_blocks(form) == 3 else 8
+    return 5 if form.head == 128 else 8
 
 
 cdef object hopper_program(const void* variant):
@@ -315,7 +330,8 @@ cdef int hopper_launch(int device, uint64_t stream, AttentionParameters* p, cons
     p.splits = 1
     p.units = <int32_t>(batch * p.kept * p.tiles)
     # Every block stays on its multiprocessor and takes one tile after the other.
-    blocks = min(device_facts(device).multiprocessors * hopper_blocks(form), p.units)
+    blocks = device_facts(device).multiprocessors * hopper_blocks(form.head, form.warps // 4)
+    blocks = min(blocks, p.units)
     order_tiles(&tiled, p, rows, blocks, form.head)
     launch_init(&launch, device, stream, <uint32_t>blocks, 32 * form.warps + 128, &tiled,
                 sizeof(tiled))

@@ -83,7 +83,7 @@ def attention_few_mapped(name, head, eights, mask, stages, cluster, persistent):
 
 #: Registers of a thread of `attention_wgmma` that multiplies and that copies, by warpgroups of a
 #: block and blocks of a multiprocessor.
-_ATTENTION_REGISTERS = {(1, 2): (184, 72), (1, 3): (128, 32), (1, 4): (96, 32),
+_ATTENTION_REGISTERS = {(1, 2): (184, 72), (1, 4): (96, 32),
                         (2, 1): (216, 72), (3, 1): (160, 32), (4, 1): (112, 32)}  # fmt: skip
 
 
@@ -119,12 +119,12 @@ def attention_wgmma(name, head, groups, columns):
     )
     text, sums = instruction(head, "{{%{0}, %{1}, %{2}, %{3}}}, %{4}, ", "1, 1, 1, 1;")
     held = ", ".join(f'"r"(a[{i}])' for i in range(4))
-    blocks = 1 if groups > 1 else {32: 4, 64: 3, 128: 2}[head]
+    blocks = 1 if groups > 1 else 4 if head == 32 else 2
     multiplying, copying = _ATTENTION_REGISTERS[groups, blocks]
     defines = {"ELEMENT": _HALVES[name], "PACK": f'"{kind}x2"', "HEAD": head, "GROUPS": groups}
     defines |= {"BLOCKS": blocks, "BN": columns, "SCORES": scores}
     # As many places as the shared memory of a block has (hopper_places of attention/fused.pxi).
-    defines |= {"KEY_PLACES": 2 if head == 128 else 3 if blocks == 3 else 4}
+    defines |= {"KEY_PLACES": 2 if head == 128 else 4}
     defines |= {"VALUE_PLACES": 3 if head == 128 else 4}
     defines |= {"HELD": multiplying, "COPYING": copying}
     defines["SUMS"] = f'asm volatile("{text}" : {sums} : {held}, "l"(b))'

@@ -31,8 +31,8 @@ def used(monkeypatch):
 
 # Head size, warpgroups, keys of a step, and the fewest and the most rows for which a single
 # multiprocessor takes this form, if there are many keys.
-FORMS = [(32, 1, 64, 128, 500), (64, 1, 64, 257, 320), (64, 2, 128, 128, 128),
-         (64, 3, 128, 321, 384), (64, 4, 64, 449, 512), (128, 1, 64, 129, 192),
+FORMS = [(32, 1, 64, 128, 500), (64, 1, 64, 33, 64), (64, 2, 128, 65, 128),
+         (64, 3, 128, 129, 192), (64, 4, 64, 385, 512), (128, 1, 64, 129, 192),
          (128, 2, 128, 193, 256)]  # fmt: skip
 MANY = 5000
 # Keys of all heads from which few rows take tensor maps.
@@ -52,6 +52,19 @@ def test_wgmma(rng, used, size, groups, columns, fewest, most):
     check(rng, dtype, (int(rng.integers(1, 3)), 1, shared, queries, MANY, size), how)
     assert used() == [("attention_wgmma", dtype, size, groups, columns)]
     assert {form[:3] for form in FORMS} == set(ATTENTION_WGMMA)
+
+
+@pytest.mark.process(FAKE_CUDA_SHARED="233472", FAKE_CUDA_MULTIPROCESSORS="8")
+@pytest.mark.parametrize(
+    ("heads", "keys", "is_causal", "groups"),
+    [(2, 256, 0, 1), (2, 256, 1, 1), (2, 512, 0, 2), (2, 512, 1, 2), (1, 1024, 1, 2),
+     (6, 512, 0, 2), (6, 512, 1, 2), (2, 1024, 0, 4), (2, 1024, 1, 2), (4, 2048, 1, 4)],
+)  # fmt: skip
+def test_groups_of_few_rounds(rng, used, heads, keys, is_causal, groups):
+    """Forms that were the fastest where a multiprocessor of an H200 has as many rows and keys."""
+    how = {"is_causal": bool(is_causal), "kv_length": int(rng.integers(1, 40))}
+    check(rng, str(rng.choice(HALVES)), (1, heads, 1, keys, keys, 64), how)
+    assert used()[0][2:4] == (64, groups)
 
 
 @pytest.mark.parametrize("sizes", [(8, 64, 72), (120, 256)])
@@ -204,10 +217,10 @@ def test_blocks_take_units_in_turn(rng, used, size, rows, stages):
     assert form == [stages, 1, True] and len(used()) == 1
 
 
-@pytest.mark.parametrize("tiles", [2, 3])
-def test_pairs_of_tiles(rng, used, tiles):
+@pytest.mark.parametrize(("groups", "tiles"), [(2, 2), (1, 3)])
+def test_pairs_of_tiles(rng, used, groups, tiles):
     """Keys of all heads that the cache does not hold, so that long and short tiles make pairs."""
-    queries = 64 * tiles - int(rng.integers(30))
-    sizes = (1, (16 << 20) // (4 * 256 * 64) + int(rng.integers(1, 9)), 1, queries, 256, 64)
+    queries = 64 * groups * tiles - int(rng.integers(30))
+    sizes = (1, (16 << 20) // (4 * 256 * 128) + int(rng.integers(1, 9)), 1, queries, 256, 128)
     check(rng, "float16", sizes, {"is_causal": True, "kv_length": int(rng.integers(30, 90))})
-    assert used() == [("attention_wgmma", "float16", 64, 1, 64)]
+    assert used() == [("attention_wgmma", "float16", 128, groups, 64 * groups)]
