@@ -17,6 +17,8 @@ COSTLY = frozenset(
     "div pow exp rough_exp exp2 expm1 log log2 log10 log1p sqrt rsqrt cbrt sin cos tan tanh "
     "sigmoid silu erf gelu gelu_tanh sinc hypot".split()
 )
+# Operands that only the last phase needs are loaded together up to so many words of a thread.
+LATE_WORDS = 64
 _CUDA = {row.name: row.cuda for row in DTYPES}
 
 
@@ -130,10 +132,12 @@ class _Text:
         return (f"__device__ __forceinline__ {'bool' if gives_bool else 'C'} op_{row.name}"
                 f"({parameters}) {{ return ({row.cuda[kind]}); }}")  # fmt: skip
 
-    def load(self, i, target):
-        """The statement that loads one unit of an operand."""
+    def load(self, i, target, by="*"):
+        """The statement that loads one unit of an operand, `by` a function of its address."""
         if self.variant["modes"][i] in (UNIT, FIXED):
-            return f"{target} = *reinterpret_cast<const Vector<T{i}, VECTOR>*>(in{i} + column);"
+            by = by if self.variant["cached"] else "*"
+            place = f"reinterpret_cast<const Vector<T{i}, VECTOR>*>(in{i} + column)"
+            return f"{target} = {by}({place});"
         return (
             f'_Pragma("unroll") for (int v = 0; v < VECTOR; ++v) '
             f"{target}.item[v] = in{i}[along(p, {i}, column + v)];"
@@ -165,15 +169,28 @@ class _Text:
                 f"fetch<{nbytes}>({place}, {source});",
                 self.variant["lanes"] * nbytes)  # fmt: skip
 
+    def group(self):
+        """The number of units whose late operands are loaded together."""
+        variant = self.variant
+        if not (variant["together"] or variant["cached"]):
+            return 1
+        nbytes = [variant["vector"] * DTYPES[variant["dtypes"][i]].itemsize for i in self.late]
+        fit = LATE_WORDS // max(1, sum(max(1, one // 4) for one in nbytes))
+        return max(1, min(variant["units"], fit))
+
     def late_loads(self):
-        """Statements that load the operands that only the last phase needs."""
-        lines = []
+        """The definitions of what the last phase loads: in a loop, the row too."""
+        row = self.early if self.variant["loop"] else []
+        loads = [self.load(i, f"x{i}[k]", "load_last") for i in row]
         for i in self.late:
-            load = self.load(i, f"x{i}")
+            target = f"late{i}[k - group]"
+            load = self.load(i, target, "load_kept")
             if i in self.places:
-                load = f"if (k < FIXED) x{i} = {self.places[i]}; else {load}"
-            lines.append(f"Vector<T{i}, VECTOR> x{i}; {load}")
-        return lines
+                load = f"if (k < FIXED) {target} = {self.places[i]}; else {load}"
+            loads.append(load)
+        declare = [f"Vector<T{i}, VECTOR> late{i}[LATE];" for i in self.late]
+        return [("LATE", self.group()), ("DECLARE_LATE", " ".join(declare)),
+                ("LOAD_LATE", " ".join(loads))]  # fmt: skip
 
     def steps(self, wanted, known):
         """Statements inside EACH that compute the wanted steps; adds kept steps to `known`."""
@@ -317,10 +334,12 @@ def _results(text, known):
         place = f"r{i}[v]" if i in unit else place
         value = text.value(formula.results[i], False)
         steps.append(f"{place} = {value if i in unit else f'narrow<R{i}>({value})'};")
-    declare = text.late_loads() + [f"C r{i}[VECTOR];" for i in unit]
+    declare = [f"const Vector<T{i}, VECTOR>& x{i} = late{i}[k - group];" for i in text.late]
+    declare += [f"C r{i}[VECTOR];" for i in unit]
     store = [
         f"Vector<R{i}, VECTOR> y{i}; narrow_all(y{i}, r{i}); "
-        f"*reinterpret_cast<Vector<R{i}, VECTOR>*>(out{i} + column) = y{i};"
+        f"Vector<R{i}, VECTOR>* to{i} = reinterpret_cast<Vector<R{i}, VECTOR>*>(out{i} + column); "
+        + (f"store_last(to{i}, y{i});" if variant["cached"] else f"*to{i} = y{i};")
         for i in unit
     ]
     rows = [
@@ -330,6 +349,7 @@ def _results(text, known):
     ]
     return [
         ("HAS_RESULT", int(bool(by_column))),
+        *text.late_loads(),
         ("RESULT_DECLARE", " ".join(declare)),
         ("RESULT_STEPS", " ".join(steps)),
         ("RESULT_STORE", " ".join(store)),
@@ -400,15 +420,15 @@ def program(formula, variant):
     formula : Formula
     variant : dict
         ``dtypes`` and ``modes`` of the operands and then the results; ``vector units lanes rows
-        across cluster loop map full ahead fixed column_axes kept_axes`` and ``is_double``, as in
-        row.cuh.
+        across cluster loop cached map full ahead fixed column_axes kept_axes`` and
+        ``is_double``, as in row.cuh; ``together``: whether late operands are loaded together.
 
     Examples
     --------
     >>> from gputensor._kernels.formula import formula
     >>> x = ("load", 0)
     >>> variant = dict(dtypes=(11, 11), modes=(0, 0), vector=4, units=2, lanes=32, rows=8, across=0,
-    ...                cluster=1, loop=0, map=0, full=0, ahead=0, fixed=0,
+    ...                cluster=1, loop=0, cached=0, together=1, map=0, full=0, ahead=0, fixed=0,
     ...                column_axes=1, kept_axes=1, is_double=False)
     >>> made = program(formula([("sub", x, ("fold", "max", x))]), variant)
     >>> dict(made.defines)["FOLDS"]
@@ -433,16 +453,16 @@ def program(formula, variant):
         if i < loads and mode == CONSTANT:
             pointers.append(f"const T{i} x{i} = in{i}[0];")
     declare = [f"Vector<T{i}, VECTOR> x{i}[UNITS];" for i in text.early]
-    load = [text.load(i, f"x{i}[k]") for i in text.early]
+    load = [text.load(i, f"x{i}[k]", "load_kept") for i in text.early]
     functions = [text.functions[name] for name in sorted(text.functions)]
     functions += [_fold_text(name) for name in sorted({fold[1] for fold in formula.folds})]
     defines = [(name.upper(), int(variant[name])) for name in (
-        "vector", "units", "lanes", "rows", "across", "cluster", "loop", "map", "full",
+        "vector", "units", "lanes", "rows", "across", "cluster", "loop", "cached", "map", "full",
         "ahead", "column_axes", "kept_axes")]  # fmt: skip
     defines += [("ARITHMETIC", "double" if variant["is_double"] else "float")]
     defines += [("FOLDS", len(formula.folds)), ("FUNCTIONS", " ".join(functions))]
     defines += [("TYPES", " ".join(types)), ("POINTERS", " ".join(pointers))]
     defines += [("DECLARE", " ".join(declare)), ("LOAD", " ".join(load)), ("BODY", body)]
     defines += ahead + results
-    minimum = 90 if variant["cluster"] > 1 else 80 if variant["ahead"] else 0
+    minimum = 90 if variant["cluster"] > 1 else 80 if variant["ahead"] or variant["cached"] else 0
     return Program("gputensor/_kernels/cuda/row.cuh", tuple(defines), minimum)

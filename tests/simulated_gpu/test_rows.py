@@ -6,6 +6,7 @@ import pytest
 import gputensor as gt
 from gputensor import nn
 from gputensor._kernels import calls
+from gputensor._kernels import row_program as texts
 from gputensor._kernels.launch import CallOperand, forget_kernels, loaded_programs
 from tests.conformance.nn.test_attention import attention_program
 from tests.support.row_checks import DTYPES, close, row_program
@@ -39,6 +40,51 @@ def test_many_rows_have_a_warp_each(rows, lanes, rng):
     want = values - values.mean(axis=1, keepdims=True, dtype=np.float64)
     want /= np.sqrt((want**2).mean(axis=1, keepdims=True) + 1e-5)
     close(f"layer_norm {values.shape}", got, want, "float32", 20 * (1 + abs(want)))
+
+
+#: dtype, columns, and for a softmax, a norm with a weight and one with a bias too: lanes, rows of a
+#: block, units, blocks that a cache serves (0: the row is held), whether weights come together.
+CHOICES = [
+    ("float32", 128, (32, 8, 1, 0, 1), (32, 8, 1, 0, 1), (32, 8, 1, 0, 1)),
+    ("bfloat16", 256, (32, 8, 1, 0, 1), (32, 8, 1, 0, 1), (16, 8, 2, 0, 1)),
+    ("float32", 200, (8, 32, 7, 0, 0), (8, 32, 7, 0, 0), (8, 32, 7, 0, 0)),
+    ("bfloat16", 512, (32, 4, 2, 0, 1), (32, 4, 2, 0, 1), (32, 4, 2, 0, 1)),
+    ("bfloat16", 2048, (32, 8, 8, 0, 1), (32, 8, 8, 0, 1), (32, 8, 8, 0, 1)),
+    ("float32", 3000, (128, 2, 6, 0, 0), (128, 2, 6, 0, 0), (128, 2, 6, 0, 0)),
+    ("bfloat16", 8192, (512, 1, 2, 0, 1), (512, 1, 2, 0, 1), (256, 1, 4, 0, 0)),
+    ("float32", 8192, (512, 1, 4, 3, 0), (512, 1, 4, 3, 0), (512, 1, 4, 0, 1)),
+    ("bfloat16", 32768, (1024, 1, 4, 2, 0), (1024, 1, 2, 2, 0), (512, 1, 4, 1, 0)),
+    ("float32", 32768, (1024, 1, 8, 0, 1), (1024, 1, 8, 1, 0), (1024, 1, 8, 0, 1)),
+]
+
+
+@pytest.mark.process(FAKE_CUDA_SHARED="233472")  # of an H200, whose first cache is as large
+@pytest.mark.orders("at-once")
+def test_variants_of_many_rows(rng, monkeypatch):
+    """Programs show what each layout gets; nothing is computed."""
+    made, program = [], texts.program
+
+    def seen(formula, variant):
+        names = ("lanes", "rows", "units", "cached", "together")
+        made.append(tuple(variant[name] for name in names))
+        return program(formula, variant)
+
+    monkeypatch.setattr(texts, "program", seen)
+    for dtype, columns, *wanted in CHOICES:
+        number = float(rng.uniform(0.5, 2))  # another number than before, so another kernel
+        functions = (
+            lambda x, w, b, number=number: nn.softmax(x, scale=number),
+            lambda x, w, b, number=number: nn.rms_norm(x, w, eps=number),
+            lambda x, w, b, number=number: nn.layer_norm(x, w, b, eps=number),
+        )
+        for function, one in zip(functions, wanted, strict=True):
+            for nbytes in (1 << 30, 1 << 22):
+                made.clear()
+                rows = nbytes // columns // DTYPES[dtype].itemsize
+                specs = [gt.spec(shape, dtype) for shape in ((rows, columns), columns, columns)]
+                gt.compile(function, *specs, target="h200").close()
+                is_right = made == [one] if nbytes == 1 << 30 else not any(m[3] for m in made)
+                assert is_right, (dtype, columns, made)
 
 
 def test_attention(rng):

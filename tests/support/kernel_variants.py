@@ -8,7 +8,7 @@ a strided and a mixed form.
 import itertools
 
 from gputensor._arrays.element_types import DTYPES
-from gputensor._kernels import order_programs, row_program
+from gputensor._kernels import order_programs
 from gputensor._kernels import programs as elements
 from gputensor._kernels.call_rules import DISTRIBUTIONS
 from gputensor._kernels.draw_facts import draw_facts
@@ -22,6 +22,7 @@ from gputensor.blas.kernels import panel_programs as panels
 from gputensor.blas.kernels import programs as products
 from gputensor.blas.kernels import quantized_programs as quantized
 from tests.support.convolution.depthwise_variants import depthwise_boxes, depthwise_tiles
+from tests.support.rows import row_variants
 
 FLOATS = ("float16", "bfloat16", "float32")
 HALVES = FLOATS[:2]
@@ -244,20 +245,6 @@ ATTENTION_WGMMA = ((32, 1, 64), (64, 1, 64), (64, 2, 128), (64, 3, 128), (64, 4,
 FEW_MAPPED = ((4, 1, False), (3, 4, False), (2, 1, True), (6, 1, True))
 
 
-def maps():
-    """A chain of steps on three operands with two results."""
-    x, y = ("load", 0), ("add", ("mul", ("load", 0), ("load", 1)), ("load", 2))
-    formula = rows_formula([("tanh", y), ("where", ("gt", x, ("number", 0)), x, y)])
-    for code, is_unit, kept, units in itertools.product((9, 10, 11, 12), BITS, (0, 2), (1, 4)):
-        mode = row_program.UNIT if is_unit else row_program.STRIDED
-        yield row_program.program(formula, {
-            "dtypes": (code,) * 5, "modes": (mode, row_program.CONSTANT, mode, mode, mode),
-            "vector": 2 if is_unit else 1, "units": units, "lanes": 64, "rows": 4, "across": 0,
-            "cluster": 1, "loop": 0, "map": 1, "full": int(units == 1), "ahead": 0, "fixed": 0,
-            "column_axes": 1, "kept_axes": kept, "is_double": code == 12,
-        })  # fmt: skip
-
-
 def windows():
     """Largest elements of any real dtype; means and weighted sums of floats, wide and narrow."""
     forms = ((True, 0, 4, (3, 2, 1)), (True, 0, 1, (1, 1, 1)), (False, 1, 4, (2, 1, 2)),
@@ -393,33 +380,6 @@ def each_form(function, *choices):
     return lambda: (function(*of, *form) for *of, form in itertools.product(*choices))
 
 
-def rows():
-    """A softmax and a norm: lanes along and across, in one block, in a cluster, read again."""
-    x, mean = ("load", 0), ("fold", "mean", ("load", 0))
-    powers = ("exp", ("sub", x, ("fold", "max", x)))
-    away = ("sub", x, mean)
-    norm = ("mul", ("mul", away, ("rsqrt", ("fold", "mean", ("mul", away, away)))), ("load", 1))
-    trees = [[("div", powers, ("fold", "sum", powers))], [norm, mean]]
-    forms = [(0, 1, 0, 0), (0, 1, 1, 0), (0, 4, 0, 0), (0, 16, 0, 1), (1, 1, 0, 0), (1, 1, 1, 0)]
-    for formula, code, form, (columns, kept), is_full in itertools.product(
-        map(rows_formula, trees), (9, 10, 11, 12), forms, ((1, 1), (2, 3)), BITS
-    ):
-        across, cluster, loop, ahead = form
-        count = formula.loads + len(formula.results)
-        is_unit = columns == 1 and not across
-        if ahead and not is_unit:
-            continue
-        modes = [row_program.UNIT if is_unit else row_program.STRIDED] * count
-        modes[-1] = row_program.CONSTANT if formula.row_results()[-1] else modes[-1]
-        lanes = 512 if ahead else 1024 if cluster > 1 else 64
-        yield row_program.program(formula, {
-            "dtypes": (code,) * count, "modes": modes, "vector": 4 if is_unit else 1, "units": 4,
-            "lanes": lanes, "rows": 1 if cluster > 1 else 4, "across": across, "cluster": cluster,
-            "loop": loop, "map": 0, "full": int(is_full and not loop), "ahead": ahead, "fixed": 0,
-            "column_axes": columns, "kept_axes": kept, "is_double": code == 12,
-        })  # fmt: skip
-
-
 #: name -> all variants of a kernel, and the number of representatives in the quick tests.
 KERNELS = {
     "operations": (operations, 12),
@@ -434,7 +394,8 @@ KERNELS = {
     "counts": (counts, 6),
     "choices": (choices, 4),
     "scans": (scans, 5),
-    "rows": (rows, 4),
+    "rows": (lambda: row_variants.rows(*row_variants.FORMS), 5),
+    "rows in caches": (lambda: row_variants.rows(*row_variants.CACHED), 4),
     "attention": (attention, 2),
     "attention of few rows": (
         each(attentions.attention_few, HALVES, (16, 64, 128), (1, 2), MASKS, (4,), (2, 3)),
@@ -444,7 +405,7 @@ KERNELS = {
         each_form(attentions.attention_few_mapped, HALVES, (64, 128), (1, 2), MASKS, FEW_MAPPED),
         4,
     ),
-    "maps": (maps, 2),
+    "maps": (row_variants.maps, 2),
     "windows": (windows, 3),
     "convolution plain": (each(convolutions.plain, (9, 10, 11, 12), range(7), (1, 4), BITS), 2),
     "convolution": (convolution_tiles, 2),

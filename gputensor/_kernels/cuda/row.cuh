@@ -4,8 +4,9 @@
 // and one unit of a thread is CLUSTER * LANES units after the one before. Without ACROSS, the lanes
 // are neighbours along the columns; with ACROSS, the threads of a warp have neighbouring rows,
 // whose elements are neighbours in memory. CLUSTER blocks share a row that one block cannot hold;
-// LOOP reads a row again for each of its phases instead. MAP: there are no folds, so a row is cut
-// into `period` parts, each for the lanes of one row here.
+// LOOP reads a row again for each of its phases instead; if the rows of CACHED blocks fit the first
+// cache together, the last phase finds its row there. MAP: there are no folds, so a row is cut into
+// `period` parts, each for the lanes of one row here.
 //
 // With AHEAD, a block takes row after row, and copies the next one to shared memory before it folds
 // the one in its registers. A thread copies its own units, so no other thread waits for them.
@@ -16,13 +17,15 @@
 // each other in an exchange, so row_program.py lets two folds share one where it can: a maximum and
 // the sum of powers beside it, a mean and the sum of squares beside it.
 //
-// Defined before this text: VECTOR, UNITS, LANES, ROWS (rows of a block), ACROSS, CLUSTER, LOOP, MAP;
-// FULL (the columns fill all lanes exactly), COLUMN_AXES, KEPT_AXES; ARITHMETIC, the type of all
-// values; FOLDS, their number; AHEAD; and the parts that row_program.py writes: FUNCTIONS of the
-// steps, TYPES, POINTERS and DECLARE of the operands, LOAD of one unit, FETCH of one to shared memory
-// and TAKE of it from there, BODY (the phases that fold), and the steps of the results and their
-// stores. Operands that only the last phase needs are loaded there. If they are equal for all rows,
-// AHEAD keeps their first FIXED units in shared memory, where FETCH_FIXED copies one unit of each.
+// Defined before this text: VECTOR, UNITS, LANES, ROWS (rows of a block), ACROSS, CLUSTER, LOOP,
+// MAP; FULL (the columns fill all lanes exactly), COLUMN_AXES, KEPT_AXES; ARITHMETIC, the type of
+// all values; FOLDS, their number; AHEAD; and the parts that row_program.py writes: FUNCTIONS of
+// the steps, TYPES, POINTERS and DECLARE of the operands, LOAD of one unit, FETCH of one to shared
+// memory and TAKE of it from there, BODY (the phases that fold), and the steps of the results and
+// their stores. Operands that only the last phase needs, and in a LOOP all of them, are loaded
+// there by LOAD_LATE, LATE units before the first of them is stored: the compiler moves no load
+// over a store. If they are equal for all rows, AHEAD keeps their first FIXED units in shared
+// memory, where FETCH_FIXED copies one unit of each.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -108,6 +111,42 @@ template <int NBYTES> __device__ __forceinline__ void fetch(char* to, const void
                      :: "r"((uint32)__cvta_generic_to_shared(to)), "l"(from), "n"(NBYTES)
                      : "memory");
 }
+#endif
+
+#if CACHED
+// A row that the last phase reads again, and weights, are the last that a cache gives up; a row
+// that is read for the last time, and results, are the first.
+#ifdef GPUTENSOR_ON_CPU
+template <class V> V load_kept(const V* from) { return *from; }
+template <class V> V load_last(const V* from) { return *from; }
+template <class V> void store_last(V* to, const V& x) { *to = x; }
+#else
+#define BY_POLICY(policy, text)                                                       \
+    "{\n.reg .b64 policy;\ncreatepolicy.fractional.L2::" policy ".b64 policy, 1.0;\n"  \
+    text ", policy;\n}"
+#define LOAD_BY_POLICY(name, policy, text)                                            \
+    template <class V> __device__ __forceinline__ V name(const V* from) {             \
+        if (sizeof(V) != 16) return *from;                                            \
+        alignas(16) uint32 words[4];                                                  \
+        asm volatile(BY_POLICY(policy, text " {%0, %1, %2, %3}, [%4]")                \
+                     : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3]) \
+                     : "l"(from));                                                    \
+        return *reinterpret_cast<const V*>(words);                                    \
+    }
+LOAD_BY_POLICY(load_kept, "evict_last", "ld.global.L1::evict_last.L2::cache_hint.v4.u32")
+LOAD_BY_POLICY(load_last, "evict_first", "ld.global.L1::no_allocate.L2::cache_hint.v4.u32")
+template <class V> __device__ __forceinline__ void store_last(V* to, const V& x) {
+    if (sizeof(V) != 16) {
+        *to = x;
+        return;
+    }
+    const uint32* words = reinterpret_cast<const uint32*>(&x);
+    asm volatile(BY_POLICY("evict_first", "st.global.L1::no_allocate.L2::cache_hint.v4.u32"
+                                          " [%0], {%1, %2, %3, %4}")
+                 :: "l"(to), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
+                 : "memory");
+}
+#endif
 #endif
 
 // The fold of the values of a row's lanes in this block; every lane gets it.
@@ -284,7 +323,12 @@ __device__ __forceinline__ int64 to_row(const Parameters& p, int operand, int64 
     }
 #endif
 
-extern "C" __global__ void BY_CLUSTER __launch_bounds__(LANES * ROWS)
+#if CACHED > 1
+#define BOUNDS __launch_bounds__(LANES * ROWS, CACHED)
+#else
+#define BOUNDS __launch_bounds__(LANES * ROWS)
+#endif
+extern "C" __global__ void BY_CLUSTER BOUNDS
 kernel(const Parameters p) {
     start_early();
     __shared__ C slots[(1 + AHEAD) * (FOLDS ? FOLDS : 1) * SLOT];
@@ -363,16 +407,27 @@ kernel(const Parameters p) {
         const Column from = 0;
 #endif
 #pragma unroll
-        for (int k = 0; k < UNITS; ++k) {
-            const Column column = from + COLUMN(k);
-            if (IS_INSIDE(column)) {
-#if LOOP
-                LOAD
-#endif
-                RESULT_DECLARE
+        for (int group = 0; group < UNITS; group += LATE) {
+            DECLARE_LATE
+#if LATE > 1
 #pragma unroll
-                for (int v = 0; v < VECTOR; ++v) { RESULT_STEPS }
-                RESULT_STORE
+            for (int k = group; k < group + LATE && k < UNITS; ++k) {
+                const Column column = from + COLUMN(k);
+                if (IS_INSIDE(column)) { LOAD_LATE }
+            }
+#endif
+#pragma unroll
+            for (int k = group; k < group + LATE && k < UNITS; ++k) {
+                const Column column = from + COLUMN(k);
+                if (IS_INSIDE(column)) {
+#if LATE == 1
+                    LOAD_LATE
+#endif
+                    RESULT_DECLARE
+#pragma unroll
+                    for (int v = 0; v < VECTOR; ++v) { RESULT_STEPS }
+                    RESULT_STORE
+                }
             }
         }
     }

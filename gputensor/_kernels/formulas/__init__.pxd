@@ -11,6 +11,7 @@ cdef class RowFormula:
     cdef readonly int loads
     cdef readonly int results
     cdef int folds
+    cdef int levels                 # phases that end in folds
     cdef uint32_t folded            # a bit for each operand that a fold needs
     cdef bint is_map                # it has no folds and uses no places of elements
     cdef bint has_row               # rows are in the order of their axes

@@ -19,3 +19,4 @@ from gputensor.errors import argument_error
 
 include "plans.pxi"
 include "rows.pxi"
+include "choices.pxi"

@@ -12,6 +12,7 @@ cdef extern from "gputensor/_kernels/formulas/row_plan.h" namespace "gputensor" 
         int ndim
         int multiprocessors
         int can_cluster
+        int device_shared_nbytes
         unsigned char dtypes[6]
         unsigned char low[6]
         int64_t shape[4]
@@ -43,7 +44,8 @@ cdef bint has_plan(const RowPlan* plan, RowFormula formula, const DeviceFacts* f
     cdef int d, k, ndim = operands[0].ndim
     if (plan.formula != formula.number or plan.row_ndim != row_ndim or plan.ndim != ndim
             or plan.multiprocessors != facts.multiprocessors
-            or plan.can_cluster != facts.can_cluster):
+            or plan.can_cluster != facts.can_cluster
+            or plan.device_shared_nbytes != facts.shared_nbytes):
         return False
     for d in range(ndim):
         if plan.shape[d] != operands[0].shape[d]:
@@ -62,6 +64,7 @@ cdef void keep_plan(RowPlan* plan, RowFormula formula, const DeviceFacts* facts,
     cdef int d, k
     plan.formula, plan.row_ndim, plan.ndim = formula.number, row_ndim, operands[0].ndim
     plan.multiprocessors, plan.can_cluster = facts.multiprocessors, facts.can_cluster
+    plan.device_shared_nbytes = facts.shared_nbytes
     for d in range(plan.ndim):
         plan.shape[d] = operands[0].shape[d]
     for k in range(formula.loads + formula.results):

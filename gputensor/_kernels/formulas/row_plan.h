@@ -16,7 +16,7 @@ enum { PLANS = 32, PLAN_OPERANDS = 6, PLAN_AXES = 4 };
 struct RowPlan {
     uint64_t formula;           // its number; 0: no plan
     int row_ndim, ndim;
-    int multiprocessors, can_cluster;
+    int multiprocessors, can_cluster, device_shared_nbytes;
     unsigned char dtypes[PLAN_OPERANDS];
     unsigned char low[PLAN_OPERANDS];       // the last four bits of the addresses
     int64_t shape[PLAN_AXES];

@@ -79,8 +79,9 @@ def _map_text(formula, out):
 def _row_parts(formula, out, units):
     variant = {
         "dtypes": (_CODES["float32"], _CODES[out]), "modes": (row_program.UNIT,) * 2, "vector": 1,
-        "units": units, "lanes": 32, "rows": 1, "across": 0, "cluster": 1, "loop": 0, "map": 0,
-        "full": 0, "ahead": 0, "fixed": 0, "column_axes": 1, "kept_axes": 1, "is_double": False,
+        "units": units, "lanes": 32, "rows": 1, "across": 0, "cluster": 1, "loop": 0, "cached": 0,
+        "together": 0, "map": 0, "full": 0, "ahead": 0, "fixed": 0, "column_axes": 1,
+        "kept_axes": 1, "is_double": False,
     }  # fmt: skip
     known = dict(row_program.program(formula, variant).defines)
     return {name: known[name] for name in _PARTS}

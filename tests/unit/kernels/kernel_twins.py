@@ -24,6 +24,7 @@ TWINS = {
     "test_orders.py::test_choices": ("choices",),
     "test_orders.py::test_scans": ("scans",),
     "test_row_clusters.py::test_clusters": ("rows",),
+    "test_row_clusters.py::test_blocks": ("rows in caches",),
     "test_maps.py::test_long_and_strided": ("maps",),
     "test_program_entry.py::test_conditions_are_those_of_python": ("conditions",),
     "test_convolution.py::test_convolutions": ("convolution plain",),

@@ -28,8 +28,8 @@ first = ("fold", "sum", ("add", ("add", root, power), wave))
 made = formula([("sub", ("mul", ("mul", root, power), wave), first)])
 print(row_program.program(made, {
     "dtypes": (11, 11), "modes": (0, 0), "vector": 4, "units": 2, "lanes": 32, "rows": 8,
-    "across": 0, "cluster": 1, "loop": 0, "map": 0, "full": 0, "ahead": 0, "column_axes": 1,
-    "kept_axes": 1, "is_double": False,
+    "across": 0, "cluster": 1, "loop": 0, "cached": 0, "together": 0, "map": 0, "full": 0,
+    "ahead": 0, "column_axes": 1, "kept_axes": 1, "is_double": False,
 }).text())
 """
 
