@@ -55,9 +55,10 @@ def interp(x, xp, fp, /, left=None, right=None, period=None):
     >>> interp(gt.asarray([0.25, 2.0], device="host"), xp, fp).tolist()
     [2.5, 10.0]
     """
-    first = widest((x, xp, fp))
-    first = asarray(xp) if first is None else first
-    x, xp, fp = (beside(one, first) for one in (x, xp, fp))
+    if not type(x) is type(xp) is type(fp) is Tensor:
+        first = widest((x, xp, fp))
+        first = asarray(xp) if first is None else first
+        x, xp, fp = (beside(one, first) for one in (x, xp, fp))
     xp, fp = _vector(xp, "interp"), _vector(fp, "interp")
     if xp.shape != fp.shape:
         raise argument_error(

@@ -20,7 +20,6 @@ from gputensor.tensor.interop import asarray, astype
 from gputensor.tensor.interop.arrays import beside
 from gputensor.tensor.manipulation import (
     arange,
-    broadcast_to,
     empty,
     empty_like,
     moveaxis,
@@ -250,7 +249,7 @@ def searchsorted(x, values, /, side="left", sorter=None, *, right=False):
                 ValueError, "searchsorted: sorter", got, f"ints of shape {x.shape}"
             )
         x = take(x, sorter) if x.ndim == 1 else take_along_axis(x, sorter, -1)
-    dtype = result_type(x, values)
+    dtype = x.dtype if x.dtype == values.dtype else result_type(x, values)
     dtype = float32 if dtype.itemsize == 1 and dtype.kind in "fV" else dtype
     x, values = (astype(one, dtype, copy=False) for one in (x, values))
     if x.ndim > 1:
@@ -348,15 +347,21 @@ def _parts(x, equal_nan, name, wanted=(True, True, True)):
         number[starts] = 1
         inverse = empty_like(order)
         inverse[order] = cumsum(number) - 1
-    if counts:
-        size = broadcast_to(asarray(flat.size, int64, device=x.device), (1,))
-        counts = fn.subtract(concat([starts[1:], size])[: starts.size], starts)
     return (
         values,
         take(order, starts) if indices else None,
         reshape(inverse, x.shape) if wanted[1] else None,
-        counts,
+        _lengths(starts, flat.size) if counts else None,
     )
+
+
+def _lengths(starts, size):
+    """Return the lengths of the parts of `size` elements that begin at `starts`."""
+    lengths = empty_like(starts)
+    if starts.size:
+        fn.subtract(starts[1:], starts[:-1], out=lengths[:-1])
+        fn.subtract(size, starts[-1:], out=lengths[-1:])
+    return lengths
 
 
 def unique_all(x, /):
@@ -407,10 +412,9 @@ def _unique_rows(x, axis):
     starts = firsts(number, False)
     inverse = empty_like(order)
     inverse[order] = number
-    ends = concat([starts[1:], asarray([order.size], int64, device=x.device)])
     indices = take(order, starts)
-    counts = fn.subtract(ends[: starts.size], starts)
-    return moveaxis(take(moved, indices, 0), 0, axis), indices, inverse, counts
+    values = moveaxis(take(moved, indices, 0), 0, axis)
+    return values, indices, inverse, _lengths(starts, order.size)
 
 
 @spellings(dim="axis")

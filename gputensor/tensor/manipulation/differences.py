@@ -18,6 +18,9 @@ from gputensor.tensor.manipulation.joining import concat
 __all__ = ["areas", "diff", "ediff1d", "gradient", "trapezoid"]
 
 
+_COMPLEX = (complex, np.complexfloating)
+
+
 def _along(axis, *key):
     return (*[slice(None)] * axis, *key)
 
@@ -92,16 +95,23 @@ def _slope(x, axis, spacing, edge_order):
     if extent <= edge_order:
         got = Described(f"extent {extent} in axis {axis}")
         raise argument_error(ValueError, "gradient: x", got, f"{edge_order + 1} or more")
-    result = empty(x.shape, dtype=divide(x[_along(axis, slice(0, 0))], 1.0).dtype, device=x.device)
+    result = empty(x.shape, dtype=result_type(x, 1.0), device=x.device)
 
     def at(first, last):
         return x[_along(axis, slice(first, last))]
+
+    def put(place, difference, gap):
+        # Real numbers are weak, so that their quotients have the dtype of the result.
+        if isinstance(gap, (Tensor, *_COMPLEX)):
+            result[place] = divide(difference, gap)
+        else:
+            divide(difference, gap, out=result[place])
 
     is_even = not isinstance(spacing, Tensor)
     inside = _along(axis, slice(1, -1))
     if is_even:
         steps = (spacing, spacing), (spacing, spacing)
-        result[inside] = divide(subtract(at(2, None), at(None, -2)), 2.0 * spacing)
+        put(inside, subtract(at(2, None), at(None, -2)), 2.0 * spacing)
     else:
         shape = [-1 if i == axis else 1 for i in range(x.ndim)]
         gaps = reshape(diff(spacing), shape)
@@ -115,15 +125,18 @@ def _slope(x, axis, spacing, edge_order):
         middle = multiply(at(1, -1), divide(subtract(right, left), multiply(left, right)))
         after = multiply(at(2, None), divide(left, multiply(right, total)))
         result[inside] = add(subtract(middle, before), after)
-    first = divide(subtract(at(1, 2), at(0, 1)), steps[0][0])
-    last = divide(subtract(at(-1, None), at(-2, -1)), steps[1][0])
-    if edge_order == 2:
-        # Extrapolates the slopes of the last two gaps linearly to the end.
-        first = _at_end(first, divide(subtract(at(2, 3), at(1, 2)), steps[0][1]), *steps[0])
-        inner = divide(subtract(at(-2, -1), at(-3, -2)), steps[1][1])
-        last = _at_end(last, inner, *steps[1])
-    result[_along(axis, slice(0, 1))] = first
-    result[_along(axis, slice(-1, None))] = last
+    ends = _along(axis, slice(0, 1)), _along(axis, slice(-1, None))
+    first, last = subtract(at(1, 2), at(0, 1)), subtract(at(-1, None), at(-2, -1))
+    if edge_order == 1:
+        put(ends[0], first, steps[0][0])
+        put(ends[1], last, steps[1][0])
+        return result
+    # Extrapolates the slopes of the last two gaps linearly to the end.
+    first, last = divide(first, steps[0][0]), divide(last, steps[1][0])
+    inner = divide(subtract(at(2, 3), at(1, 2)), steps[0][1])
+    result[ends[0]] = _at_end(first, inner, *steps[0])
+    inner = divide(subtract(at(-2, -1), at(-3, -2)), steps[1][1])
+    result[ends[1]] = _at_end(last, inner, *steps[1])
     return result
 
 
