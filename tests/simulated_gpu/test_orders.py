@@ -160,3 +160,20 @@ def test_composed_special_functions(rng):
 
     for i in rng.choice(len(special.COMPOSED), 4, replace=False):
         special.check_composed(rng, "cuda", *special.COMPOSED[i])
+
+
+def test_facts_of_unique_values_counts_and_points(rng):
+    whole, real = rng.integers(0, 9, 3000), np.round(rng.normal(size=3000), 1).astype("float32")
+    for a in (whole, real):
+        want = np.unique(a, True, True, True)
+        for flags in ((True, True, True), (False, True, False), (False, False, True)):
+            kept = [one for one, is_there in zip(want, (True, *flags), strict=True) if is_there]
+            for got, one in zip(gt.unique(gt.asarray(a, device=0), *flags), kept, strict=True):
+                np.testing.assert_array_equal(got.numpy(), one)
+    x = gt.asarray(whole, device=0)
+    np.testing.assert_array_equal(gt.bincount(x).numpy(), np.bincount(whole))
+    with pytest.raises(ValueError, match="bincount: x: got -1; expected 0 or more"):
+        gt.bincount(x - 1)
+    points = np.unique(real)[:40]
+    got = gt.interp(gt.asarray(real, device=0), gt.asarray(points, device=0), x[:40]).numpy()
+    np.testing.assert_allclose(got, np.interp(real, points, whole[:40]), 1e-4, 1e-4)
