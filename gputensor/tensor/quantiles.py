@@ -187,10 +187,13 @@ def _between(ordered, shares, method):
 
 
 def _cut(a, b, weight):
-    result = fn.add(a, fn.multiply(fn.subtract(b, a), weight))
-    if isinstance(weight, float) and weight == 0.5:  # no overflow of the sum or the difference
-        is_apart = fn.logical_and(fn.less(a, 0), fn.greater(b, 0))
-        result = fn.where(is_apart, fn.multiply(fn.add(a, b), 0.5), result)
+    difference = fn.subtract(b, a)
+    result = fn.add(a, fn.multiply(difference, weight))
+    if isinstance(weight, float) and weight == 0.5:
+        # Of numbers on both sides of 0 the difference may overflow, of others the sum.
+        is_beside = fn.logical_or(fn.greater_equal(a, 0), fn.less_equal(b, 0))
+        is_beside = fn.logical_and(is_beside, fn.isfinite(difference))
+        return fn.where(is_beside, result, fn.multiply(fn.add(a, b), 0.5))
     # With an infinity, the interpolated difference would be NaN; the sum is right.
     is_infinite = fn.logical_or(fn.isinf(a), fn.isinf(b))
     return fn.where(is_infinite, fn.add(a, b), result)

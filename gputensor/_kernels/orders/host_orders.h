@@ -35,30 +35,32 @@ struct HostOrder {
 
 template <class T> constexpr bool has_nan() { return std::is_floating_point<T>::value; }
 
-// The place among ascending numbers without NaN: a loop without branches, several at a time, so
-// that their reads of memory overlap.
+// The places among ascending numbers without NaN: a loop without branches, several at a time, so
+// that vector instructions read for all of them and their reads of memory overlap.
 template <class T, bool IS_RIGHT, int AT_ONCE>
-void search_numbers(const T* sorted, int64_t length, const T* values, int64_t* out) {
-    const T* base[AT_ONCE];
-    for (int k = 0; k < AT_ONCE; ++k) base[k] = sorted;
+GPUTENSOR_FLAT void search_numbers(const T* sorted, int64_t length, const T* values, int64_t* out) {
+    int64_t places[AT_ONCE];
+    T wanted[AT_ONCE];
+    for (int k = 0; k < AT_ONCE; ++k) places[k] = 0, wanted[k] = values[k];
     int64_t left = length;
     while (left > 1) {
         const int64_t half = left / 2;
         for (int k = 0; k < AT_ONCE; ++k) {
-            const T middle = base[k][half - 1];
-            base[k] += (IS_RIGHT ? middle <= values[k] : middle < values[k]) ? half : 0;
+            const T middle = sorted[places[k] + half - 1];
+            places[k] += (IS_RIGHT ? middle <= wanted[k] : middle < wanted[k]) ? half : 0;
         }
         left -= half;
     }
-    for (int k = 0; k < AT_ONCE; ++k) {
-        const bool is_after = left && (IS_RIGHT ? *base[k] <= values[k] : *base[k] < values[k]);
-        out[k] = base[k] - sorted + is_after;
+    for (int k = 0; k < AT_ONCE && left; ++k) {
+        const T last = sorted[places[k]];
+        places[k] += IS_RIGHT ? last <= wanted[k] : last < wanted[k];
     }
+    for (int k = 0; k < AT_ONCE; ++k) out[k] = places[k];
 }
 
 template <class T, bool IS_RIGHT>
-void search_all(const HostOrder& order) {
-    enum { AT_ONCE = 8 };
+GPUTENSOR_CLONES GPUTENSOR_FAST void search_all(const HostOrder& order) {
+    enum { AT_ONCE = 16 };
     const T* sorted = static_cast<const T*>(order.input);
     const T* values = static_cast<const T*>(order.other);
     int64_t* out = static_cast<int64_t*>(order.out);
