@@ -8,8 +8,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "gputensor/_kernels/loops/host_functions.h"
-
 namespace gputensor {
 
 struct Wide { uint64_t halves[2]; };  // complex128
@@ -140,18 +138,16 @@ void gather_axes(const HostGather& gather, int axis, const int64_t* const* place
     }
 }
 
-// A part of one dense index; returns whether all numbers are inside. Others read the first run.
+// One dense index; returns whether all numbers are inside.
 template <class T>
-GPUTENSOR_CLONES GPUTENSOR_FAST bool gather_elements(const T* source, int64_t extent,
-                                                     const int64_t* index, int64_t count, T* out) {
-    int64_t wrong = 0;
+bool gather_elements(const T* source, int64_t extent, const int64_t* index, int64_t count, T* out) {
+    const uint64_t size = extent;
     for (int64_t i = 0; i < count; ++i) {
         const int64_t at = index[i] + (index[i] >> 63 & extent);
-        const int64_t is_wrong = (at | (extent - 1 - at)) >> 63;
-        wrong |= is_wrong;
-        out[i] = source[at & ~is_wrong];
+        if (__builtin_expect(static_cast<uint64_t>(at) >= size, 0)) return false;
+        out[i] = source[at];
     }
-    return wrong == 0;
+    return true;
 }
 
 template <class T>
@@ -168,23 +164,21 @@ bool gather_runs(const HostGather& gather, const T* source, const int64_t* index
 
 template <class T>
 bool gather_line(HostGather& gather) {
-    enum : int64_t { PART = 512 };
     const int64_t count = gather.shape[0], extent = gather.extents[0], inner = gather.inner;
     const uint64_t size = extent;
     const T* source = static_cast<const T*>(gather.source);
     T* out = static_cast<T*>(gather.out);
-    for (int64_t outer = 0; outer < gather.outer; ++outer, source += extent * inner)
-        for (int64_t first = 0; first < count; first += PART) {
-            const int64_t* index = gather.index[0] + first;
-            const int64_t part = count - first < PART ? count - first : PART;
-            if (!(inner == 1 ? gather_elements(source, extent, index, part, out)
-                             : gather_runs(gather, source, index, part, out))) {
-                while (static_cast<uint64_t>(*index) + size < 2 * size) ++index;
-                gather.wrong_index = 0, gather.wrong = *index;
-                return false;
-            }
-            out += part * inner;
+    for (int64_t outer = 0; outer < gather.outer; ++outer) {
+        const int64_t* index = gather.index[0];
+        if (!(inner == 1 ? gather_elements(source, extent, index, count, out)
+                         : gather_runs(gather, source, index, count, out))) {
+            while (static_cast<uint64_t>(*index) + size < 2 * size) ++index;
+            gather.wrong_index = 0, gather.wrong = *index;
+            return false;
         }
+        source += extent * inner;
+        out += count * inner;
+    }
     return true;
 }
 
