@@ -138,10 +138,10 @@ cdef void choose_along(RowVariant* variant, const RowParameters* parameters, int
 # four blocks of 512 threads, those of 64 KiB two of 1,024, with half as many units beside a
 # weight, and those of 128 KiB one, which pays only for one fold, since no other block works at a
 # barrier. Share of the copy rate, before and after: softmax and rms_norm of 8,192 float32 .97 .97
-# -> 1.02 1.01, of 16,384 bfloat16 .96 .99 -> 1.00 1.01, of 32,768 bfloat16 .90 .92 -> 1.01 1.02;
-# rms_norm of 32,768 and 65,536 float32 .94 .89 -> 1.01 .92, of 65,536 bfloat16 .89 -> .96. Held
-# rows were better at 64 KiB of float32 (.98, .97 for rms_norm), and for layer_norm of 32 KiB (.99,
-# .94).
+# -> 1.01 1.01, of 16,384 bfloat16 .96 .99 -> 1.02 1.02, of 32,768 bfloat16 .92 .93 -> 1.02 1.02;
+# rms_norm of 32,768 float32 .94 -> 1.01, of 65,536 bfloat16 .90 -> .98. Held rows were better at 64
+# KiB of float32 (.98, .97 for rms_norm), for layer_norm of 32 KiB (.99, .94), and for rms_norm of
+# 256 KiB (.90, .87).
 cdef bint choose_cached(RowFormula formula, RowVariant* variant, const RowParameters* parameters,
                         const Loads* loads, const DeviceFacts* facts) noexcept nogil:
     cdef int64_t nbytes, pieces = parameters.columns // variant.vector
@@ -160,8 +160,7 @@ cdef bint choose_cached(RowFormula formula, RowVariant* variant, const RowParame
         variant.cached = 2 if weights < 2 else 1
         lanes = MOST_LANES if weights < 2 else WIDE_LANES
         units = 2 if weights == 1 else 4
-    elif (nbytes >= CACHED_NBYTES and formula.levels == 1 and weights < 2
-            and parameters.columns in (MOST_LANES * HELD, 2 * MOST_LANES * HELD)):
+    elif nbytes == CACHED_NBYTES and formula.levels == 1 and weights < 2:
         variant.cached, lanes, units = 1, MOST_LANES, HELD // variant.vector
     else:
         return False
