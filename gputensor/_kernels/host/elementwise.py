@@ -213,7 +213,11 @@ def run(op, compute, out, *inputs):
                 if array.dtype is not dtype:
                     break
             else:
-                ufunc(*inputs, out=out)
+                if len(inputs) == 1 and not out.flags.forc:
+                    # NumPy's loops of one operand miss elements of a result with gaps.
+                    out[...] = ufunc(*inputs)
+                else:
+                    ufunc(*inputs, out=out)
                 return
     loop, (dtype, wide) = _TABLE[op], WIDE[compute]
     if type(loop) is HostLoop and out.dtype is dtype is wide and loop.into(out, inputs):

@@ -3,6 +3,7 @@
 The documented exceptions are those of special_values.py, and negative powers of integer tensors.
 """
 
+import itertools
 import math
 
 import numpy as np
@@ -104,6 +105,21 @@ def special_program(rng, place, name, dtype, size):
 def test_function_of_special_values_equals_numpy(where, rng, name):
     for dtype in FUNCTIONS[name][1]:
         special_program(rng, where, name, dtype, 200)
+
+
+@pytest.mark.parametrize("name", ["isnan", "isinf", "isfinite", "signbit", "negative", "abs"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_functions_write_results_with_gaps(place, rng, name, dtype):
+    size = int(rng.integers(33_000, 40_000))  # more than the host device's own loops take
+    values = rng.choice(np.array([1, -2, 0, np.nan, np.inf, -np.inf], dtype), 4 * size)
+    x = gt.asarray(values, device=place)
+    for step, gap in itertools.product((1, 2, -3, 4), (1, 2, -1, -3, 4)):
+        expected = getattr(np, name)(values[::step][:size].copy())
+        poison = rng.integers(0, 2, 4 * size).astype(expected.dtype)
+        whole = gt.asarray(poison, device=place)
+        getattr(gt, name)(x[::step][:size], out=whole[::gap][:size])
+        poison[::gap][:size] = expected
+        np.testing.assert_array_equal(whole.numpy(), poison, f"{step} {gap}")
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=lambda dtype: dtype.name)
