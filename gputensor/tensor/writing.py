@@ -280,19 +280,24 @@ def scatter_add(x, /, axis, index, source):
             # One index for whole slices, as index[:, None] broadcast to the shape of source.
             index = index[tuple(slice(None) if i == axis else 0 for i in range(x.ndim))]
         return _added(x, axis, index, source)
-    places = flat_places(x, axis, index)
+    places = flat_places(x, axis, index, "scatter_add")
     return reshape(_added(reshape(x, -1), 0, places, reshape(source, -1)), x.shape)
 
 
-def flat_places(x, axis, index):
+def flat_places(x, axis, index, name):
     """Return the flat row-major places in `x` of positions along `axis`, as a vector.
+
+    Positions out of range raise as those of ``x[index]``.
 
     >>> import gputensor as gt
     >>> x, index = gt.zeros((2, 3), device="host"), gt.asarray([[2], [-3]], device="host")
-    >>> flat_places(x, 1, index).tolist()
+    >>> flat_places(x, 1, index, "scatter_add").tolist()
     [2, 3]
     """
-    places = 0
+    if any(index.shape[i] > extent for i, extent in enumerate(x.shape) if i != axis):
+        got = Described(f"shape {index.shape}")
+        raise argument_error(ValueError, f"{name}: index", got, f"{x.shape} or less")
+    places, index = 0, within(index, x.shape[axis])
     for i, extent in enumerate(x.shape):
         line = arange(index.shape[i], device=x.device).reshape(
             [-1 if i == k else 1 for k in range(x.ndim)]

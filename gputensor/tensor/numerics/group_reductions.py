@@ -4,7 +4,6 @@ from gputensor._arrays.dtypes import int64
 from gputensor.errors import Described, argument_error
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import axis_argument, spellings, tensor_argument
-from gputensor.tensor.grids import within
 from gputensor.tensor.interop import astype
 from gputensor.tensor.interop import copy as copy_of
 from gputensor.tensor.manipulation import arange, broadcast_to, reshape, zeros
@@ -129,7 +128,7 @@ def scatter_reduce(x, /, axis, index, source, reduce, *, include_self=True):
     if source.shape != index.shape:
         got = Described(f"shape {source.shape}")
         raise argument_error(ValueError, f"{name}: source", got, f"{index.shape} or more")
-    places = flat_places(x, axis, within(index, x.shape[axis]))
+    places = flat_places(x, axis, index, name)
     values = reshape(source, -1)
     return reshape(_reduced(reshape(x, -1), places, values, reduce, include_self), x.shape)
 

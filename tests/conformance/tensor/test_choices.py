@@ -158,3 +158,25 @@ def test_wrong_arguments_of_sums(place):
         gt.index_add(x, 1, index, x)
     with pytest.raises(ValueError, match="got 1 and 2 dimensions; expected 2"):
         gt.scatter_add(x, 1, index, x)
+
+
+def test_places_of_scattered_elements_are_checked(where, rng):
+    a = rng.integers(0, 9, (3, 4, 5)).astype(np.float32)
+    x = gt.asarray(a, device=where)
+    for scatter in (gt.scatter_add, lambda *given: gt.scatter_reduce(*given, "sum")):
+        index = rng.integers(-4, 4, (2, 1, 3))
+        source = rng.integers(0, 9, (2, 1, 3)).astype(np.float32)
+        want = a.copy()
+        rows, _, columns = np.indices(index.shape)
+        np.add.at(want, (rows, index, columns), source)
+        source = gt.asarray(source, device=where)
+        got = scatter(x, 1, gt.asarray(index, device=where), source)
+        assert np.array_equal(got.numpy(), want)
+        with pytest.raises(ValueError, match=r"index: got shape .*; expected \(3, 4, 5\) or less"):
+            wide = gt.zeros((2, 1, 6), device=where)
+            scatter(x, 1, gt.zeros((2, 1, 6), dtype="int64", device=where), wide)
+        if gt.Device(where).type == "host":
+            for wrong in (4, -5):  # inside of the whole, outside of the axis
+                index[1, 0, 1] = wrong
+                with pytest.raises(IndexError, match=f"index {wrong} is out of bounds"):
+                    scatter(x, 1, gt.asarray(index, device=where), source).numpy()
