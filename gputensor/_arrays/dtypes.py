@@ -89,6 +89,15 @@ def dtype_code(dtype):
     return code
 
 
+def is_float8(dtype):
+    """Return whether a dtype is a float of 8 bits, which has storage but no arithmetic.
+
+    >>> is_float8(float8_e5m2), is_float8(bfloat16)
+    (True, False)
+    """
+    return dtype.itemsize == 1 and dtype.kind in "fV"
+
+
 def code_of(value):
     """Return the code of a dtype, or of the dtype of an object.
 

@@ -7,10 +7,10 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 # is the address, so what replaces addresses in captured parameters replaces this one too.
 
 # A tensor of up to four axes, the first one of elements that are neighbours; `strides` of the
-# others in elements. Copies take `box` elements along each axis, 64 or fewer along the first, as
-# rows of 128 bytes in the order of wgmma's swizzle; of a plain map 256 or fewer, one after the
-# other. What is outside the tensor is read as zeros. Copies of tiles that are read once do without
-# longer reads into the L2 cache.
+# others in elements, of any value for an axis of one. Copies take `box` elements along each axis,
+# 64 or fewer along the first, as rows of 128 bytes in the order of wgmma's swizzle; of a plain map
+# 256 or fewer, one after the other. What is outside the tensor is read as zeros. Copies of tiles
+# that are read once do without longer reads into the L2 cache.
 cdef struct MappedTensor:
     uint64_t ptr
     int is_bfloat

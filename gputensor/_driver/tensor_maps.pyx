@@ -59,14 +59,21 @@ cdef bint are_movable() noexcept nogil:
             and memcmp(&pixels[0][1], &pixels[1][1], MAP_NBYTES - 8) == 0)
 
 
+cdef int64_t stride_of(const MappedTensor* tensor, int axis) noexcept nogil:
+    """The stride along an axis; no copy uses that of a single element."""
+    return tensor.strides[axis] if tensor.extents[axis] > 1 else 8
+
+
 cdef bint is_mappable(const MappedTensor* tensor) noexcept nogil:
     cdef int axis
+    cdef int64_t stride
     if tensor.ptr % 16 or not 2 <= tensor.axes <= 4:
         return False
     for axis in range(tensor.axes):
         if not 0 < tensor.extents[axis] <= 0xffffffffll:
             return False
-        if axis and (tensor.strides[axis] % 8 or not 0 < tensor.strides[axis] < <int64_t>1 << 38):
+        stride = stride_of(tensor, axis)
+        if axis and (stride % 8 or not 0 < stride < <int64_t>1 << 38):
             return False
     return True
 
@@ -86,7 +93,7 @@ cdef bint map_tiles(uint64_t* words, const MappedTensor* tensor) noexcept nogil:
     for axis in range(tensor.axes):
         extents[axis], steps[axis] = <uint64_t>tensor.extents[axis], 1
         if axis:
-            strides[axis - 1] = <uint64_t>tensor.strides[axis] * 2
+            strides[axis - 1] = <uint64_t>stride_of(tensor, axis) * 2
     status = map_encoders().tiled(
         made, MAP_BFLOAT16 if tensor.is_bfloat else MAP_FLOAT16, tensor.axes, tensor.ptr, extents,
         strides, tensor.box, steps, 0, 0 if tensor.is_plain else MAP_SWIZZLE_128,
@@ -110,7 +117,7 @@ cdef bint map_pixels(uint64_t* words, const MappedTensor* tensor, const int64_t*
     for axis in range(4):
         extents[axis], apart[axis] = <uint64_t>tensor.extents[axis], 1
         if axis:
-            strides[axis - 1] = <uint64_t>tensor.strides[axis] * 2
+            strides[axis - 1] = <uint64_t>stride_of(tensor, axis) * 2
     for axis in range(2):       # the driver takes the last pixel's distance from the last one of x
         last = first[axis] + (counts[axis] - 1) * steps[axis] - (tensor.extents[axis + 1] - 1)
         if (not -128 <= first[axis] <= 127 or not -128 <= last <= 127

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 
+from gputensor._arrays.dtypes import is_float8
 from gputensor.errors import Described, argument_error
 from gputensor.importers.onnx_registry import operator
 from gputensor.importers.onnx_values import (
@@ -172,7 +173,7 @@ def clip(x, low=None, high=None):
 
 @operator("IsInf")
 def is_inf(x, *, detect_negative, detect_positive):
-    if x.dtype.name.startswith("float8"):
+    if is_float8(x.dtype):
         x = x.astype("float32")
     if detect_negative and detect_positive:
         return gt.isinf(x)
@@ -203,7 +204,7 @@ def converted(x, dtype, saturate=1, round_mode="up"):
         return x
     if not is_known(x):
         name = dtype.name
-        if has_code(dtype) and name not in _LIMITS and not x.dtype.name.startswith("float8"):
+        if has_code(dtype) and name not in _LIMITS and not is_float8(x.dtype):
             return x.astype(dtype)
         if has_code(dtype):
             x = x.astype("float32")

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from gputensor._arrays.dtypes import is_float8
 from gputensor.errors import Described, argument_error
 from gputensor.importers.onnx_math import converted
 from gputensor.importers.onnx_reduction import centred
@@ -66,7 +67,7 @@ def dequantize_linear(x, scale, zero=None, *, axis=1, block_size=0, output_dtype
     scale, points = tensor(scale, device), _plain(zero, device)
     dtype = numpy_dtype(output_dtype) if output_dtype else scale.dtype
     x = _plain(x, device)
-    if x.dtype.name.startswith("float8"):
+    if is_float8(x.dtype):
         points = None
     kind = "float32" if x.dtype.kind not in "iu" or x.dtype.itemsize < 4 else "float64"
     y = x.astype(kind)

@@ -2,7 +2,7 @@
 
 from numpy.linalg import LinAlgError
 
-from gputensor._arrays.dtypes import complex64, float32, float64
+from gputensor._arrays.dtypes import complex64, float32, float64, is_float8
 from gputensor.errors import Described, argument_error
 from gputensor.tensor.core import tensor_argument
 from gputensor.tensor.interop import astype
@@ -29,7 +29,7 @@ def matrices(x, name, argument="x"):
     if tensor_argument(x, name).ndim < 2:
         got = Described(f"{x.ndim} dimensions")
         raise argument_error(LinAlgError, f"{name}: {argument}", got, "2 or more")
-    if x.dtype.itemsize == 1 and x.dtype.kind in "fV":
+    if is_float8(x.dtype):
         rule = "a dtype with arithmetic; convert it with astype"
         raise argument_error(TypeError, f"{name}: {argument}", Described(x.dtype.name), rule)
     return astype(x, compute_dtype(x.dtype), copy=False)

@@ -5,7 +5,7 @@ import math
 import operator
 from itertools import pairwise
 
-from gputensor._arrays.dtypes import float32, float64, iinfo, int64
+from gputensor._arrays.dtypes import float32, float64, iinfo, int64, is_float8
 from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error, float_argument, int_argument, list_argument
 from gputensor.streams.order import tracer
@@ -223,7 +223,7 @@ def histogram(x, /, bins=10, range=None, density=False, weights=None):
     x = reshape(tensor_argument(x, "histogram"), -1)
     if x.dtype.kind == "c":
         raise argument_error(TypeError, "histogram: x", Described(x.dtype.name), "a real dtype")
-    if x.dtype.itemsize == 1 and x.dtype.kind in "fV":
+    if is_float8(x.dtype):
         x = astype(x, float32)
     if isinstance(bins, str) and weights is not None:
         got = Described(f"bins={bins!r} and weights")

@@ -1,6 +1,6 @@
 """Elements selected by a mask or another rule, found on the device; the host reads one count."""
 
-from gputensor._arrays.dtypes import float32, int64, uint32
+from gputensor._arrays.dtypes import float32, int64, is_float8, uint32
 from gputensor._kernels.order_rules import MARK_TILE, MARK_WORD
 from gputensor.tensor.engine import queue_call, refuse_in_trace
 from gputensor.tensor.interop import astype
@@ -32,7 +32,7 @@ def places(x):
     >>> [one.tolist() for one in places(gt.asarray([[True, False], [True, True]], device="host"))]
     [[0, 1, 1], [0, 0, 1]]
     """
-    if x.dtype.itemsize == 1 and x.dtype.kind in "fV":
+    if is_float8(x.dtype):
         x = astype(x, float32)
     bits, starts, total = _marked(_vector(x), "true")
     return _places(x.shape, bits, starts, total)

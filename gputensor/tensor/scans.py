@@ -2,7 +2,7 @@
 
 import math
 
-from gputensor._arrays.dtypes import float32, int64, uint64
+from gputensor._arrays.dtypes import float32, int64, is_float8, uint64
 from gputensor.errors import Described, argument_error
 from gputensor.tensor.core import axis_argument, out_argument, spellings, tensor_argument
 from gputensor.tensor.engine import queue_call
@@ -32,9 +32,9 @@ def _accumulated(name, x, axis, dtype, out, initial):
     if out is not None:
         out = out_argument(out, x, shape, dtype, name)
     # fp8 has no arithmetic.
-    is_small = dtype.itemsize == 1 and dtype.kind in "fV"
+    is_small = is_float8(dtype)
     wide = float32 if is_small else dtype
-    x = astype(x, float32) if x.dtype.itemsize == 1 and x.dtype.kind in "fV" else x
+    x = astype(x, float32) if is_float8(x.dtype) else x
     result = empty(shape, wide, device=x.device)
     if extra:
         before = (slice(None),) * axis

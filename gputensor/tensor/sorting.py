@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gputensor._arrays.dtypes import float32, int64
+from gputensor._arrays.dtypes import float32, int64, is_float8
 from gputensor._arrays.promotion import result_type
 from gputensor._engines import sorting as engines
 from gputensor.errors import Described, argument_error, int_argument
@@ -46,7 +46,7 @@ FEW_ROWS = 64
 
 def _known(x):
     """Return `x` in a dtype that the kernels can order: fp8 becomes float32."""
-    return astype(x, float32) if x.dtype.itemsize == 1 and x.dtype.kind in "fV" else x
+    return astype(x, float32) if is_float8(x.dtype) else x
 
 
 def _rows(x, axis):
@@ -250,7 +250,7 @@ def searchsorted(x, values, /, side="left", sorter=None, *, right=False):
             )
         x = take(x, sorter) if x.ndim == 1 else take_along_axis(x, sorter, -1)
     dtype = x.dtype if x.dtype == values.dtype else result_type(x, values)
-    dtype = float32 if dtype.itemsize == 1 and dtype.kind in "fV" else dtype
+    dtype = float32 if is_float8(dtype) else dtype
     x, values = (astype(one, dtype, copy=False) for one in (x, values))
     if x.ndim > 1:
         return _searched_lines(x, values, side == "right")
@@ -329,29 +329,29 @@ def _parts(x, equal_nan, name, wanted=(True, True, True)):
 
     `wanted` says which of the last three the caller needs; the others may be None.
     """
-    indices, inverse, counts = wanted
+    has_indices, has_inverse, has_counts = wanted
     flat = reshape(tensor_argument(x, name), -1)
     # Equal values have one position among the values, unless each NaN is a value.
     is_searched = flat.dtype.kind in "biu" or flat.dtype.kind != "c" and equal_nan
-    if indices or inverse and not is_searched:
+    if has_indices or has_inverse and not is_searched:
         order = argsort(flat)
         ordered = take(flat, order)
     else:
         order, ordered = None, sort(flat)
     starts = firsts(_known(ordered), equal_nan)
-    values = take(ordered, starts)
-    if inverse and is_searched:
+    values, inverse = take(ordered, starts), None
+    if has_inverse and is_searched:
         inverse = searchsorted(values, flat)
-    elif inverse:
+    elif has_inverse:
         number = zeros(flat.size, int64, device=x.device)
         number[starts] = 1
         inverse = empty_like(order)
         inverse[order] = cumsum(number) - 1
     return (
         values,
-        take(order, starts) if indices else None,
-        reshape(inverse, x.shape) if wanted[1] else None,
-        _lengths(starts, flat.size) if counts else None,
+        take(order, starts) if has_indices else None,
+        reshape(inverse, x.shape) if has_inverse else None,
+        _lengths(starts, flat.size) if has_counts else None,
     )
 
 

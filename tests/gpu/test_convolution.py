@@ -75,6 +75,7 @@ def test_graphs_of_depthwise_are_replayed_on_other_tensors(rng):
 def test_random_depthwise(rng):
     for _ in range(20):
         depthwise_program(rng, "cuda")
+        depthwise_program(rng, "cuda", has_many=True)
 
 
 def test_random_tiles(rng):

@@ -7,7 +7,7 @@ import gputensor as gt
 from gputensor._kernels import programs
 from gputensor._kernels.launch import nvrtc
 from tests.support.convolution import tile_on_cpu
-from tests.support.convolution.depthwise_checks import box_program, depthwise_program
+from tests.support.convolution.depthwise_checks import depthwise_program
 from tests.support.convolution.window_checks import (
     convolution_program,
     convolved,
@@ -76,7 +76,7 @@ def test_poolings(rng):
 def test_boxes_of_depthwise(rng, used_boxes):
     """Enough results for boxes: cut channels, columns, lines; small and large tiles of threads."""
     for _ in range(6):
-        box_program(rng, "cuda")
+        depthwise_program(rng, "cuda", has_many=True, is_turned=False)
     assert len({dict(call[3:])["tile"] for call in used_boxes()}) > 1
 
 
@@ -90,11 +90,11 @@ def test_graphs_of_boxes_are_replayed_on_other_tensors(rng, used_boxes):
 # A driver without tensor maps, or whose maps do not fit: other kernels are chosen.
 @pytest.mark.process(FAKE_CUDA_MULTIPROCESSORS="2", FAKE_CUDA_MAPS="0")
 def test_no_boxes_without_maps(rng, used_boxes):
-    box_program(rng, "cuda")
+    depthwise_program(rng, "cuda", has_many=True, is_turned=False)
     assert not used_boxes()
 
 
 @pytest.mark.process(FAKE_CUDA_MULTIPROCESSORS="2", FAKE_CUDA_SHARED="233472")
 def test_no_boxes_of_images_turned_over(rng, used_boxes):
-    box_program(rng, "cuda", is_turned=True)
+    depthwise_program(rng, "cuda", has_many=True, is_turned=True)
     assert not used_boxes()

@@ -87,7 +87,7 @@ _BOXES = (
     (r'asm volatile\("cp\.async\.bulk\.tensor\.4d\.global[^;]*;"[^;]*;',
      "cpu_copy_box((char*)box, p.out.words, 0, (const int*)&at, true);"),
     (r'asm volatile\("(cp\.async\.bulk|mbarrier|fence|prefetch)[^;]*;"[^;]*;', ";"),
-    (r'asm volatile\("\{ \.reg \.pred p; again[^}]*\}"[^;]*;', ";"),
+    (r'asm volatile\("\{\\n\.reg \.pred p;[^}]*\}"[^;]*;', "done = 1;"),
 )  # fmt: skip
 
 

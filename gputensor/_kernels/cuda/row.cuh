@@ -52,6 +52,8 @@ __device__ __forceinline__ C from_lane(C x, int mask) {
 }
 
 #if CLUSTER > 1
+#include "gputensor/_kernels/cuda/copies/barrier.cuh"
+
 __device__ __forceinline__ uint32 cluster_rank() {
     uint32 rank;
     asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
@@ -64,23 +66,6 @@ __device__ __forceinline__ void cluster_sync() {
 // Each exchange has a barrier in each block: a phase ends when the block has announced how many bytes
 // come, and all have come. The blocks do not wait in barrier.cluster, whose release also waits until
 // the last row's results have reached memory.
-__device__ __forceinline__ uint32 shared_address(const void* at) {
-    return (uint32)__cvta_generic_to_shared(at);
-}
-__device__ __forceinline__ void barrier_init(uint64* barrier) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(barrier)) : "memory");
-}
-__device__ __forceinline__ void barrier_expect(uint64* barrier, uint32 nbytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
-                 ::"r"(shared_address(barrier)), "r"(nbytes) : "memory");
-}
-__device__ __forceinline__ void barrier_wait(uint64* barrier, uint32 parity) {
-    uint32 done = 0;
-    while (!done)
-        asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-                     "selp.u32 %0, 1, 0, p;\n}"
-                     : "=r"(done) : "r"(shared_address(barrier)), "r"(parity) : "memory");
-}
 __device__ __forceinline__ uint32 place_in(uint32 here, uint32 rank) {
     uint32 there;
     asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(here), "r"(rank));

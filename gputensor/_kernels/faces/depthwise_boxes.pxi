@@ -8,13 +8,13 @@ cdef enum:
     HOPPER = 90
     BOX_VECTOR = 2              # channels of a thread
     BOX_LANES = 32              # threads of a block that have different channels, at most
-    BOX_THREADS = 128           # of a block, if its columns are not one more
+    BOX_THREADS = 128           # of a block, unless one row of tiles has more
     MOST_BOX_THREADS = 224      # MOST_THREADS of programs.depthwise_boxes
     BOX_NBYTES = 64 << 10       # shared memory of a block, so that three share a multiprocessor
     BOX_EXTENT = 256            # along an axis: a limit of maps
     BOX_ALIGNMENT = 128         # of a box in shared memory
     MOST_IMAGES = 65535         # of a launch: the limit of a grid's second dimension
-    LEAST_RESULTS = 400         # of a multiprocessor, in vectors of 4, that take less time by boxes
+    LEAST_RESULTS = 400         # of a multiprocessor, in vectors of 4, from which boxes are faster
     # Instructions of a thread with 2 x 7 and with 4 x 7 results of a kernel of 3 x 3; blocks of the
     # smaller ones with which a multiprocessor is always faster; warps that hide each other's waits.
     SMALL_TILE = 598
@@ -141,9 +141,6 @@ cdef bint map_images(uint64_t* words, const WindowOperand* images, const Operand
         place = given.ndim - axis
         tensor.extents[axis] = given.shape[place] if place > 1 else 1
         tensor.strides[axis] = images.axes[3 - axis]
-    for axis in range(1, 4):
-        if tensor.extents[axis] == 1:
-            tensor.strides[axis] = 8    # no copy uses it
     return map_tiles(words, &tensor)
 
 
@@ -151,26 +148,26 @@ cdef int64_t box_extent(const WindowAxis* axis, int64_t results) noexcept nogil:
     return results + (axis.kernel - 1) * <int64_t>axis.dilation
 
 
-# Fills in all that depends on the form. Returns False where shared memory or a map is too small.
-cdef bint fill_boxes(DepthwiseBoxParameters* m, const BoxesForm* form,
-                     const WindowFold* given) noexcept nogil:
+# Fills in all that depends on the form. Returns the bytes of shared memory of a block; 0 where they
+# are too many, or x or the result is beyond the limits of maps.
+cdef int64_t fill_boxes(DepthwiseBoxParameters* m, const BoxesForm* form,
+                        const WindowFold* given) noexcept nogil:
     cdef const WindowParameters* p = &m.common
     cdef int64_t column = form.lanes * BOX_VECTOR
     cdef int64_t out_width = form.across * form.pixels, out_height = form.down * form.rows
     cdef int64_t width = box_extent(&p.axes[2], out_width)
     cdef int64_t height = box_extent(&p.axes[1], out_height)
     cdef int64_t nbytes = 2 * column * width * height
-    if boxes_nbytes(nbytes, 2 * column * out_width * out_height) > BOX_NBYTES:
-        return False
+    cdef int64_t results = parts(nbytes, BOX_ALIGNMENT) * BOX_ALIGNMENT
+    cdef int64_t whole = results + 2 * column * out_width * out_height
+    if whole > BOX_NBYTES:
+        return 0
     m.line, m.out_line = <int32_t>(column * width), <int32_t>(column * out_width)
-    m.nbytes, m.results = <int32_t>nbytes, <int32_t>boxes_nbytes(nbytes, 0)
-    return (map_images(<uint64_t*>m.x.words, &p.x, given.x, form.lanes, width, height)
-            and map_images(<uint64_t*>m.out.words, &p.out, given.out, form.lanes, out_width,
-                           out_height))
-
-
-cdef int64_t boxes_nbytes(int64_t nbytes, int64_t results) noexcept nogil:
-    return parts(nbytes, BOX_ALIGNMENT) * BOX_ALIGNMENT + results
+    m.nbytes, m.results = <int32_t>nbytes, <int32_t>results
+    if not map_images(<uint64_t*>m.x.words, &p.x, given.x, form.lanes, width, height):
+        return 0
+    return whole if map_images(<uint64_t*>m.out.words, &p.out, given.out, form.lanes, out_width,
+                               out_height) else 0
 
 
 cdef bint boxes_launch(int device, uint64_t stream, const WindowParameters* p,
@@ -180,7 +177,7 @@ cdef bint boxes_launch(int device, uint64_t stream, const WindowParameters* p,
     cdef BoxesForm form
     cdef Launch launch
     cdef Layout axes
-    cdef int64_t blocks, batch = given.x.shape[0]
+    cdef int64_t blocks, shared_nbytes, batch = given.x.shape[0]
     cdef uint64_t key
     memset(&m, 0, sizeof(m))
     m.common = p[0]
@@ -193,12 +190,12 @@ cdef bint boxes_launch(int device, uint64_t stream, const WindowParameters* p,
     axes.shape[0] = parts(m.common.channels, form.lanes)
     axes.shape[1] = parts(p.axes[2].out, form.across * form.pixels)
     layout_axes(&axes, &m.common.chunks)
-    if blocks > 0x7fffffff or not fill_boxes(&m, &form, given):
+    shared_nbytes = fill_boxes(&m, &form, given)
+    if blocks > 0x7fffffff or not shared_nbytes:
         return False
     launch_init(&launch, device, stream, <uint32_t>blocks, <uint32_t>form.lanes, &m, sizeof(m))
     launch.grid[1] = <uint32_t>batch
     launch.block[1], launch.block[2] = <uint32_t>form.across, <uint32_t>form.down
-    launch.shared_nbytes = <uint32_t>(m.results + 2 * m.out_line * form.down * form.rows)
-    launch.most_shared_nbytes = BOX_NBYTES
+    launch.shared_nbytes, launch.most_shared_nbytes = <uint32_t>shared_nbytes, BOX_NBYTES
     launch_kernel(kernel_of(&depthwise_boxes_kernels, key, boxes_program, &form), &launch)
     return True

@@ -158,8 +158,9 @@ def host_function(row):
 
 
 _TABLE = {row.name: host_function(row) for row in ELEMENTWISE}
-#: Ufuncs whose results are of the compute dtype (None) or bool, for every kind of the operation.
+#: Rules of operations whose results are bool.
 _TESTS = ("compare", "classify", "logical")
+#: Ufuncs whose results are of the compute dtype (None) or bool, for every kind of the operation.
 _UFUNCS = {
     row.name: (_TABLE[row.name], np.dtype(bool) if row.rule in _TESTS else None)
     for row in ELEMENTWISE

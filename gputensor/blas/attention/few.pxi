@@ -86,7 +86,7 @@ cdef bint map_operand(uint64_t* words, const Operand* given) noexcept nogil:
     for axis in range(4):
         place = 3 - axis        # batch, heads, keys, elements in reverse
         tensor.extents[axis] = given.shape[place]
-        tensor.strides[axis] = given.strides[place] if given.shape[place] > 1 else 8
+        tensor.strides[axis] = given.strides[place]
         tensor.box[axis] = 1
     tensor.box[0], tensor.box[1] = 64, FEW_KEYS
     return map_tiles(words, &tensor)

@@ -127,9 +127,6 @@ cdef bint fill_maps(MappedParameters* m, const MappedForm* form,
         tensor.extents[1 + axis], tensor.strides[1 + axis] = p.axes[place].x, p.x.axes[place]
         first[axis], counts[axis] = -p.axes[place].padding, p.axes[place].out
         steps[axis] = p.axes[place].stride
-    for axis in range(1, 4):
-        if tensor.extents[axis] == 1:
-            tensor.strides[axis] = 8    # no copy uses it
     if not map_pixels(<uint64_t*>m.x.words, &tensor, first, counts, steps, form.columns):
         return False
     tensor.axes, tensor.ptr = 3, p.weight.ptr

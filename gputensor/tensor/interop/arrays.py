@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gputensor._arrays.dtypes import complex128, float64, int64, uint64
+from gputensor._arrays.dtypes import complex128, float64, int64, is_float8, uint64
 from gputensor._arrays.promotion import result_type
 from gputensor.errors import argument_error, int_argument
 from gputensor.tensor.core import Tensor, tensor_argument
@@ -77,7 +77,7 @@ def array_like(value, others):
     if not isinstance(value, (bool, int, float, complex, np.generic)):
         return beside(value, like)
     number = value.item() if isinstance(value, np.generic) else value
-    has_arithmetic = like.dtype.itemsize > 1 or like.dtype.kind not in "fV"
+    has_arithmetic = not is_float8(like.dtype)
     dtype = result_type(like.dtype, number) if has_arithmetic else None
     return asarray(number, dtype, device=like.device)
 

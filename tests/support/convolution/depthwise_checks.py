@@ -5,25 +5,37 @@ import itertools
 import numpy as np
 
 import gputensor as gt
-from tests.support.convolution.window_checks import ACTIVATIONS, close, convolved, padded
+from tests.support.convolution.window_checks import ACTIVATIONS, close, padded
 from tests.support.row_checks import DTYPES
 
 
-def depthwise_program(rng, device):
-    """Check one random depthwise convolution whose channels are neighbours in memory."""
-    dtype = str(rng.choice(["float32", "float16", "bfloat16"]))
+def depthwise_program(rng, device, has_many=False, is_turned=None):
+    """Check one random depthwise convolution whose channels are neighbours in memory.
+
+    `has_many`: many results of 16-bit floats, without a stride and an addend. `is_turned`: whether
+    the images are turned over; None: in one of three programs.
+    """
+    dtype = str(rng.choice(["float32", "float16", "bfloat16"][has_many:]))
     how = {"dtype": getattr(gt, dtype), "device": device}
     kernel = [(3, 3), (3, 3), (1, 3), (3, 1), (2, 2), (2, 4)][rng.integers(6)]
-    stride, dilation = rng.integers(1, 3, 2), rng.integers(1, 3, 2)
+    stride, dilation = rng.integers(1, 2 if has_many else 3, 2), rng.integers(1, 3, 2)
     pads = rng.integers(0, 3, (2, 2))
-    channels = 4 * int(rng.choice([1, 2, 8, 9, 17, 24, 53]))
+    channels = (
+        8 * int(rng.choice([4, 5, 8, 11]))
+        if has_many
+        else (4 * int(rng.choice([1, 2, 8, 9, 17, 24, 53])))
+    )
     reach = [int(d) * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
     extents = [int(rng.integers(n, n + rng.choice([3, 12, 40]))) for n in reach]
-    more = 4 * int(rng.integers(3))
-    wide = rng.standard_normal((int(rng.integers(1, 4)), *extents, channels + more))
+    if has_many:
+        extents = [int(rng.integers(24, 40)) for _ in reach]
+    more = 8 * int(rng.integers(3)) if has_many else 4 * int(rng.integers(3))
+    wide = rng.standard_normal(
+        (2 if has_many else int(rng.integers(1, 4)), *extents, channels + more)
+    )
     weight = rng.standard_normal((channels, 1, *kernel)).astype(DTYPES[dtype])
     x = gt.asarray(wide.astype(DTYPES[dtype]), **how)[..., more:]
-    if rng.integers(3) == 0:
+    if rng.integers(3) == 0 if is_turned is None else is_turned:
         x = gt.flip(x, axis=int(rng.integers(1, 3)))
     x = gt.moveaxis(x, -1, 1)
     exact = padded(x.numpy().astype(float), pads, 0)
@@ -40,7 +52,7 @@ def depthwise_program(rng, device):
     if rng.integers(2):
         bias = gt.asarray(rng.standard_normal(channels).astype(DTYPES[dtype]), **how)
         want = want + bias.numpy().astype(float)[:, None, None]
-    if rng.integers(3) == 0:
+    if not has_many and rng.integers(3) == 0:
         addend = rng.standard_normal((len(wide), *counts, channels)).astype(DTYPES[dtype])
         addend = gt.moveaxis(gt.asarray(addend, **how), -1, 1)
         want = want + addend.numpy().astype(float)
@@ -54,35 +66,4 @@ def depthwise_program(rng, device):
         groups=channels, addend=addend, activation=activation,
     )  # fmt: skip
     what = (dtype, wide.shape, more, kernel, stride, dilation, pads, activation)
-    close(what, got, ACTIVATIONS[activation](want), dtype, magnitude)
-
-
-def box_program(rng, device, is_turned=False):
-    """Check a random depthwise convolution of 16-bit floats with many results, without a stride."""
-    dtype = str(rng.choice(["float16", "bfloat16"]))
-    how = {"dtype": getattr(gt, dtype), "device": device}
-    channels, more = 8 * int(rng.integers(4, 12)), 8 * int(rng.integers(3))
-    extents = (2, *rng.integers(21, 40, 2), channels + more)
-    pads, dilation = rng.integers(0, 3, (2, 2)), rng.integers(1, 3, 2)
-    x = gt.asarray(rng.standard_normal(extents).astype(DTYPES[dtype]), **how)[..., more:]
-    x = gt.moveaxis(gt.flip(x, axis=1) if is_turned else x, -1, 1)
-    weight = rng.standard_normal((channels, 1, 3, 3)).astype(DTYPES[dtype])
-    bias = rng.standard_normal(channels).astype(DTYPES[dtype]) if rng.integers(2) else None
-    given = ((1, 1), pads, dilation, channels)
-    want, magnitude = (
-        convolved(one(x.numpy().astype(float)), one(weight.astype(float)), *given)
-        for one in (np.asarray, np.abs)
-    )
-    if bias is not None:
-        want = want + bias.astype(float)[:, None, None]
-        bias = gt.asarray(bias, **how)
-    activation = [None, "relu"][rng.integers(2)]
-    poison = gt.full(np.moveaxis(want, 1, -1).shape, np.nan, **how)
-    gt.synchronize()
-    del poison  # the result has its memory
-    got = gt.conv2d(
-        x, gt.asarray(weight, **how), bias, groups=channels, activation=activation,
-        padding=[tuple(map(int, pair)) for pair in pads], dilation=tuple(map(int, dilation)),
-    )  # fmt: skip
-    what = (dtype, extents, more, dilation, pads, activation)
     close(what, got, ACTIVATIONS[activation](want), dtype, magnitude)

@@ -69,8 +69,7 @@ __device__ __forceinline__ Elements finished(const C (&sum)[VECTOR], const C (&a
 }
 
 __device__ __forceinline__ void load_addend(const WindowParameters& p, C (&addend)[VECTOR],
-                                            int64 batch,
-                                            int channel, int y, int x) {
+                                            int64 batch, int channel, int y, int x) {
     const E* from = reinterpret_cast<const E*>(p.addend.ptr) + batch * p.addend.batch
         + channel * p.addend.channel + y * p.addend.axes[1] + x * p.addend.axes[2];
 #pragma unroll

@@ -12,6 +12,7 @@
 // `chunks` are the parts of the channels that blocks have, and `tiles` are those along the width.
 #pragma once
 
+#include "gputensor/_kernels/cuda/copies/barrier.cuh"
 #include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/_kernels/cuda/depthwise/depthwise_block.cuh"
 #include "gputensor/_kernels/cuda/depthwise/depthwise_boxes.h"
@@ -23,28 +24,19 @@ const int COLUMN = LANES * VECTOR;      // elements of a column of a box
 // Places of the first element of a box; they may be outside.
 struct Corner { int channel, x, y, image; };
 
-__device__ __forceinline__ uint32 shared_address(const void* at) {
-    return (uint32)__cvta_generic_to_shared(at);
-}
 __device__ __forceinline__ void prepare_copies(uint64* arrived, const Parameters& p) {
     asm volatile("prefetch.tensormap [%0];" :: "l"(&p.x) : "memory");
     asm volatile("prefetch.tensormap [%0];" :: "l"(&p.out) : "memory");
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"(shared_address(arrived))
-                 : "memory");
+    barrier_init(arrived);
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 __device__ __forceinline__ void begin_box(char* box, uint64* arrived, const Parameters& p,
                                           const Corner& at) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
-                 :: "r"(shared_address(arrived)), "r"(p.nbytes) : "memory");
+    barrier_expect(arrived, p.nbytes);
     asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
                  " [%0], [%1, {%2, %3, %4, %5}], [%6];"
                  :: "r"(shared_address(box)), "l"(&p.x), "r"(at.channel), "r"(at.x), "r"(at.y),
                     "r"(at.image), "r"(shared_address(arrived)) : "memory");
-}
-__device__ __forceinline__ void wait_for_box(const uint64* arrived) {
-    asm volatile("{ .reg .pred p; again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], 0;"
-                 " @!p bra again; }" :: "r"(shared_address(arrived)) : "memory");
 }
 __device__ __forceinline__ void write_box(const Parameters& p, const char* box, const Corner& at) {
     asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group"
@@ -87,7 +79,7 @@ kernel(const __grid_constant__ Parameters given) {
     end_weights();
     C factors[TAPS][VECTOR], sums[ROWS][PIXELS][VECTOR];
     widen_weights(factors, weights + threadIdx.x * TAPS);
-    wait_for_box(&arrived);
+    barrier_wait(&arrived, 0);
 #pragma unroll
     for (int i = 0; i < LINES; ++i, x += given.line) {
         Piece columns[COLUMNS];

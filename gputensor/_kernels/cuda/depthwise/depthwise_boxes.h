@@ -1,7 +1,7 @@
 // The parameters of depthwise convolution with copied boxes (depthwise_boxes.cuh).
 #pragma once
 
-#include "gputensor/_kernels/cuda/tensor_map.h"
+#include "gputensor/_kernels/cuda/copies/tensor_map.h"
 #include "gputensor/_kernels/cuda/window.h"
 
 namespace gputensor {

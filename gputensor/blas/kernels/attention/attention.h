@@ -3,7 +3,7 @@
 
 #include "gputensor/_kernels/cuda/axis.h"
 #include "gputensor/_kernels/cuda/words.h"
-#include "gputensor/_kernels/cuda/tensor_map.h"
+#include "gputensor/_kernels/cuda/copies/tensor_map.h"
 
 namespace gputensor {
 

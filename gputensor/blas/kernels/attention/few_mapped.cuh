@@ -16,9 +16,9 @@
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
+#include "gputensor/_kernels/cuda/copies/tensor_map.h"
 #include "gputensor/blas/kernels/attention/few_rows.cuh"
 #include "gputensor/blas/kernels/shared/ring.cuh"
-#include "gputensor/_kernels/cuda/tensor_map.h"
 
 typedef MappedAttentionParameters Parameters;
 
@@ -110,7 +110,7 @@ DEVICE void load(const Parameters& p, Stages& stages, int from, int to, const Un
 }
 // A warp adds its keys of these steps and writes its sums to its lines.
 DEVICE void sum_up(const Parameters& p, Stages& stages, int from, int to, int end,
-                     const Unit& unit, float* lines, int warp) {
+                   const Unit& unit, float* lines, int warp) {
     Rows rows;
     rows.begin(p.common, unit.batch, unit.kept, end);
     for (; from < to; from += KEYS, stages.at.next()) {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "gputensor/blas/kernels/convolution/convolution.h"
-#include "gputensor/_kernels/cuda/tensor_map.h"
+#include "gputensor/_kernels/cuda/copies/tensor_map.h"
 
 namespace gputensor {
 

@@ -15,7 +15,7 @@ cdef enum:
     HELD_MOST_STAGES = 6
     HELD_LEAST_STAGES = 2
     HELD_LEAST_ROWS = 1024      # fewer were not measured
-    HELD_CACHED_NBYTES = 128 << 20
+    HELD_CACHED_NBYTES = 128 << 20      # of operands; without a bias, a library has larger products
 
 # The model of time, in nanoseconds, bytes, multiply-adds and elements per nanosecond: fitted to 105
 # blocks for 15 products on an H200, where its choice is 1.5 % slower than the fastest block on
