@@ -59,29 +59,41 @@ cdef void count_loads(RowFormula formula, const RowVariant* variant,
             loads.last = k
 
 
-# The lanes of a row where there are many rows, if its vectors fill them. A row of up to 4 KiB has
-# one warp, which needs no barrier, and as many of its lanes as have a vector: with fewer, the
-# loads of a warp are not neighbours (rms_norm of 128 and 256 float32 on an H200: .96 and .97 of
-# the copy rate with 4 and 8 lanes, 1.00 with 32; of 2,048 bfloat16 .972 with 64, .983 with 32). A
-# row of 16 KiB or more has 512 lanes (layer_norm of 4,096 and 8,192 float32 .977 and .973 with 128
-# and 256, .985 and .993 with 512). With 16-bit floats and two weights, which are bound by
-# instructions, a lane has two vectors at least, and wide rows keep their lanes (layer_norm of 256
-# and 8,192 bfloat16 .971 and .974 with 8 and 256, .943 and .908 with 32 and 512).
-cdef int64_t lanes_of_many(const RowVariant* variant, const RowParameters* parameters,
-                           int64_t pieces, int64_t lanes, const Loads* loads) noexcept nogil:
+# The lanes of a row where there are many rows, if its vectors fill them. Rows below 8 KiB have two
+# vectors for each lane, or three where two would leave too many lanes without a second one: with
+# 16-bit floats and two weights, which are bound by instructions, one lane in five, otherwise two in
+# seven. A row of 16 KiB or more has 512 lanes (layer_norm of 4,096 and 8,192 float32 .977 and .973
+# of the copy rate with 128 and 256, .985 and .993 with 512), but if it is bound by instructions it
+# keeps its lanes (layer_norm of 8,192 bfloat16 .974 with 256, .908 with 512).
+cdef int64_t lanes_of_many(const RowVariant* variant, int64_t pieces, int64_t lanes,
+                           const Loads* loads) noexcept nogil:
     cdef bint is_bound = variant.vector == 8 and loads.weights > 1
     cdef int64_t goal = lanes
-    if variant.vector < 4 or parameters.rows * min(lanes, 32) < BUSY:
+    if 16 <= pieces < NARROW_PIECES:
+        lanes = power_above(ceil_divide(pieces, 2))
+        while lanes > (16 if pieces >= 32 else 4) and (6 if is_bound else 7) * pieces < (
+                5 * lanes * ceil_divide(pieces, lanes)):
+            lanes //= 2
         return lanes
-    if pieces <= WARP_PIECES:
-        if lanes > 32 and loads.large == 1 and pieces % 32 == 0:
-            return 32
-        goal = min(32, power_above(ceil_divide(pieces, 1 + is_bound)))
+    if pieces < 16:
+        goal = power_above(ceil_divide(pieces, 1 + is_bound))
     elif pieces >= WIDE_PIECES and not is_bound:
         goal = WIDE_LANES
     while lanes < goal and pieces % (2 * lanes) == 0:
         lanes *= 2
     return lanes
+
+
+# The rows of a block where there are many narrow rows: 3.5 to 7 KiB, about what a block of a copy
+# has, so that two vectors for each of 128 to 256 threads are in flight. Share of the copy rate with
+# 8, 4 and 2 KiB: rms_norm of 512 and 1,024 float32 1.00, 1.02, .81 and 1.00, 1.01, -, of 1,024
+# bfloat16 .98, 1.01, .79; softmax of 1,024 float32 1.01, 1.03, -. With 2 to 3 KiB, tensors that the
+# second cache holds are slower, too (20 MiB, rows of 2.5 KiB: 1.18 -> .90).
+cdef int64_t rows_of_many(int64_t pieces) noexcept nogil:
+    cdef int64_t rows = 1
+    while rows * pieces < LEAST_PIECES:
+        rows *= 2
+    return rows
 
 
 # Lanes along the columns; a row is held by one block or by a cluster of blocks, or is read again. A
@@ -97,9 +109,9 @@ cdef void choose_along(RowVariant* variant, const RowParameters* parameters, int
     cdef bint can_cluster = facts.can_cluster and folds <= CLUSTER_FOLDS and pieces > whole
     cdef bint by_halves = can_cluster and has_half_blocks(
         variant, parameters.rows, halves, loads.weights, facts)
-    cdef bint is_many
-    lanes = lanes_of_many(variant, parameters, pieces, lanes, loads)
-    is_many = parameters.rows * lanes >= BUSY
+    cdef bint is_many = variant.vector >= 4 and parameters.rows * min(lanes, 32) >= BUSY
+    if is_many:
+        lanes = lanes_of_many(variant, pieces, lanes, loads)
     variant.cluster, variant.loop = 1, 0
     if can_cluster and variant.vector == 8:
         lanes, most = MOST_LANES // 2, 2 * most
@@ -121,9 +133,8 @@ cdef void choose_along(RowVariant* variant, const RowParameters* parameters, int
     variant.lanes = <int>lanes
     variant.units = <int>ceil_divide(pieces, lanes * variant.cluster)
     variant.rows = <int>max(1, BLOCK_THREADS // lanes)
-    # Blocks of narrow rows have 4 KiB, like those of a copy (256 float32: .98 with 8 KiB).
-    if is_many and lanes <= 32 and pieces == 2 * lanes and variant.vector >= 4:
-        variant.rows //= 2
+    if is_many and 8 <= pieces < NARROW_PIECES:
+        variant.rows = <int>rows_of_many(pieces)
     # A warp that has a row alone holds twice as many 16-bit floats.
     if variant.units > (most if lanes > 32 else max(most, WARP_PIECES // 32)):
         variant.loop, variant.cluster, variant.lanes = 1, 1, MOST_LANES
@@ -132,16 +143,19 @@ cdef void choose_along(RowVariant* variant, const RowParameters* parameters, int
 
 # Reads the row of one large operand in each phase, instead of holding it, where that is faster:
 # the first cache of an H200 (256 KiB, of which shared memory takes little here) still has the row,
-# if the blocks of a multiprocessor read 96 to 128 KiB of rows at once. With half as much in flight
+# if the blocks of a multiprocessor read 64 to 128 KiB of rows at once. With half as much in flight
 # memory waits (.45 to .8 of the copy rate), with 256 KiB or more the row has left the cache (.5 to
-# .9). So the registers of a thread decide, which weights take too: rows of 32 KiB have three or
-# four blocks of 512 threads, those of 64 KiB two of 1,024, with half as many units beside a
-# weight, and those of 128 KiB one, which pays only for one fold, since no other block works at a
-# barrier. Share of the copy rate, before and after: softmax and rms_norm of 8,192 float32 .97 .97
-# -> 1.01 1.01, of 16,384 bfloat16 .96 .99 -> 1.02 1.02, of 32,768 bfloat16 .92 .93 -> 1.02 1.02;
-# rms_norm of 32,768 float32 .94 -> 1.01, of 65,536 bfloat16 .90 -> .98. Held rows were better at 64
-# KiB of float32 (.98, .97 for rms_norm), for layer_norm of 32 KiB (.99, .94), and for rms_norm of
-# 256 KiB (.90, .87).
+# .9). So the registers of a thread decide, which weights take too: rows of 8 and 16 KiB have 8 to
+# 10 and four or five blocks, with fewer lanes beside two weights; those of 32 KiB three or four of
+# 512 threads, those of 64 KiB two of 1,024, with half as many units beside a weight, and those of
+# 128 KiB one, which pays only for one fold, since no other block works at a barrier. Share of the
+# copy rate, before and after: softmax, rms_norm and layer_norm of 2,048 float32 .98 1.00 .99 ->
+# 1.03 1.04 1.02, of 4,096 bfloat16 .98 .98 1.01 -> 1.02 1.02 1.04, of 4,096 float32 .99 .98 1.00 ->
+# 1.02 1.01 1.02, of 8,192 bfloat16 .98 .98 1.00 -> 1.01 1.02 1.02; softmax and rms_norm of 8,192
+# float32 .97 .97 -> 1.01 1.01, of 16,384 bfloat16 .96 .99 -> 1.02 1.02, of 32,768 bfloat16 .92 .93
+# -> 1.02 1.02; rms_norm of 32,768 float32 .94 -> 1.01, of 65,536 bfloat16 .90 -> .98. Held rows
+# were better at 64 KiB of float32 (.98, .97 for rms_norm), for layer_norm of 32 KiB (.99, .94), and
+# for rms_norm of 256 KiB (.90, .87).
 cdef bint choose_cached(RowFormula formula, RowVariant* variant, const RowParameters* parameters,
                         const Loads* loads, const DeviceFacts* facts) noexcept nogil:
     cdef int64_t nbytes, pieces = parameters.columns // variant.vector
@@ -154,7 +168,14 @@ cdef bint choose_cached(RowFormula formula, RowVariant* variant, const RowParame
     if variant.vector * dtype_itemsize(variant.dtypes[loads.last]) != 16:
         return False
     nbytes = 16 * pieces
-    if 4 * nbytes == CACHED_NBYTES and formula.levels + weights <= 2:
+    if 16 * nbytes == CACHED_NBYTES and parameters.rows >= 2 * MANY_ROWS:
+        variant.cached = 8 if weights < 2 else 10
+        lanes = 128 if weights < 2 else 64
+        units = 2 if weights == 1 else 4
+    elif 8 * nbytes == CACHED_NBYTES:
+        variant.cached = 4 if weights == 1 else 5
+        lanes = 256 if weights < 2 else 128
+    elif 4 * nbytes == CACHED_NBYTES and formula.levels + weights <= 2:
         variant.cached = 4 if variant.vector == 8 and weights == 0 else 3
     elif 2 * nbytes == CACHED_NBYTES and variant.vector == 8:
         variant.cached = 2 if weights < 2 else 1

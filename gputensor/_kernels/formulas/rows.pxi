@@ -22,6 +22,8 @@ cdef enum:
     WARP_ROWS = 132 * 8         # rows of a warp each that do so as well as rows of several warps
     MANY_ROWS = 132 * 16        # of 16 KiB or more, which the second cache does not hold
     WARP_PIECES = 256           # vectors of a row that one warp holds, 8 for each lane
+    NARROW_PIECES = 512         # of a row above those that have two vectors for each lane
+    LEAST_PIECES = 224          # of a block that has several of them
     WIDE_PIECES = 1024          # of a row that gets WIDE_LANES
     WIDE_LANES = 512
     CACHED_NBYTES = 128 << 10   # of the rows that multiprocessors read twice
@@ -206,7 +208,7 @@ cdef inline int log_of(int power) noexcept nogil:
     return bits
 
 
-# How a row is read, as a number below 16.
+# How a row is read, as a number below 32.
 cdef inline int form_of(const RowVariant* variant) noexcept nogil:
     if variant.is_map:
         return 10
@@ -214,7 +216,7 @@ cdef inline int form_of(const RowVariant* variant) noexcept nogil:
         return 8 + variant.loop
     if variant.ahead:
         return 7
-    return 2 + variant.cached if variant.loop else variant.together
+    return 11 + variant.cached if variant.loop else variant.together
 
 
 # Two integers identify a variant of a formula: its dtypes, and everything else.
@@ -227,7 +229,7 @@ cdef void* variant_kernel(RowFormula formula, const RowVariant* variant) except 
         key = key << 2 | variant.modes[k]
     key = (key << 6 | variant.units) << 2 | log_of(variant.vector)
     key = (key << 4 | log_of(variant.lanes)) << 4 | log_of(variant.rows)
-    key = (key << 3 | log_of(variant.cluster)) << 4 | form_of(variant)
+    key = (key << 3 | log_of(variant.cluster)) << 5 | form_of(variant)
     key = (key << 1 | variant.full) << 5 | variant.fixed
     key = (key << 5 | variant.column_axes) << 5 | variant.kept_axes
     table = formula.tables.find(dtypes)

@@ -14,7 +14,8 @@ PLAIN = {"rows": 4, "lanes": 64, "across": 0, "cluster": 1, "loop": 0, "cached":
 FORMS = ({}, {"loop": 1}, {"across": 1}, {"across": 1, "loop": 1},
          {"cluster": 4, "lanes": 1024, "rows": 1},
          {"cluster": 16, "lanes": 512, "rows": 1, "ahead": 1})  # fmt: skip
-CACHED = ({"together": 1}, {"loop": 1, "rows": 1, "cached": 2})
+CACHED = ({"together": 1}, {"loop": 1, "rows": 1, "cached": 2},
+          {"loop": 1, "rows": 1, "cached": 10})  # fmt: skip
 
 
 def maps():
