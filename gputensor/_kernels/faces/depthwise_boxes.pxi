@@ -6,21 +6,35 @@ a stride, are for the other kernel.
 
 cdef enum:
     HOPPER = 90
-    BOX_VECTOR = 2              # channels of a thread
-    BOX_LANES = 32              # threads of a block that have different channels, at most
-    BOX_THREADS = 128           # of a block, unless one row of tiles has more
-    MOST_BOX_THREADS = 224      # MOST_THREADS of programs.depthwise_boxes
-    BOX_NBYTES = 64 << 10       # shared memory of a block, so that three share a multiprocessor
     BOX_EXTENT = 256            # along an axis: a limit of maps
     BOX_ALIGNMENT = 128         # of a box in shared memory
     MOST_IMAGES = 65535         # of a launch: the limit of a grid's second dimension
     LEAST_RESULTS = 400         # of a multiprocessor, in vectors of 4, from which boxes are faster
-    # Instructions of a thread with 2 x 7 and with 4 x 7 results of a kernel of 3 x 3; blocks of the
-    # smaller ones with which a multiprocessor is always faster; warps that hide each other's waits.
-    SMALL_TILE = 598
-    LARGE_TILE = 932
-    MANY_BLOCKS = 60
-    BUSY_WARPS = 12
+
+cdef extern from "gputensor/_kernels/faces/box_choice.h" namespace "gputensor" nogil:
+    enum:
+        BOX_VECTOR
+        BOX_NBYTES
+
+    cdef struct BoxProblem:
+        int64_t channels
+        int64_t images
+        int64_t[2] out
+        int64_t[2] kernel
+        int64_t[2] halo
+        int64_t multiprocessors
+
+    cdef struct BoxChoice:
+        int64_t lanes
+        int64_t pixels
+        int64_t rows
+        int64_t across
+        int64_t down
+        int64_t blocks
+
+    const BoxChoice& boxes_for(const BoxProblem& problem)
+    int64_t parts(int64_t extent, int64_t part)
+    int64_t even_part(int64_t extent, int64_t most)
 
 cdef extern from "gputensor/_kernels/cuda/depthwise/depthwise_boxes.h" namespace "gputensor" nogil:
     cdef struct TensorMap:
@@ -38,25 +52,16 @@ cdef extern from "gputensor/_kernels/cuda/depthwise/depthwise_boxes.h" namespace
 cdef struct BoxesForm:          # a variant of depthwise_boxes.cuh, and the tile of its blocks
     int dtype
     int activation
-    int lanes                   # threads with different channels
-    int pixels                  # results of a thread along the width
-    int rows                    # and along the height
+    int64_t lanes               # as in BoxChoice
+    int64_t pixels
+    int64_t rows
     int has_bias
     int[2] kernel
     int[2] dilation
-    int64_t across              # threads of a block along the width
-    int64_t down                # and along the height
+    int64_t across
+    int64_t down
 
 cdef KernelTable depthwise_boxes_kernels
-
-
-cdef int64_t parts(int64_t extent, int64_t part) noexcept nogil:
-    return (extent + part - 1) // part
-
-
-cdef int64_t even_part(int64_t extent, int64_t most) noexcept nogil:
-    """Return the extent of the largest of the fewest parts of at most `most`."""
-    return parts(extent, parts(extent, max(1, min(extent, most))))
 
 
 cdef bint boxes_fit(const WindowParameters* p, const WindowFold* given,
@@ -76,40 +81,26 @@ cdef object boxes_program(const void* variant):
         dilation=(form.dilation[0], form.dilation[1]))
 
 
-cdef int64_t set_boxes(BoxesForm* form, const WindowParameters* p, int pixels,
-                       int across) noexcept nogil:
-    """Set the tile of a thread and of a block. Returns the number of blocks of an image."""
-    cdef int64_t height = p.axes[1].out, width = p.axes[2].out
-    form.pixels, form.rows = pixels, 7
-    if parts(height, 4) * 4 < parts(height, 7) * 7:
-        form.rows = 4
-    while form.rows >= 2 * height:
-        form.rows = (form.rows + 1) // 2
-    form.across = even_part(parts(width, pixels), across)
-    form.down = even_part(parts(height, form.rows), BOX_THREADS // (form.lanes * form.across))
-    return (parts(p.channels, form.lanes) * parts(width, form.across * pixels)
-            * parts(height, form.down * form.rows))
+cdef int64_t box_extent(const WindowAxis* axis, int64_t results) noexcept nogil:
+    return results + (axis.kernel - 1) * <int64_t>axis.dilation
 
 
-# Threads with four columns of results have fewer instructions for each; of those with two, more are
-# there to hide each other's waits. Where a multiprocessor has few blocks, their number decides, and
-# seven threads cover a width of 14 without idle ones.
+# Sets the tile of a thread and of a block. Returns the number of blocks of an image, 0 if none
+# fits.
 cdef int64_t choose_boxes(BoxesForm* form, const WindowParameters* p, int64_t batch,
                           int64_t multiprocessors) noexcept nogil:
-    cdef int64_t small, large, warps
-    form.lanes = <int>even_part(p.channels, BOX_LANES)
-    form.lanes = (form.lanes + 3) // 4 * 4      # a column of a box has a multiple of 16 bytes
-    warps = parts(set_boxes(form, p, 4, 2) * batch, multiprocessors)
-    warps *= parts(form.lanes * form.across * form.down, 32)
-    large = warps * LARGE_TILE
-    small = set_boxes(form, p, 2, 4)
-    if small * batch >= MANY_BLOCKS * multiprocessors:
-        return small
-    if warps >= BUSY_WARPS:
-        warps = parts(form.lanes * form.across * form.down, 32)
-        if 5 * large < 4 * parts(small * batch, multiprocessors) * warps * SMALL_TILE:
-            return set_boxes(form, p, 4, 2)
-    return set_boxes(form, p, 2, min(7, MOST_BOX_THREADS // form.lanes))
+    cdef BoxProblem problem
+    cdef BoxChoice choice
+    cdef int axis
+    problem.channels, problem.images, problem.multiprocessors = p.channels, batch, multiprocessors
+    for axis in range(2):
+        problem.out[axis] = p.axes[1 + axis].out
+        problem.kernel[axis] = p.axes[1 + axis].kernel
+        problem.halo[axis] = box_extent(&p.axes[1 + axis], 0)
+    choice = boxes_for(problem)
+    form.lanes, form.pixels, form.rows = choice.lanes, choice.pixels, choice.rows
+    form.across, form.down = choice.across, choice.down
+    return choice.blocks
 
 
 cdef uint64_t boxes_key(BoxesForm* form, const WindowParameters* p) noexcept nogil:
@@ -142,10 +133,6 @@ cdef bint map_images(uint64_t* words, const WindowOperand* images, const Operand
         tensor.extents[axis] = given.shape[place] if place > 1 else 1
         tensor.strides[axis] = images.axes[3 - axis]
     return map_tiles(words, &tensor)
-
-
-cdef int64_t box_extent(const WindowAxis* axis, int64_t results) noexcept nogil:
-    return results + (axis.kernel - 1) * <int64_t>axis.dilation
 
 
 # Fills in all that depends on the form. Returns the bytes of shared memory of a block; 0 where they
@@ -184,6 +171,8 @@ cdef bint boxes_launch(int device, uint64_t stream, const WindowParameters* p,
     m.common.channels = <int32_t>(given.out.shape[1] // BOX_VECTOR)
     form.dtype, form.activation, form.has_bias = given.x.dtype, given.activation, given.bias != NULL
     blocks = choose_boxes(&form, &m.common, batch, max(1, device_facts(device).multiprocessors))
+    if not blocks:
+        return False
     key = boxes_key(&form, p)
     memset(&axes, 0, sizeof(axes))
     axes.ndim = 2
@@ -191,7 +180,7 @@ cdef bint boxes_launch(int device, uint64_t stream, const WindowParameters* p,
     axes.shape[1] = parts(p.axes[2].out, form.across * form.pixels)
     layout_axes(&axes, &m.common.chunks)
     shared_nbytes = fill_boxes(&m, &form, given)
-    if blocks > 0x7fffffff or not shared_nbytes:
+    if not shared_nbytes or blocks > 0x7fffffff:
         return False
     launch_init(&launch, device, stream, <uint32_t>blocks, <uint32_t>form.lanes, &m, sizeof(m))
     launch.grid[1] = <uint32_t>batch

@@ -18,9 +18,9 @@ def depthwise_tiles():
 
 def depthwise_boxes():
     for code, activation, dilation, tile in itertools.product(
-        (9, 10), range(7), (1, 2), ((2, 7), (4, 7), (4, 4))
+        (9, 10), range(7), (1, 2), ((2, 7), (7, 4), (2, 4))
     ):
         yield elements.depthwise_boxes(
-            code, activation, lanes=32 if activation % 2 else 12, tile=tile,
+            code, activation, lanes=32 if activation % 2 else 16, tile=tile,
             has_bias=activation > 3, kernel=(3, 3), dilation=(dilation, dilation),
         )  # fmt: skip
