@@ -207,11 +207,9 @@ def close_allocator(int device, bint abandon=False):
         held = <size_t>gt_load(&a.stats[STAT_RESERVED_BYTES][0].current)
     if held > 0 and not abandon:
         raise RuntimeError(f"device {device}: {held} bytes are still reserved by blocks in use")
-    if GT_IS_CHECKED:
-        checks_stop()
+    checks_stop()
     gt_store(&kept_for(device).allocator, NULL)
-    if GT_IS_CHECKED:
-        checks_resume()
+    checks_resume()
     kept_for(device).has_own_settings = False
     _forget(a)
 

@@ -172,8 +172,7 @@ cdef status_t pool_end(int device, uint64_t pool_id, uint64_t owner,
         return STATUS_INVALID_VALUE
     device_hold(a, &held, "the end of a pool")
     for scope in each(a.scopes):
-        if (scope.pool.pool_id == pool_id and scope.owner == owner
-                and scope.by_thread != captures):
+        if scope.pool.pool_id == pool_id and scope.owner == owner and scope.by_thread != captures:
             break
     else:
         return STATUS_NOT_FOUND

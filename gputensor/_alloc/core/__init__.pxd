@@ -116,8 +116,7 @@ cdef void account_pending(DeviceAllocator* a, Block* block, int sign) noexcept n
 cdef void account_segment(DeviceAllocator* a, int kind, int count) noexcept nogil
 cdef void account_reserved(DeviceAllocator* a, int kind, int64_t nbytes) noexcept nogil
 # The same for a pool's segments, which count for a private pool as well.
-cdef void account_pool_reserved(DeviceAllocator* a, BlockPool* pool,
-                                int64_t nbytes) noexcept nogil
+cdef void account_pool_reserved(DeviceAllocator* a, BlockPool* pool, int64_t nbytes) noexcept nogil
 # Bytes that stay reserved and change their pool; NULL is the page pool.
 cdef void account_reserved_moved(DeviceAllocator* a, BlockPool* source, BlockPool* target,
                                  int64_t nbytes) noexcept nogil
@@ -195,6 +194,10 @@ cdef Block* segment_move(Segment* segment, BlockPool* pool) noexcept nogil
 cdef void hole_insert(Block* block) noexcept nogil
 # Writes a page into the segment's map, or takes out the page that starts at an address.
 cdef void segment_put_page(Segment* segment, Page* page, uint64_t va) noexcept nogil
+cdef Page* segment_take_page(Segment* segment, uint64_t va) noexcept nogil
+# The run of whole pages inside a block: its first address and end; False when there is none.
+cdef bint block_whole_pages(DeviceAllocator* a, Block* block, uint64_t* start,
+                            uint64_t* end) noexcept nogil
 
 cdef inline bint block_is_mapped(Block* block) noexcept nogil:
     cdef int state = gt_load(&block.state)
@@ -222,25 +225,6 @@ cdef void pool_trim(BlockPool* pool, Block* block, size_t nbytes) noexcept nogil
 # Cuts [start, end) out of a free block; the cut tile is HELD, the rest stays free. NULL: no host
 # memory for the records.
 cdef Block* pool_cut(BlockPool* pool, Block* block, uint64_t start, uint64_t end) noexcept nogil
-
-
-# ---- page_pool
-
-# Takes the largest page of at most `nbytes` out of the page pool, otherwise
-# the smallest larger page; NULL when the pool is empty.
-cdef Page* page_pool_take(DeviceAllocator* a, size_t nbytes) noexcept nogil
-# Cuts whole pages that the device is done with out of free blocks of all
-# pools but `skipped`, or of retired pools only; largest blocks first, up to `nbytes`, `count` pages
-# (which counts down) of at most `largest` bytes. The cut tiles are HELD and linked by link_next.
-cdef Block* pages_detach(DeviceAllocator* a, BlockPool* skipped, size_t nbytes, size_t largest,
-                         int64_t* count, bint of_retired) noexcept nogil
-# Unmaps detached tiles, with the lock dropped: they become holes, and their pages go to the page
-# pool. Returns the number of bytes moved.
-cdef size_t pages_take(DeviceAllocator* a, Block* detached) noexcept nogil
-# Without the lock: a new page of `nbytes`. NULL and a status when there is none.
-cdef Page* page_make(DeviceAllocator* a, size_t nbytes, status_t* status) noexcept nogil
-# Without the lock: gives a page of the pool back to the driver.
-cdef status_t page_unmake(DeviceAllocator* a, Page* page) noexcept nogil
 
 
 # ---- thread_cache

@@ -6,10 +6,10 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
 
-from gputensor._alloc.history cimport HISTORY_SEGMENT_UNMAP, history_segment, stack_of_request
+from gputensor._alloc.history cimport stack_of_request
 from gputensor._alloc.model cimport *
 from gputensor._driver.registry cimport Slot, device_slot, register_slot
-from gputensor._driver.table cimport HOST_DEVICES, STATUS_OK, STATUS_OUT_OF_MEMORY, status_t
+from gputensor._driver.table cimport HOST_DEVICES, STATUS_OK, status_t
 
 include "check_hook.pxi"
 include "in_flight.pxi"
@@ -19,6 +19,5 @@ include "bins.pxi"
 include "block.pxi"
 include "segment.pxi"
 include "pool.pxi"
-include "page_pool.pxi"
 include "thread_cache.pxi"
 include "owned_streams.pxi"

@@ -50,10 +50,10 @@ cdef inline Block* _smallest(Block* head, size_t nbytes) noexcept nogil:
     cdef Block* best = NULL
     cdef int left = SCAN
     while head != NULL and left > 0:
-        if head.nbytes >= nbytes:
-            if (best == NULL or head.nbytes < best.nbytes
-                    or (head.nbytes == best.nbytes and head.ptr < best.ptr)):
-                best = head
+        if head.nbytes >= nbytes and (
+                best == NULL or head.nbytes < best.nbytes
+                or (head.nbytes == best.nbytes and head.ptr < best.ptr)):
+            best = head
         head = head.link_next
         left -= 1
     return best

@@ -8,8 +8,7 @@ costs no driver call, since the bytes stay where they are.
 The device lock is held throughout.
 """
 
-cdef void pool_init(BlockPool* pool, DeviceAllocator* a, int kind,
-                    uint64_t pool_id) noexcept nogil:
+cdef void pool_init(BlockPool* pool, DeviceAllocator* a, int kind, uint64_t pool_id) noexcept nogil:
     pool[0] = BlockPool(kind, pool_id, a, NULL, NULL, NULL)
 
 

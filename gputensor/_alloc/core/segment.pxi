@@ -104,7 +104,6 @@ cdef Page* segment_take_page(Segment* segment, uint64_t va) noexcept nogil:
     return page
 
 
-# The run of whole pages inside a block: its first address and end; False when there is none.
 cdef bint block_whole_pages(DeviceAllocator* a, Block* block, uint64_t* start,
                             uint64_t* end) noexcept nogil:
     cdef Segment* segment = block.segment

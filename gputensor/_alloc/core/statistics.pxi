@@ -217,8 +217,7 @@ cdef void account_reserved(DeviceAllocator* a, int kind, int64_t nbytes) noexcep
     _change_both(a.stats[STAT_RESERVED_BYTES], kind, nbytes)
 
 
-cdef void account_pool_reserved(DeviceAllocator* a, BlockPool* pool,
-                                int64_t nbytes) noexcept nogil:
+cdef void account_pool_reserved(DeviceAllocator* a, BlockPool* pool, int64_t nbytes) noexcept nogil:
     account_reserved(a, pool.kind, nbytes)
     if pool.owner != NULL:
         _change_both(pool.owner.account.reserved, pool.kind, nbytes)

@@ -3,13 +3,13 @@
 # goes back to the driver. miss.pxi orders the steps by their cost.
 
 from libc.stdint cimport INT64_MAX, SIZE_MAX, int64_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.stdlib cimport calloc, free, realloc
 
 from gputensor._alloc.config cimport BACKEND_ASYNC
 from gputensor._alloc.core cimport *
 from gputensor._alloc.history cimport (
-    HISTORY_SEGMENT_ALLOC, HISTORY_SEGMENT_FREE, HISTORY_SEGMENT_MAP, history_enabled,
-    history_record, history_segment, stack_of_request, view_event_open,
+    HISTORY_SEGMENT_ALLOC, HISTORY_SEGMENT_FREE, HISTORY_SEGMENT_MAP, HISTORY_SEGMENT_UNMAP,
+    history_enabled, history_record, history_segment, stack_of_request, view_event_open,
 )
 from gputensor._alloc.model cimport *
 from gputensor._alloc.order cimport pending_poll, pending_wait_one, view_is_done, view_show
@@ -17,6 +17,7 @@ from gputensor._driver.table cimport (
     STATUS_MISALIGNED, STATUS_OK, STATUS_OUT_OF_MEMORY, Driver, status_t,
 )
 
+include "page_pool.pxi"
 include "plain_growth.pxi"
 include "growth.pxi"
 include "page_moves.pxi"

@@ -112,8 +112,7 @@ cdef inline size_t _page_size(DeviceAllocator* a) noexcept nogil:
 
 
 # The size of the next page when `need` bytes are still to be mapped.
-cdef size_t _page_nbytes(DeviceAllocator* a, BlockPool* pool, size_t need,
-                         int cut) noexcept nogil:
+cdef size_t _page_nbytes(DeviceAllocator* a, BlockPool* pool, size_t need, int cut) noexcept nogil:
     cdef size_t room = a.limit_nbytes if a.limit_nbytes < a.total_nbytes else a.total_nbytes
     cdef size_t share = room // PAGES_ABOUT + 1
     cdef size_t usual = _page_size(a)
@@ -185,8 +184,13 @@ cdef status_t _make_and_map(DeviceAllocator* a, Request* request, Growth* growth
     while growth.got + growth.created < nbytes:
         size = nbytes - growth.got - growth.created
         size = min(size, _page_nbytes(a, request.pool, size, growth.cut))
-        page = page_make(a, size, &status)
+        page = <Page*>calloc(1, sizeof(Page))
         if page == NULL:
+            return STATUS_OUT_OF_MEMORY
+        page.nbytes = size
+        status = driver.page_create(driver.self, &page.handle, size)
+        if status != STATUS_OK:
+            free(page)
             return status
         row_push(&growth.pages, page)
         growth.created += size
@@ -281,15 +285,13 @@ cdef Block* _grow_virtual(DeviceAllocator* a, Request* request, int cut) noexcep
 
 # Moves whole free pages that the device is done with into the page pool, at least `nbytes` if there
 # are that many, out of all pools or of the retired ones; returns the number of bytes moved.
-cdef size_t pages_collect(DeviceAllocator* a, size_t nbytes,
-                          bint of_retired=False) noexcept nogil:
+cdef size_t pages_collect(DeviceAllocator* a, size_t nbytes, bint of_retired=False) noexcept nogil:
     cdef int64_t count = INT64_MAX
     return pages_take(a, pages_detach(a, NULL, nbytes, SIZE_MAX, &count, of_retired))
 
 
 cdef bint grows_plainly(DeviceAllocator* a, BlockPool* pool) noexcept nogil:
-    return (not a.config.expandable_segments or a.granularity == 0
-            or pool_source(pool) != NULL)
+    return not a.config.expandable_segments or a.granularity == 0 or pool_source(pool) != NULL
 
 
 # A HELD block of exactly the request's size (or a little more in plain segments) out of new memory,

@@ -26,7 +26,7 @@ cdef size_t page_pool_release(DeviceAllocator* a, size_t keep) noexcept nogil:
     cdef Page* pages = NULL
     cdef Page* kept = NULL
     cdef size_t left = a.page_pool_nbytes
-    cdef size_t nbytes, released = 0
+    cdef size_t released = 0
     while a.page_pool != NULL and left > keep:
         page = row_pop(&a.page_pool)
         row_push(&pages, page)
@@ -36,9 +36,9 @@ cdef size_t page_pool_release(DeviceAllocator* a, size_t keep) noexcept nogil:
     in_flight_unlock(a)
     while pages != NULL:
         page = row_pop(&pages)
-        nbytes = page.nbytes
-        if page_unmake(a, page) == STATUS_OK:
-            released += nbytes
+        if a.driver.page_destroy(a.driver.self, page.handle) == STATUS_OK:
+            released += page.nbytes
+            free(page)
         else:
             row_push(&kept, page)
     in_flight_lock(a)

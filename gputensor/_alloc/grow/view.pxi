@@ -205,23 +205,18 @@ cdef bint _evict(DeviceAllocator* a) noexcept nogil:
 # A HELD block that is a view, or NULL when a view is not possible, or not worth its driver calls
 # with an `effort` of VIEW_IF_WORTH. May drop the lock.
 cdef Block* view_open(DeviceAllocator* a, Request* request, int effort) noexcept nogil:
-    cdef Block* block = NULL
+    cdef Plan plan                  # 16 KiB, not cleared
     cdef bint may_begin = True
     if (request.pool != &a.pools[POOL_LARGE] or request.nbytes < 2 * a.granularity
             or a.granularity == 0):
         return NULL
-    plan = <Plan*>malloc(sizeof(Plan))
-    if plan == NULL:
-        return NULL
-    while plan_view(a, request, effort, may_begin, plan):
+    while plan_view(a, request, effort, may_begin, &plan):
         request.is_placed = False               # what follows takes tiles, or drops the lock
         if plan.view != NULL or a.view_count < a.view_limit:
-            block = _serve(a, request, plan)
-            break
+            return _serve(a, request, &plan)
         # The table is full. Making room drops the lock: the planned pages may be gone by then.
         may_begin = _evict(a)
-    free(plan)
-    return block
+    return NULL
 
 
 # Takes an unused view off the list and unmaps it. Drops the lock. False: the driver refused, and

@@ -54,6 +54,7 @@ cdef double VIEW_PLAN_SPARE_US = 1000.0   # ... and this: a small program may ma
 cdef double MIB_US = 20.0       # the cost of a MiB of new memory: no view may cost more to spare it
 cdef double FINE_US = 40.0      # ... with pages of STEP bytes, if the user chose any below COARSE
 cdef double SHORT_MIB_US = 1e6
+cdef double TOO_MUCH = 1e300
 
 
 # The page that covers an address of a mapped tile.
@@ -65,8 +66,7 @@ cdef inline Page* _page_at(DeviceAllocator* a, Segment* segment, uint64_t addres
 
 
 # Lists the pages of a tile that are in no list yet: in `apart` if the tile is much larger.
-cdef void _note(DeviceAllocator* a, Block* tile, PageList* noted,
-                PageList* apart) noexcept nogil:
+cdef void _note(DeviceAllocator* a, Block* tile, PageList* noted, PageList* apart) noexcept nogil:
     cdef uint64_t end = tile.ptr + tile.nbytes
     cdef uint64_t at = tile.ptr
     while at < end:
@@ -124,8 +124,7 @@ cdef size_t _run(DeviceAllocator* a, View* view, int first, int* after) noexcept
         return 0
     total = page.free_tail
     # A plan holds PLAN_PIECES pages: a longer run counts as two.
-    while (i < view.page_count and i - first < PLAN_PIECES - 2
-            and _is_whole(a, view.pages[i])):
+    while i < view.page_count and i - first < PLAN_PIECES - 2 and _is_whole(a, view.pages[i]):
         total += view.pages[i].nbytes
         i += 1
     after[0] = i
@@ -244,21 +243,19 @@ cdef void _plan_pages(DeviceAllocator* a, View* view, size_t nbytes, Plan* plan)
     _add_pages(a, plan)
 
 
-# The cost of a plan, when a MiB of new memory costs `mib_us`.
-cdef inline double _cost(const Plan* plan, double mib_us) noexcept nogil:
+# The cost of a plan, when a MiB of new memory costs `mib_us`. It is beyond all limits if the view
+# lacks addresses for what the plan adds.
+cdef double _cost(Plan* plan, double mib_us) noexcept nogil:
     cdef double us = MAP_US * (plan.count - plan.first)
+    cdef size_t added = plan.missing
+    cdef int i
+    for i in range(plan.first, plan.count):
+        added += plan.pieces[i].page.nbytes
+    if plan.view != NULL and plan.view.nbytes + added > plan.view.range_nbytes:
+        return TOO_MUCH
     if plan.missing > 0:
         us += 2 * MAP_US + mib_us * (<double>plan.missing / (1 << 20))
     return us
-
-
-# Whether a view has enough addresses for what a plan adds to it.
-cdef bint _has_room(View* view, Plan* plan) noexcept nogil:
-    cdef size_t nbytes = view.nbytes + plan.missing
-    cdef int i
-    for i in range(plan.first, plan.count):
-        nbytes += plan.pieces[i].page.nbytes
-    return nbytes <= view.range_nbytes
 
 
 # Whether another `us` of driver time, in place of `grow_us`, is within bounds.
@@ -274,7 +271,7 @@ cdef bint plan_view(DeviceAllocator* a, Request* request, int effort, bint may_b
                     Plan* plan) noexcept nogil:
     cdef StreamBins* sb = pool_bins(request.pool, request.stream)
     cdef size_t grow_need, nbytes = request.nbytes
-    cdef double us, grow_us, best_us = 1e300
+    cdef double us, grow_us, best_us = TOO_MUCH
     cdef double mib_us = FINE_US * STEP / _page_size(a) if a.config.page_size < COARSE else MIB_US
     cdef View* view
     cdef View* best = NULL
@@ -300,7 +297,7 @@ cdef bint plan_view(DeviceAllocator* a, Request* request, int effort, bint may_b
         if not view.is_growing:
             _plan_pages(a, view, nbytes, plan)
             us = _cost(plan, SHORT_MIB_US if forced else mib_us)
-            if us < best_us and _has_room(view, plan):
+            if us < best_us:
                 best = view
                 best_us = us
     if best == NULL and not may_begin:

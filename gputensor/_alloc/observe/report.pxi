@@ -13,16 +13,14 @@ assert COUNTED + 1 == len(STATISTICS_KEYS)
 cdef list TYPE_NAMES = list(TYPES)
 
 
-cdef void _copy_values(DeviceAllocator* a, int64_t* values,
-                       vector[int64_t]* cells) noexcept nogil:
+cdef void _copy_values(DeviceAllocator* a, int64_t* values, vector[int64_t]* cells) noexcept nogil:
     cdef PrivatePool* private
     cdef Held held
     device_hold(a, &held, "statistics")         # reading them settles budgets and peaks
     stats_update(a)
     memcpy(values, a.stats, COUNTED * sizeof(int64_t))
     for private in each(a.private_pools):
-        if private.account == private and (private.holders > 0
-                                           or private.reserved[0].current != 0):
+        if private.account == private and (private.holders > 0 or private.reserved[0].current != 0):
             cells.push_back(<int64_t>private.pool_id)
             cells.insert(cells.end(), &private.reserved[0].current,
                          &private.reserved[0].current + PRIVATE_VALUES - 1)

@@ -188,8 +188,7 @@ def format_snapshot(devices, collect, include_traces=True):
         if collecting:
             gc.enable()
     for device in devices:      # a later snapshot shows where this one was taken
-        history_record(device, HISTORY_SNAPSHOT, 0, 0, 0,
-                       stack_capture_if(HISTORY_STACK_ALLOC), 0)
+        history_record(device, HISTORY_SNAPSHOT, 0, 0, 0, stack_capture_if(HISTORY_STACK_ALLOC), 0)
     return {
         "segments": segments,
         "device_traces": traces,

@@ -15,8 +15,7 @@ cdef bint view_is_done(DeviceAllocator* a, View* view) noexcept nogil
 
 # Returns to the pool those blocks that a capture freed and whose uses all come before the next work
 # of `stream`; says whether there were any.
-cdef bint capture_reuse_collect(DeviceAllocator* a, BlockPool* pool,
-                                uint64_t stream) noexcept nogil
+cdef bint capture_reuse_collect(DeviceAllocator* a, BlockPool* pool, uint64_t stream) noexcept nogil
 
 cdef status_t use_add(Block* block, uint64_t stream) noexcept nogil
 # A block with uses on other streams is freed: it waits for an event on each of them.

@@ -15,9 +15,7 @@ from gputensor._alloc.history cimport (
     stack_for_request, stack_of_request,
 )
 from gputensor._alloc.model cimport *
-from gputensor._alloc.order cimport (
-    pending_begin, pending_poll, pending_wait_one, use_add,
-)
+from gputensor._alloc.order cimport pending_begin, pending_poll, pending_wait_one, use_add
 from gputensor._driver.registry cimport (
     Slot, device_generation, device_slot, driver_get, driver_open, register_slot,
 )

@@ -144,8 +144,7 @@ cdef bint _release_one(PinnedPool* pool) noexcept nogil:
     cdef int64_t started = gt_now_ns()
     cdef status_t status
     for segment in each(a.pools[0].segments):
-        if (segment.first.state == BLOCK_FREE and segment.first.nbytes == segment.nbytes
-                and (largest == NULL or segment.nbytes > largest.nbytes)):
+        if segment_is_free(segment) and (largest == NULL or segment.nbytes > largest.nbytes):
             largest = segment
     if largest == NULL:
         return False

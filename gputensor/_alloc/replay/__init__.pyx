@@ -14,9 +14,7 @@ from gputensor._driver.registry cimport driver_open
 from gputensor._driver.table cimport Driver, status_t
 
 from gputensor._alloc.allocator import close_allocator, open_allocator
-from gputensor._alloc.observe import (
-    empty_cache, peak_nbytes, reset_peak,
-)
+from gputensor._alloc.observe import empty_cache, peak_nbytes, reset_peak
 from gputensor._driver.registry import counts, modelled_seconds, reset_counts
 from gputensor.errors import raise_for_status
 

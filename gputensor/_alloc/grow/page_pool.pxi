@@ -9,6 +9,8 @@ Taking pages out of free blocks has two steps: `pages_detach` cuts the tiles out
 fails becomes a free block again.
 """
 
+# Takes the largest page of at most `nbytes` out of the page pool, otherwise the smallest larger
+# page; NULL when the pool is empty.
 cdef Page* page_pool_take(DeviceAllocator* a, size_t nbytes) noexcept nogil:
     cdef Page* page
     cdef Page* best = a.page_pool
@@ -65,6 +67,9 @@ cdef size_t _detach_some(DeviceAllocator* a, BlockPool* pool, size_t nbytes, siz
     return got
 
 
+# Cuts whole pages that the device is done with out of free blocks of all pools but `skipped`, or of
+# retired pools only; largest blocks first, up to `nbytes`, `count` pages (which counts down) of at
+# most `largest` bytes. The cut tiles are HELD and linked by link_next.
 cdef Block* pages_detach(DeviceAllocator* a, BlockPool* skipped, size_t nbytes, size_t largest,
                          int64_t* count, bint of_retired) noexcept nogil:
     cdef Block* detached = NULL
@@ -85,6 +90,8 @@ cdef Block* pages_detach(DeviceAllocator* a, BlockPool* skipped, size_t nbytes, 
     return detached
 
 
+# Unmaps detached tiles, with the lock dropped: they become holes, and their pages go to the page
+# pool. Returns the number of bytes moved.
 cdef size_t pages_take(DeviceAllocator* a, Block* detached) noexcept nogil:
     cdef Block* done = NULL
     cdef Block* failed = NULL
@@ -115,23 +122,3 @@ cdef size_t pages_take(DeviceAllocator* a, Block* detached) noexcept nogil:
     pool_insert_all(failed)
     in_flight_end(a)
     return a.page_pool_nbytes - before
-
-
-cdef Page* page_make(DeviceAllocator* a, size_t nbytes, status_t* status) noexcept nogil:
-    page = <Page*>calloc(1, sizeof(Page))
-    if page == NULL:
-        status[0] = STATUS_OUT_OF_MEMORY
-        return NULL
-    status[0] = a.driver.page_create(a.driver.self, &page.handle, nbytes)
-    if status[0] != STATUS_OK:
-        free(page)
-        return NULL
-    page.nbytes = nbytes
-    return page
-
-
-cdef status_t page_unmake(DeviceAllocator* a, Page* page) noexcept nogil:
-    cdef status_t status = a.driver.page_destroy(a.driver.self, page.handle)
-    if status == STATUS_OK:
-        free(page)
-    return status
