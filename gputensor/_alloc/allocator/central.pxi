@@ -79,7 +79,7 @@ cdef void central_free(DeviceAllocator* a, Block* block) noexcept nogil:
     if block.kind == POOL_LARGE and a.contention == 0 and gt_load(&a.caches_in_use) > 1:
         caches_drain(a, SMALL_LIMIT + 1)        # it may be a neighbour of a cached block
     a.frees += 1
-    block_map_remove(block.ptr)
+    block_map_remove(block)
     account_take(a, block.kind, block.nbytes, block.requested)
     if block.is_oversize:
         block.is_oversize = False

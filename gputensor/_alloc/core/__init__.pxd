@@ -174,7 +174,7 @@ cdef void block_join_next(Block* block) noexcept nogil
 # The block that starts at an address, for callers that hold only the address. Lookups need no
 # lock. insert returns False when there is no host memory for the table.
 cdef bint block_map_insert(Block* block) noexcept nogil
-cdef void block_map_remove(uint64_t ptr) noexcept nogil
+cdef void block_map_remove(Block* block) noexcept nogil
 cdef Block* block_map_find(uint64_t ptr) noexcept nogil
 
 

@@ -17,7 +17,7 @@ cdef Segment* segment_new(BlockPool* pool, uint64_t va, size_t nbytes, bint is_v
     segment = <Segment*>calloc(1, sizeof(Segment))
     block = block_new()
     if segment != NULL and is_virtual:
-        segment.pages = <Page**>calloc(nbytes // granularity, sizeof(Page*))
+        segment.pages = <Page**>lazy_new(nbytes // granularity * sizeof(Page*))
     if segment == NULL or block == NULL or (is_virtual and segment.pages == NULL):
         block_drop(block)
         free(segment)
@@ -53,7 +53,8 @@ cdef void segment_drop(Segment* segment) noexcept nogil:
         block_drop(block)
         block = following
     row_remove(&segment.pool.segments, segment)
-    free(segment.pages)
+    if segment.is_virtual:
+        munmap(segment.pages, segment.nbytes // segment.pool.allocator.granularity * sizeof(Page*))
     free(segment)
 
 

@@ -196,7 +196,7 @@ cdef int _drain(DeviceAllocator* a, ThreadCache* cache, size_t least) noexcept n
     while taken != NULL:
         block = chain_pop(&taken)
         block.home = NULL
-        block_map_remove(block.ptr)
+        block_map_remove(block)
         pool_give(block)
         count += 1
     if count > 0:

@@ -127,7 +127,7 @@ cdef bint _try_back(DeviceAllocator* a, Block* block) noexcept nogil:
 cdef void uncached_free(DeviceAllocator* a, Block* block) noexcept nogil:
     cdef bint is_back
     cdef Held held
-    block_map_remove(block.ptr)
+    block_map_remove(block)
     held.take(&a.lock)
     is_back = _try_back(a, block)
     account_take(a, block.kind, block.nbytes, block.requested)
