@@ -103,10 +103,11 @@ cdef bint in_flight_wait(DeviceAllocator* a, uint64_t others, uint64_t frees) no
 # Take and release all cache locks.
 cdef void caches_stop(DeviceAllocator* a) noexcept nogil
 cdef void caches_resume(DeviceAllocator* a) noexcept nogil
-# Sum the shards, move the peaks and hand out new budgets. For stats_settle the caches are stopped
-# already; stats_update stops them meanwhile.
-cdef void stats_settle(DeviceAllocator* a) noexcept nogil
-cdef void stats_update(DeviceAllocator* a) noexcept nogil
+# Sum the shards, move the peaks and hand out new budgets: for all values, or for those of which a
+# shard has exceeded its budget. For stats_settle the caches are stopped already; stats_update stops
+# them meanwhile.
+cdef void stats_settle(DeviceAllocator* a, bint exceeded_only=*) noexcept nogil
+cdef void stats_update(DeviceAllocator* a, bint exceeded_only=*) noexcept nogil
 # Count in the allocator's own shard, and settle when its budget requires it.
 cdef void account_give(DeviceAllocator* a, int kind, size_t nbytes, size_t requested) noexcept nogil
 cdef void account_take(DeviceAllocator* a, int kind, size_t nbytes, size_t requested) noexcept nogil

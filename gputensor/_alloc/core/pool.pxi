@@ -46,7 +46,7 @@ cdef inline void _enter(BlockPool* pool, StreamBins* sb, Block* block) noexcept 
     block.is_split = block_keeps_segment(block)
     if (block.is_split
             and not counters_split_in(&pool.allocator.counters[block.kind], block.nbytes)):
-        stats_update(pool.allocator)
+        stats_update(pool.allocator, True)
 
 
 cdef inline void _leave(BlockPool* pool, StreamBins* sb, Block* block) noexcept nogil:

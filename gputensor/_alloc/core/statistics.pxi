@@ -142,37 +142,51 @@ cdef void _budget(DeviceAllocator* a, int flow) noexcept nogil:
     _hand_out(a, 1, flow, min(large - large_held, both) // shards)
 
 
-cdef void stats_settle(DeviceAllocator* a) noexcept nogil:
+cdef void _settle_flow(DeviceAllocator* a, int flow) noexcept nogil:
     cdef ThreadCache* cache
     cdef uint64_t came, gone
-    cdef int flow, kind
-    for flow in range(FLOWS):
-        for kind in range(2):
-            came = a.counters[kind].came[flow]
-            gone = a.counters[kind].gone[flow]
-            for cache in each(a.caches):
-                came += cache.counters[kind].came[flow]
-                gone += cache.counters[kind].gone[flow]
-            _set_type(a.stats[TYPE_OF[flow]], kind, came, gone)
-            if TYPE_WITH_PENDING[flow] >= 0:
-                _set_type(a.stats[TYPE_WITH_PENDING[flow]], kind, came,
-                          gone - a.pending_sums[flow][kind])
-    for flow in range(FLOWS):
-        _budget(a, flow)
-        for kind in range(2 if TYPE_WITH_PENDING[flow] >= 0 else 0):
-            a.leads[flow][kind] = max(min(_lead(a, flow, 2 - kind), _lead(a, flow, 0) // 2), 0)
+    cdef int kind
+    cdef bint is_paired = TYPE_WITH_PENDING[flow] >= 0
+    for kind in range(2):
+        came = a.counters[kind].came[flow]
+        gone = a.counters[kind].gone[flow]
+        for cache in each(a.caches):
+            came += cache.counters[kind].came[flow]
+            gone += cache.counters[kind].gone[flow]
+        _set_type(a.stats[TYPE_OF[flow]], kind, came, gone)
+        if is_paired:
+            _set_type(a.stats[TYPE_WITH_PENDING[flow]], kind, came,
+                      gone - a.pending_sums[flow][kind])
+    _budget(a, flow)
+    for kind in range(2 if is_paired else 0):
+        a.leads[flow][kind] = max(min(_lead(a, flow, 2 - kind), _lead(a, flow, 0) // 2), 0)
 
 
-cdef void stats_update(DeviceAllocator* a) noexcept nogil:
+cdef bint _is_exceeded(DeviceAllocator* a, int flow) noexcept nogil:
+    cdef ThreadCache* cache
+    cdef int64_t least = min(a.counters[0].budgets[flow], a.counters[1].budgets[flow])
+    for cache in each(a.caches):
+        least = min(least, min(cache.counters[0].budgets[flow], cache.counters[1].budgets[flow]))
+    return least < 0
+
+
+cdef void stats_settle(DeviceAllocator* a, bint exceeded_only=False) noexcept nogil:
+    cdef int flow
+    for flow in range(FLOWS):
+        if not exceeded_only or _is_exceeded(a, flow):
+            _settle_flow(a, flow)
+
+
+cdef void stats_update(DeviceAllocator* a, bint exceeded_only=False) noexcept nogil:
     caches_stop(a)
-    stats_settle(a)
+    stats_settle(a, exceeded_only)
     caches_resume(a)
 
 
 cdef void account_give(DeviceAllocator* a, int kind, size_t nbytes,
                        size_t requested) noexcept nogil:
     if not counters_give(&a.counters[kind], nbytes, requested):
-        stats_update(a)
+        stats_update(a, True)
 
 
 cdef void account_take(DeviceAllocator* a, int kind, size_t nbytes,

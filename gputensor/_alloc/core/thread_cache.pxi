@@ -101,7 +101,7 @@ cdef inline Block* _pop(ThreadCache* cache, CacheSlot* slot) noexcept nogil:
 cdef void _settle(DeviceAllocator* a) noexcept nogil:
     cdef Held held
     held.take(&a.lock)
-    stats_update(a)
+    stats_update(a, True)
 
 
 cdef Block* cache_take(ThreadCache* cache, size_t nbytes, size_t requested,
