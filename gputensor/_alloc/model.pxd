@@ -218,6 +218,7 @@ cdef struct StreamState:
     int ring_count
     bint is_queried             # a thread is querying the driver about it, and owns the ring
     bint is_owned               # its handle stays valid as long as the device is open
+    bint was_idle               # when it was last queried
     uint64_t bit                # one of 64 that stand for streams in a set
     StreamState* next
 

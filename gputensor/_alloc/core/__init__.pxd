@@ -140,6 +140,11 @@ cdef bint progress_is_done(StreamState* state, uint64_t epoch) noexcept nogil
 # On a miss of `stream`: queries the events recorded before, and records new ones, which end the
 # current epochs of that stream and of the owned ones. Drops the lock meanwhile.
 cdef void progress_advance(DeviceAllocator* a, uint64_t stream) noexcept nogil
+# Whether a miss need not do so before it searches the pools: there is one stream, idle when it was
+# last queried. Only moving pages and dropping views requires to know more about it.
+cdef inline bint progress_can_wait(DeviceAllocator* a) noexcept nogil:
+    cdef StreamState* only = a.streams
+    return only != NULL and only.next == NULL and only.was_idle and only.is_owned
 # Waits for the whole device, with the lock dropped: then every stream has caught up with the work
 # queued before the wait began. During a capture it only calls the driver, and notes nothing.
 cdef status_t progress_synchronize(DeviceAllocator* a) noexcept nogil

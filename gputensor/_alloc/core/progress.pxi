@@ -96,6 +96,7 @@ cdef void _advance(DeviceAllocator* a, StreamState* state, bint is_there) noexce
     device_lock(a)
     a.driver_requests -= 1
     state.is_queried = False
+    state.was_idle = is_idle
     if is_idle:
         progress_caught_up(state, ended)
     for i in range(state.ring_count):

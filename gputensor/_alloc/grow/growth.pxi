@@ -314,6 +314,4 @@ cdef Block* pool_grow(DeviceAllocator* a, Request* request) noexcept nogil:
 cdef size_t growth_need(DeviceAllocator* a, Request* request) noexcept nogil:
     if grows_plainly(a, request.pool):
         return plain_nbytes(a, request.pool, request.nbytes)
-    if _find_place(a, request):
-        return request.need
-    return _round_up(request.nbytes, a.granularity)
+    return request.need if _find_place(a, request) else _round_up(request.nbytes, a.granularity)

@@ -157,8 +157,11 @@ cdef Block* _attempt(DeviceAllocator* a, Request* request, bint* is_refused) noe
     cdef size_t pooled = a.page_pool_nbytes
     request.status = STATUS_OK
     caches_drain(a)             # first: cached blocks belong to the epoch that ends now
-    progress_advance(a, request.stream)
-    block = _search(request.pool, request)
+    if progress_can_wait(a):
+        block = _search(request.pool, request)
+    if block == NULL:
+        progress_advance(a, request.stream)
+        block = _search(request.pool, request)
     if block == NULL and a.retired_pools > 0 and not a.capturing:
         retired_pools_settle(a)
         block = _search(request.pool, request)

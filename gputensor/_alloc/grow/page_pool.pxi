@@ -9,8 +9,7 @@ Taking pages out of free blocks has two steps: `pages_detach` cuts the tiles out
 fails becomes a free block again.
 """
 
-# Takes the largest page of at most `nbytes` out of the page pool, otherwise the smallest larger
-# page; NULL when the pool is empty.
+# Takes the largest page of at most `nbytes`, otherwise the smallest; NULL: the page pool is empty.
 cdef Page* page_pool_take(DeviceAllocator* a, size_t nbytes) noexcept nogil:
     cdef Page* page
     cdef Page* best = a.page_pool

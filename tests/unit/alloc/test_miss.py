@@ -134,6 +134,38 @@ def test_an_idle_stream_is_queried_again_after_a_free_on_it():
         assert queries[0] > 0 and queries[1:] == [0, 0, 1]
 
 
+def queries_of_lent_requests(probe):
+    """Return the queries of a request that grows, and of some that take a rest of its memory."""
+    probe.mark()
+    probe.malloc(21 * MIB)
+    first = probe.made().get("stream_query", 0)
+    probe.mark()
+    for _ in range(3):
+        probe.free(probe.malloc(256 << 10))
+    assert not probe.asked_for_memory()
+    return first, probe.made().get("stream_query", 0)
+
+
+def test_the_only_stream_is_not_queried_by_requests_that_find_memory():
+    with opened() as probe:
+        probe.free(probe.malloc(4 * MIB))
+        assert queries_of_lent_requests(probe) == (1, 0)
+
+
+def test_the_only_stream_is_queried_by_every_miss_while_it_is_busy():
+    with opened(seed=1) as probe:
+        ptr = probe.malloc(4 * MIB)
+        probe.work(ptr, 0, count=1000)
+        probe.free(ptr)
+        assert queries_of_lent_requests(probe) == (1, 3)
+
+
+def test_two_streams_are_queried_before_a_request_searches_their_tiles():
+    with opened() as probe:
+        probe.free(probe.malloc(3 * MIB, probe.stream()))
+        assert queries_of_lent_requests(probe) == (2, 2)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_full_device_waits_for_the_event_of_a_freed_block(seed):
     with opened(capacity=64 * MIB, seed=seed) as probe:
