@@ -190,6 +190,8 @@ _ROWS = (
     # Row-major matrices, sorted along rows; equal elements keep their order, NaN is the greatest.
     Row("sort", "_kernels.orders", attributes="is_descending:flag", writes="out", reads="x"),
     Row("argsort", "_kernels.orders", attributes="is_descending:flag", writes="out", reads="x"),
+    # Rows with the elements at some places where `sort` would write them, the others anywhere.
+    Row("partition", "_kernels.orders", attributes="places:extents", writes="out", reads="x"),
     Row("topk", "_kernels.orders", attributes="is_largest:flag",
         writes="values order", reads="x"),
     Row("search", "_kernels.orders", attributes="is_right:flag", writes="out", reads="x values"),

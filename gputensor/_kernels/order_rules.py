@@ -45,6 +45,13 @@ def _sort(name, _attributes, writes, reads):
     _need(out == x, name, "out", tuple(out), tuple(x))
 
 
+def _partition(name, attributes, writes, reads):
+    (places,) = attributes
+    _sort(name, attributes, writes, reads)
+    (x,) = reads
+    _need(max(places) < x.shape[1], name, "places", places, f"below {x.shape[1]}, the columns")
+
+
 def _argsort(name, _attributes, writes, reads):
     (out,), (x,) = writes, reads
     _rows(name, x)
@@ -152,6 +159,7 @@ def _places(name, attributes, writes, reads):
 #: The rules by the names of calls.
 ORDER_RULES = {
     "sort": _sort,
+    "partition": _partition,
     "argsort": _argsort,
     "topk": _topk,
     "search": _search,

@@ -11,9 +11,17 @@ from gputensor._arrays.dtypes import float32, float64, int64
 from gputensor.errors import Described, argument_error, float_argument
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import axis_argument, out_argument, spellings, tensor_argument
+from gputensor.tensor.engine import queue_call
 from gputensor.tensor.interop import astype
 from gputensor.tensor.interop.arrays import values_argument
-from gputensor.tensor.manipulation import broadcast_to, expand_dims, full, moveaxis, reshape
+from gputensor.tensor.manipulation import (
+    broadcast_to,
+    empty_like,
+    expand_dims,
+    full,
+    moveaxis,
+    reshape,
+)
 from gputensor.tensor.manipulation.joining import concat, stack
 from gputensor.tensor.manipulation.picking import take_along_axis
 from gputensor.tensor.scans import cumsum
@@ -42,7 +50,7 @@ def _quantile(x, q, axis, method, keepdims, name):
     _check_method(method, name)
     _check_real(x, name)
     lines, kept_shape = _lines(x, axis, name)
-    ordered = sort(lines)
+    ordered = _partitioned(lines, _ends(lines.shape[-1], q, method))
     if x.dtype.kind in "iu" and method in CHOOSING:
         result = _between(ordered, q, method)
         return _with_axes(result, lines, kept_shape) if keepdims else result
@@ -54,6 +62,31 @@ def _quantile(x, q, axis, method, keepdims, name):
     result = fn.where(fn.isnan(last), last, result)
     result = _with_axes(result, lines, kept_shape) if keepdims else result
     return astype(result, float32 if x.dtype.kind in "iu" else dtype, copy=False)
+
+
+#: The most elements of a line that are found without sorting it.
+MOST_PLACES = 8
+
+
+def _partitioned(lines, places):
+    """Return sorted lines of which the caller reads only `places`; NaN is the last element."""
+    places = {*places, lines.shape[-1] - 1}
+    if len(places) > MOST_PLACES or not lines.size or lines.dtype.kind not in "iuf":
+        return sort(lines)
+    rows = reshape(lines.contiguous(), (-1, lines.shape[-1]))
+    out = empty_like(rows)
+    queue_call("partition", (tuple(sorted(places)),), (out,), (rows,))
+    return reshape(out, lines.shape)
+
+
+def _ends(count, shares, method):
+    """Yield the places of the elements between which the quantiles of lines of `count` lie."""
+    for share in shares if isinstance(shares, list) else [shares]:
+        if isinstance(share, list):
+            yield from _ends(count, share, method)
+        else:
+            place = float(_place(count, share, method, np))
+            yield from (math.floor(place), math.ceil(place))
 
 
 def _weighted(x, q, axis, weights, keepdims, name):

@@ -12,12 +12,13 @@ import numpy as np
 from gputensor._kernels.host.elementwise import cast
 
 __all__ = [
-    "run_add_at", "run_argsort", "run_count", "run_histogram", "run_mark", "run_pick", "run_places",
-    "run_scan", "run_search", "run_sort", "run_topk",
+    "run_add_at", "run_argsort", "run_count", "run_histogram", "run_mark", "run_partition",
+    "run_pick", "run_places", "run_scan", "run_search", "run_sort", "run_topk",
 ]  # fmt: skip
 
 
 MARK_TILE = 1 << 15
+LEAST_PARTITIONED = 256  #: Elements of a row; fewer are sorted as fast.
 HISTOGRAM_PART = 1 << 16
 
 
@@ -88,6 +89,24 @@ def run_sort(is_descending, out, x):
     else:
         result = np.sort(wide, axis=-1)
         out[...] = result[:, ::-1] if is_descending else result
+
+
+def run_partition(places, out, x):
+    """Write rows with the elements at `places` as in the sorted rows.
+
+    >>> out = np.empty((1, 4))
+    >>> run_partition((1,), out, np.array([[3.0, 2.0, 4.0, 1.0]]))
+    >>> out[0, 1]
+    np.float64(2.0)
+    """
+    wide = _wide(x)
+    if x.shape[-1] < LEAST_PARTITIONED:
+        run_sort(False, out, x)
+    elif wide is x:
+        out[...] = x
+        out.partition(places, axis=-1)
+    else:
+        out[...] = np.partition(wide, places, axis=-1)
 
 
 def run_argsort(is_descending, out, x):

@@ -30,15 +30,28 @@ cdef bint on_host(int device, uint64_t stream, object row, tuple arguments) exce
 def _sort_door(int device, uint64_t stream, tuple arguments):
     is_descending, out, x = arguments
     dense_count("sort", of(out))
-    if dense_count("sort", of(x)) and not on_host(device, stream, SORT_CALL, arguments):
+    if dense_count("sort", of(x)) and not (
+            host_sorted(device, stream, of(out), of(x), is_descending)
+            or on_host(device, stream, SORT_CALL, arguments)):
         cuda_sort(device, stream, of(x), of(out).ptr, 0, is_descending)
 
 
 def _argsort_door(int device, uint64_t stream, tuple arguments):
     is_descending, out, x = arguments
     dense_count("argsort", of(out))
-    if dense_count("argsort", of(x)) and not on_host(device, stream, ARGSORT_CALL, arguments):
+    if dense_count("argsort", of(x)) and not (
+            host_argsorted(device, stream, of(out), of(x), is_descending)
+            or on_host(device, stream, ARGSORT_CALL, arguments)):
         cuda_sort(device, stream, of(x), 0, of(out).ptr, is_descending)
+
+
+def _partition_door(int device, uint64_t stream, tuple arguments):
+    _places, out, x = arguments
+    dense_count("partition", of(out))
+    if dense_count("partition", of(x)) and not (
+            host_partitioned(device, stream, of(out), of(x))
+            or on_host(device, stream, PARTITION_CALL, arguments)):
+        cuda_sort(device, stream, of(x), of(out).ptr, 0, False)
 
 
 def _topk_door(int device, uint64_t stream, tuple arguments):
@@ -130,6 +143,7 @@ def _cumulate_door(int device, uint64_t stream, tuple arguments):
 
 cdef object SORT_CALL = bind("sort", host_orders.run_sort, _sort_door)
 cdef object ARGSORT_CALL = bind("argsort", host_orders.run_argsort, _argsort_door)
+cdef object PARTITION_CALL = bind("partition", host_orders.run_partition, _partition_door)
 cdef object TOPK_CALL = bind("topk", host_orders.run_topk, _topk_door)
 cdef object SEARCH_CALL = bind("search", host_orders.run_search, _search_door)
 cdef object COUNT_CALL = bind("count", host_orders.run_count, _count_door)

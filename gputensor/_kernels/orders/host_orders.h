@@ -15,11 +15,13 @@
 
 namespace gputensor {
 
-enum HostOrderKind : int { ORDER_INT, ORDER_UINT, ORDER_FLOAT };
+enum HostOrderKind : int { ORDER_INT, ORDER_UINT, ORDER_FLOAT, ORDER_HALF, ORDER_BFLOAT };
 
 struct HostOrder;
-// Returns -1, or the place of an index out of range.
+// Returns -1, the place of an index out of range, or ORDER_NO_MEMORY.
 typedef int64_t (*HostOrderRun)(const HostOrder&);
+
+enum : int64_t { ORDER_NO_MEMORY = -2 };
 
 struct HostOrder {
     HostOrderRun run;

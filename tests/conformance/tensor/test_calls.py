@@ -108,6 +108,7 @@ CASES = {
     "category": ("random", lambda s, x: gt.random.categorical(s, x, shape=(2, 3)),
                  ((4,), "uint64"), ((3, 20), F16)),
     "sort": ("sort", lambda x: gt.sort(x, 0, descending=True), ((70, 3), F16)),
+    "partition": ("partition", lambda x: gt.median(x, 1), ((3, 700), F32)),
     "argsort": ("argsort", lambda x: gt.argsort(x), ((3, 70), I32)),
     "topk": ("topk", lambda x: gt.topk(x, 5)[0], ((3, 70), BF16)),
     "search": ("search", lambda x, y: gt.searchsorted(gt.cumsum(x), y), ((50,), I32), ((20,), I32)),

@@ -55,6 +55,47 @@ def test_the_first_of_rows_are_those_of_a_stable_sort(rng, dtype):
                 assert values.numpy().tobytes() == taken.tobytes()
 
 
+@pytest.mark.parametrize("dtype", ["float16", *NUMBERS, *WHOLE])
+@pytest.mark.parametrize("columns", [1, 16, 61, 128, 129, 256, 700, 2100])
+def test_sorts_of_short_and_long_rows_are_stable(rng, dtype, columns):
+    x = array_of(rng, 3 * columns, dtype).reshape(3, columns)
+    for is_descending in (False, True):
+        want = np.empty(x.shape, np.int64)
+        orders.run_argsort(is_descending, want, x)
+        got = gt.argsort(on_host(x), descending=is_descending).numpy()
+        np.testing.assert_array_equal(got, want)
+        got = gt.sort(on_host(x), descending=is_descending).numpy()
+        np.testing.assert_array_equal(got, np.take_along_axis(x, want, 1))
+        if columns == 2100:
+            assert got.tobytes() == np.take_along_axis(x, want, 1).tobytes()
+
+
+@pytest.mark.parametrize("columns", [40, 256, 2100])
+def test_sorts_of_bfloat16_are_those_of_float32(rng, columns):
+    x = gt.astype(on_host(array_of(rng, 3 * columns, "float32")), "bfloat16")
+    x = gt.reshape(x, (3, columns))
+    wide = gt.astype(x, "float32")
+    np.testing.assert_array_equal(gt.argsort(x).numpy(), gt.argsort(wide).numpy())
+    got = gt.astype(gt.sort(x), "float32").numpy()
+    np.testing.assert_array_equal(got, gt.sort(wide).numpy())
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int64"])
+def test_quantiles_are_those_of_sorted_rows(rng, dtype):
+    for columns in (1, 2, 255, 256, 999):
+        x = rng.normal(size=(3, columns)).astype(dtype)
+        if x.dtype.kind == "f" and columns > 2:
+            x[0, 1], x[1, :2] = np.nan, (np.inf, -np.inf)
+        for count in (1, 3, 12):  # many of them are found by a sort
+            shares = rng.random(count).tolist()
+            for method in ("linear", "nearest", "lower"):
+                got = gt.quantile(on_host(x), shares, axis=1, method=method).numpy()
+                wide = np.sort(x.astype(np.float64), axis=1)
+                want = np.quantile(wide, shares, axis=1, method=method)
+                error = 2e-3 if dtype == "float16" else 1e-6
+                np.testing.assert_allclose(got, want, rtol=error, atol=error)
+
+
 @pytest.mark.parametrize("dtype", ["int64", "uint64"])
 def test_near_and_far_integers_are_sorted_by_place(rng, dtype):
     limits = np.iinfo(dtype)
