@@ -7,7 +7,7 @@ from libc.string cimport memset
 from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
 from gputensor._alloc.core cimport Block
 from gputensor._arrays cimport (
-    DT_BFLOAT16, DT_BOOL, DT_FLOAT16, DT_INT64, KIND_FLOAT, KIND_INT, KIND_UINT, Operand,
+    DT_BFLOAT16, DT_BOOL, DT_FLOAT16, DT_INT64, KIND_BOOL, KIND_FLOAT, KIND_INT, KIND_UINT, Operand,
     dtype_itemsize, dtype_kind,
 )
 from gputensor._driver.registry cimport DEVICE_HOST, device_facts, device_kind, driver_get

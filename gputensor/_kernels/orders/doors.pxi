@@ -137,7 +137,9 @@ def _places_door(int device, uint64_t stream, tuple arguments):
 def _cumulate_door(int device, uint64_t stream, tuple arguments):
     op, out, x = arguments
     dense_count("cumulate", of(out))
-    if dense_count("cumulate", of(x)) and not on_host(device, stream, CUMULATE_CALL, arguments):
+    if dense_count("cumulate", of(x)) and not (
+            host_scanned(device, stream, of(out), of(x), SCANS.index(op))
+            or on_host(device, stream, CUMULATE_CALL, arguments)):
         cuda_scan(device, stream, of(out), of(x), SCANS.index(op))
 
 

@@ -11,6 +11,7 @@ cdef extern from "gputensor/_kernels/orders/host_orders.h" namespace "gputensor"
         ORDER_FLOAT
         ORDER_HALF
         ORDER_BFLOAT
+        ORDER_BOOL
         ORDER_NO_MEMORY
 
     struct HostOrder
@@ -41,6 +42,10 @@ cdef extern from "gputensor/_kernels/orders/host_sorts.h" namespace "gputensor" 
     enum:
         SHORT_SORT
 
+cdef extern from "gputensor/_kernels/orders/host_scans.h" namespace "gputensor" nogil:
+    HostOrderRun scan_loop(int op, int kind, int itemsize, int from_kind,
+                           int from_itemsize) noexcept
+
 cdef enum:
     MOST_CHOSEN = 128           # beyond, NumPy's partition costs less than the heap
     # The least rows that passes over digits sort as fast as NumPy's vector instructions. Integers,
@@ -58,7 +63,7 @@ cdef int order_kind(int dtype) noexcept nogil:
     if kind == KIND_UINT:
         return ORDER_UINT
     if kind != KIND_FLOAT:
-        return -1
+        return ORDER_BOOL if kind == KIND_BOOL else -1
     return (ORDER_HALF if dtype == DT_FLOAT16 else ORDER_BFLOAT if dtype == DT_BFLOAT16
             else ORDER_FLOAT)
 
@@ -132,6 +137,16 @@ cdef int queue_sort(HostOrderRun run, int device, uint64_t stream, const Operand
     order.flag, order.rows, order.columns = is_descending, x.shape[0], x.shape[1]
     order.input, order.out = <const void*> x.ptr, <void*> out.ptr
     return queue_order(run, device, stream, &order)
+
+
+cdef int host_scanned(int device, uint64_t stream, const Operand* out, const Operand* x,
+                      int op) except -1:
+    cdef HostOrder order
+    order.rows, order.columns, order.count = x.shape[0], x.shape[1], x.shape[2]
+    order.input, order.out = <const void*> x.ptr, <void*> out.ptr
+    return queue_order(scan_loop(op, order_kind(out.dtype), dtype_itemsize(out.dtype),
+                                 order_kind(x.dtype), dtype_itemsize(x.dtype)),
+                       device, stream, &order)
 
 
 cdef int host_searched(int device, uint64_t stream, const Operand* out, const Operand* x,

@@ -15,7 +15,9 @@
 
 namespace gputensor {
 
-enum HostOrderKind : int { ORDER_INT, ORDER_UINT, ORDER_FLOAT, ORDER_HALF, ORDER_BFLOAT };
+enum HostOrderKind : int {
+    ORDER_INT, ORDER_UINT, ORDER_FLOAT, ORDER_HALF, ORDER_BFLOAT, ORDER_BOOL
+};
 
 struct HostOrder;
 // Returns -1, the place of an index out of range, or ORDER_NO_MEMORY.
