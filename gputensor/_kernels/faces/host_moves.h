@@ -62,6 +62,11 @@ inline void run_host_copy(void* argument) {
 
 enum : int { GATHER_INDICES = 4 };
 
+// Numbers of an index that ascend by 1 name neighbours in memory, which one copy moves.
+struct GatherPiece {
+    int64_t first, count;
+};
+
 // Runs of `inner` elements, `outer` times: for each place of the indices, the run that they name.
 struct HostGather {
     int itemsize, device, first_axis;
@@ -73,6 +78,8 @@ struct HostGather {
     int64_t outer, inner, outer_runs;
     const void* source;
     void* out;
+    GatherPiece* pieces;        // of the last axis; NULL: single elements
+    int64_t piece_count;
     int wrong_index;            // which index has a number out of range, and the number
     int64_t wrong;
 };
@@ -105,6 +112,57 @@ inline void gather_run(T*& out, const T* source, int64_t run, int64_t inner) {
     out += inner;
 }
 
+// Finds the pieces of the last axis if one index varies along it, the same for all other axes.
+inline void find_pieces(HostGather& gather) {
+    const int last = gather.ndim - 1;
+    int varying = -1;
+    gather.pieces = NULL;
+    for (int k = 0; k < gather.count; ++k) {
+        if (gather.index_steps[k][last] == 0) continue;
+        if (varying >= 0 || gather.steps[k] != 1) return;
+        for (int axis = 0; axis < last; ++axis)
+            if (gather.index_steps[k][axis] != 0) return;
+        varying = k;
+    }
+    const int64_t length = gather.shape[last];
+    if (varying < 0 || last == 0 || gather.shape[0] < 2 || length < 2) return;
+    const int64_t *index = gather.index[varying], step = gather.index_steps[varying][last];
+    const int64_t extent = gather.extents[varying];
+    GatherPiece* pieces = static_cast<GatherPiece*>(std::malloc(length * sizeof(GatherPiece)));
+    if (!pieces) return;
+    gather.piece_count = 0;
+    for (int64_t i = 0; i < length; ++i) {
+        const int64_t at = index[i * step] < 0 ? index[i * step] + extent : index[i * step];
+        GatherPiece* piece = pieces + gather.piece_count;
+        if (i && piece[-1].first + piece[-1].count == at) {
+            ++piece[-1].count;
+        } else {
+            piece->first = at, piece->count = 1;
+            ++gather.piece_count;
+        }
+    }
+    // Single elements are faster without pieces.
+    if (gather.piece_count * 4 <= length)
+        gather.pieces = pieces;
+    else
+        std::free(pieces);
+}
+
+template <class T>
+void gather_pieces(const HostGather& gather, const T* source, T*& out) {
+    const int64_t inner = gather.inner;
+    for (int64_t i = 0; i < gather.piece_count; ++i) {
+        const GatherPiece piece = gather.pieces[i];
+        const T* from = source + piece.first * inner;
+        const int64_t count = piece.count * inner;
+        if (count == 1)
+            *out = *from;
+        else
+            std::memcpy(out, from, count * sizeof(T));
+        out += count;
+    }
+}
+
 template <class T>
 void gather_axes(const HostGather& gather, int axis, const int64_t* const* places, int64_t run,
                  const T* source, T*& out) {
@@ -126,6 +184,10 @@ void gather_axes(const HostGather& gather, int axis, const int64_t* const* place
             run += (at < 0 ? at + extent : at) * gather.steps[k];
         else
             which[varying++] = k;
+    }
+    if (gather.pieces) {
+        gather_pieces(gather, source + run * gather.inner, out);
+        return;
     }
     for (int64_t i = 0; i < length; ++i) {
         int64_t place = run;
@@ -190,8 +252,10 @@ bool gather_of(HostGather& gather) {
         if (!index_is_inside(gather, k, 0, gather.index[k])) return false;
     const T* source = static_cast<const T*>(gather.source);
     T* out = static_cast<T*>(gather.out);
+    find_pieces(gather);
     for (int64_t outer = 0; outer < gather.outer; ++outer)
         gather_axes(gather, 0, gather.index, outer * gather.outer_runs, source, out);
+    std::free(gather.pieces);
     return true;
 }
 

@@ -134,7 +134,7 @@ def _gathered(x, widths, mode):
         if x.shape[axis] == 0:
             got = Described(f"axis {axis} with extent 0")
             raise argument_error(ValueError, "pad: x", got, f"elements to fill mode {mode!r} from")
-        index = np.pad(np.arange(x.shape[axis]), widths[axis], mode)
+        index = _border_places(x.shape[axis], *widths[axis], mode)
         key[axis] = index.reshape([-1 if i == place else 1 for i in range(len(axes))])
     if not axes:
         return copy(x)
@@ -144,6 +144,19 @@ def _gathered(x, widths, mode):
     for axis in axes:
         x = x[(slice(None),) * axis + (key[axis].reshape(-1),)]
     return x
+
+
+def _border_places(extent, before, after, mode):
+    """Return the places of an axis that its elements with a border come from."""
+    places = np.arange(-before, extent + after)
+    if mode == "edge":
+        return np.minimum(np.maximum(places, 0), extent - 1)
+    if mode == "wrap":
+        return places % extent
+    # There and back; the ends are not repeated by "reflect".
+    period = 2 * extent if mode == "symmetric" else max(2 * extent - 2, 1)
+    places %= period
+    return np.minimum(places, 2 * extent - 1 - places if mode == "symmetric" else period - places)
 
 
 def _odd(x, widths, mode):
