@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from gputensor._arrays.dtypes import float64, int64, uint64
+from gputensor._arrays.dtypes import bool_, float64, int64, uint64
 from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error, int_argument, list_argument
 from gputensor.streams.queue import Device
@@ -120,7 +120,7 @@ def tril_indices(n, k=0, m=None, *, device=None):
     >>> [one.tolist() for one in tril_indices(2, device="host")]
     [[0, 1, 1], [0, 0, 1]]
     """
-    return tril(ones((n, n if m is None else m), device=device), k=k).nonzero()
+    return tril(ones((n, n if m is None else m), bool_, device=device), k=k).nonzero()
 
 
 @spellings("gputensor.tensor.numerics.torch_results.upper_places", row="n", col="m", offset="k")
@@ -130,7 +130,7 @@ def triu_indices(n, k=0, m=None, *, device=None):
     >>> [one.tolist() for one in triu_indices(2, device="host")]
     [[0, 0, 1], [0, 1, 1]]
     """
-    return triu(ones((n, n if m is None else m), device=device), k=k).nonzero()
+    return triu(ones((n, n if m is None else m), bool_, device=device), k=k).nonzero()
 
 
 def diag_indices(n, ndim=2, *, device=None):

@@ -19,7 +19,8 @@ cdef extern from "gputensor/_kernels/orders/host_orders.h" namespace "gputensor"
 
     struct HostOrder:
         HostOrderRun run
-        int device, flag
+        int device, flag, ndim
+        int64_t[16] shape
         int64_t rows, columns, count
         const void* input
         const void* other
@@ -223,8 +224,10 @@ cdef int host_picked(int device, uint64_t stream, const Operand* out, const Oper
 cdef int host_placed(int device, uint64_t stream, const Operand* out, const Operand* bits,
                      tuple shape) except -1:
     cdef HostOrder order
-    if len(shape) != 1:
-        return 0
-    order.columns = shape[0]
+    cdef int axis
+    order.ndim, order.columns, order.count = len(shape), 1, out.shape[1]
+    for axis in range(order.ndim):
+        order.shape[axis] = shape[axis]
+        order.columns *= order.shape[axis]
     order.other, order.out = <const void*> bits.ptr, <void*> out.ptr
     return queue_order(run_places, device, stream, &order)

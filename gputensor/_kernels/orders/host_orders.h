@@ -29,6 +29,8 @@ struct HostOrder {
     HostOrderRun run;
     int device;
     int flag;                   // is_right, is_largest, or whether equal NaN are one
+    int ndim;                   // axes of a mask, and their extents
+    int64_t shape[16];
     int64_t rows, columns;      // of the first input
     int64_t count;              // values, results of a row, or indices
     const void *input, *other;
@@ -270,8 +272,26 @@ int64_t run_pick(const HostOrder& order) {
     return -1;
 }
 
+// The places along each of `ndim` axes, from the flat ones that the last row of `out` has first.
 inline int64_t run_places(const HostOrder& order) {
-    each_chosen<int64_t>(order, [](int64_t i) { return i; });
+    int64_t* last = static_cast<int64_t*>(order.out) + (order.ndim - 1) * order.count;
+    HostOrder flat = order;
+    flat.out = last;
+    each_chosen<int64_t>(flat, [](int64_t i) { return i; });
+    for (int axis = order.ndim - 1; axis > 0; --axis) {
+        const int64_t extent = order.shape[axis];
+        int64_t *place = last, *outer = last - order.count, row = 0, start = 0;
+        for (int64_t i = 0; i < order.count; ++i) {
+            const int64_t beyond = place[i] - start;  // the places ascend
+            if (beyond >= extent) {
+                row = beyond < 2 * extent ? row + 1 : place[i] / extent;
+                start = row * extent;
+            }
+            place[i] -= start;
+            outer[i] = row;
+        }
+        last = outer;
+    }
     return -1;
 }
 

@@ -187,3 +187,11 @@ def test_extremes_of_any_number_of_elements(rng, dtype):
                 if got == 0 and np.dtype(dtype).kind == "f":  # +0 is the greater
                     signs = np.signbit(one[one == 0])
                     assert np.signbit(got) == (signs.all() if name == "max" else signs.any())
+
+
+@pytest.mark.parametrize("shape", [(5,), (3, 70), (70, 3), (1, 1, 1), (4, 1, 9), (2, 3, 4, 5)])
+def test_places_along_several_axes_are_numpys(rng, shape):
+    for share in (0.02, 0.5, 1.0):
+        mask = rng.random(shape) < share
+        got = [one.numpy() for one in on_host(mask).nonzero()]
+        np.testing.assert_array_equal(got, np.nonzero(mask))
