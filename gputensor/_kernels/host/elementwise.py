@@ -134,6 +134,8 @@ def _shift(function, left):
     def shifted(x, count):
         # NumPy's result for a count outside the width, computed here since it is undefined in C.
         width = x.dtype.itemsize * 8
+        if count.size == 1 and 0 <= count.reshape(()) < width:
+            return function(x, count.astype(x.dtype))
         inside = (count >= 0) & (count < width)
         result = function(x, np.where(inside, count, 0).astype(x.dtype))
         outside = np.zeros_like(x) if left else np.where(x < 0, -1, 0).astype(x.dtype)

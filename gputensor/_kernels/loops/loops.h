@@ -123,6 +123,16 @@ template <class T> GPUTENSOR_FLAT T smaller(T a, T b) {
     return b == b ? number : b;
 }
 
+// Shifts by the width or more give 0, or -1 for negative numbers shifted right.
+template <class T> GPUTENSOR_FLAT T shift_left(T a, T b) {
+    const bool is_inside = b >= 0 && b < T(8 * sizeof(T));
+    return is_inside ? static_cast<T>(a << b) : T(0);
+}
+template <class T> GPUTENSOR_FLAT T shift_right(T a, T b) {
+    const T most = 8 * sizeof(T) - 1;
+    return a >> (b >= 0 && b < most ? b : most);
+}
+
 // A row of one to three inputs: the expression of `a`, `b` and `c`, numbers of type C.
 #define GPUTENSOR_EXPRESSION_1(name, expression) \
     struct Loop_##name { template <class C> static GPUTENSOR_FLAT C of(C a) { return (C)(expression); } };

@@ -13,7 +13,8 @@ BESIDE = ("add", "sub", "mul", "div", "clip", "relu", "neg", "abs", "square")
 VECTORS = (*BESIDE, "sigmoid", "silu", "gelu_tanh")
 #: Operations whose loops take integers, too: those that wrap, as unsigned numbers; those that
 #: compare, as they are.
-WRAPPING, COMPARING = ("add", "sub", "mul", "neg"), ("maximum", "minimum", "clip")
+WRAPPING = ("add", "sub", "mul", "neg", "and", "or", "xor", "not", "lshift")
+COMPARING = ("maximum", "minimum", "clip", "rshift")
 #: The loops of tests by rule: of which operands.
 TESTS = {
     "compare": ("float", "double", "int32_t", "int64_t", None),
@@ -40,7 +41,7 @@ def loops_source(rows):
 
 
 def _is_looped(row):
-    is_beside = row.name in BESIDE or row.name in COMPARING or row.name == "where"
+    is_beside = row.name in (*BESIDE, *WRAPPING, *COMPARING, "where")
     return row.host == LOOP or row.rule in TESTS or is_beside
 
 
@@ -49,7 +50,7 @@ def _has_ufunc(row):
 
 
 def _expression(row):
-    kind = "bool" if row.rule == "logical" else "float"
+    kind = "bool" if row.rule == "logical" else "int" if row.rule == "bits" else "float"
     word = "TEST" if row.rule in TESTS else "EXPRESSION"
     return f"GPUTENSOR_{word}_{row.arity}({row.name}, {row.cuda[kind]})"
 
@@ -61,7 +62,9 @@ def _loops(row):
     vector = f"vector_loop_{row.arity}<Loop_{row.name}"
     if row.rule in TESTS:
         return [one and f"{vector}, {one}, bool>" for one in TESTS[row.rule]]
-    loop = vector if row.name in (*VECTORS, *COMPARING) else vector.removeprefix("vector_")
+    loop = (
+        vector if row.name in (*VECTORS, *WRAPPING, *COMPARING) else vector.removeprefix("vector_")
+    )
     has_floats = row.host == LOOP or row.name in BESIDE
     types = ["float", "double"] if has_floats else [None, None]
     signed = ("int32_t", "int64_t")

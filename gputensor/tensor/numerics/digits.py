@@ -4,23 +4,30 @@ import math
 
 import numpy as np
 
-from gputensor._arrays.dtypes import finfo, float32, int32, uint8
+from gputensor._arrays.dtypes import finfo, float32, float64, int32, int64, uint8, uint64
 from gputensor.errors import Described, argument_error, float_argument, int_argument
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import axis_argument, tensor_argument
-from gputensor.tensor.interop import astype
+from gputensor.tensor.interop import astype, reinterpreted
 from gputensor.tensor.manipulation import arange, moveaxis, reshape
-from gputensor.tensor.manipulation.arithmetic import ldexp, nextafter
+from gputensor.tensor.manipulation.arithmetic import nextafter
 from gputensor.tensor.numerics.padding import pad
 
 __all__ = ["frexp", "packbits", "real_if_close", "spacing", "unpackbits"]
 
-_ORDERS = ("big", "little")
+# Factors that move bit 8 k of a word to bit 63 - k ("big") or 56 + k.
+_GATHERING = {"big": 0x8040201008040201, "little": 0x0102040810204080}
+# By float dtype: the integers of its bits, the bits of the fraction, and the exponent's bias.
+_FORMATS = {float32: (int32, 23, 127), float64: (int64, 52, 1023)}
+
+
+def _check_order(bitorder, name):
+    if bitorder not in _GATHERING:
+        raise argument_error(ValueError, f"{name}: bitorder", bitorder, "'big' or 'little'")
 
 
 def _weights(bitorder, device, name):
-    if bitorder not in _ORDERS:
-        raise argument_error(ValueError, f"{name}: bitorder", bitorder, "'big' or 'little'")
+    _check_order(bitorder, name)
     places = arange(8, dtype=uint8, device=device)
     return fn.subtract(7, places) if bitorder == "big" else places
 
@@ -43,15 +50,16 @@ def packbits(x, /, axis=None, bitorder="big"):
     if tensor_argument(x, "packbits").dtype.kind not in "biu":
         got = Described(x.dtype.name)
         raise argument_error(TypeError, "packbits: x", got, "bool or an integer dtype")
-    weights = _weights(bitorder, x.device, "packbits")
+    _check_order(bitorder, "packbits")
     lines, axis = _lines(x, axis, "packbits")
-    bits = astype(fn.not_equal(lines, 0), uint8)
+    bits = fn.logical_or(lines, False)
     missing = -bits.shape[-1] % 8
     if missing:
         bits = pad(bits, [(0, 0)] * (bits.ndim - 1) + [(0, missing)])
-    bits = reshape(bits, (*bits.shape[:-1], bits.shape[-1] // 8, 8))
-    packed = fn.sum(fn.bitwise_left_shift(bits, weights), -1, uint8)
-    return moveaxis(packed, -1, axis)
+    # Eight bytes of 0 or 1 are one word; the product gathers them in its highest byte.
+    words = reinterpreted(bits.contiguous(), uint64)
+    packed = fn.bitwise_right_shift(fn.multiply(words, _GATHERING[bitorder]), 56)
+    return moveaxis(astype(packed, uint8), -1, axis)
 
 
 def unpackbits(x, /, axis=None, count=None, bitorder="big"):
@@ -104,25 +112,19 @@ def frexp(x, /):
     if dtype.kind == "c":
         raise argument_error(TypeError, "frexp: x", Described(dtype.name), "a real dtype")
     wide = astype(x, float32) if dtype.itemsize < 4 else x
+    whole, digits, bias = _FORMATS[wide.dtype]
+    # Subnormal numbers are scaled up, which is exact.
+    is_small = fn.less(fn.abs(wide), finfo(wide.dtype).smallest_normal)
+    bits = reinterpreted(fn.where(is_small, fn.multiply(wide, 2.0**digits), wide), whole)
+    field = fn.bitwise_and(fn.bitwise_right_shift(bits, digits), 2 * bias + 1)
     is_plain = fn.logical_and(fn.isfinite(wide), fn.not_equal(wide, 0))
-    facts = finfo(wide.dtype)
-    # Subnormal numbers are scaled up; no step rounds.
-    digits = 2 - int(math.log2(facts.eps))
-    is_small = fn.less(fn.abs(wide), facts.smallest_normal)
-    lifted = fn.where(is_small, fn.multiply(wide, 2.0**digits), wide)
-    lifted = fn.where(is_plain, lifted, 1)
-    exponent = astype(fn.add(fn.floor(fn.log2(fn.abs(lifted))), 1), int32)
-    fraction = ldexp(lifted, fn.negative(exponent))
-    # The logarithm of a number close to a power of 2 may be rounded to that power.
-    is_large = fn.greater_equal(fn.abs(fraction), 1)
-    fraction = fn.where(is_large, fn.multiply(fraction, 0.5), fraction)
-    exponent = fn.add(exponent, astype(is_large, int32))
-    is_low = fn.less(fn.abs(fraction), 0.5)
-    fraction = fn.where(is_low, fn.multiply(fraction, 2), fraction)
-    exponent = fn.subtract(exponent, astype(is_low, int32))
-    exponent = fn.subtract(exponent, fn.multiply(astype(is_small, int32), digits))
-    fraction = fn.where(is_plain, fraction, wide)
-    return astype(fraction, dtype, copy=False), fn.where(is_plain, exponent, 0)
+    exponent = fn.subtract(field, bias - 1)
+    exponent = fn.where(is_small, fn.subtract(exponent, digits), exponent)
+    exponent = astype(fn.where(is_plain, exponent, 0), int32, copy=False)
+    # The exponent of 0.5 to 1 takes the place of x's own.
+    bits = fn.bitwise_and(bits, ~((2 * bias + 1) << digits))
+    fraction = reinterpreted(fn.bitwise_or(bits, (bias - 1) << digits), wide.dtype)
+    return astype(fn.where(is_plain, fraction, wide), dtype, copy=False), exponent
 
 
 @fn.numbers_too

@@ -10,16 +10,19 @@ FLOATS = ("float32", "float64")
 INTEGERS = ("int32", "int64")
 #: Functions by the dtypes of their loops; NumPy has the same names.
 ARITHMETIC = ("add", "subtract", "multiply")
+BITS = ("and", "or", "xor", "left_shift", "right_shift")
 TESTS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 BINARY = [
     *((name, dtype) for name in (*ARITHMETIC, *TESTS) for dtype in (*FLOATS, *INTEGERS)),
     *((name, dtype) for name in ("maximum", "minimum") for dtype in INTEGERS),
     *((f"logical_{name}", "bool") for name in ("and", "or", "xor")),
+    *((f"bitwise_{name}", dtype) for name in BITS for dtype in INTEGERS),
 ]
 UNARY = [
     *((name, dtype) for name in ("negative", "square") for dtype in (*FLOATS, *INTEGERS)),
     *((name, dtype) for name in ("abs", "isnan", "isinf", "isfinite") for dtype in FLOATS),
     ("logical_not", "bool"),
+    *(("bitwise_invert", dtype) for dtype in INTEGERS),
 ]
 
 
@@ -188,6 +191,9 @@ def test_gathers_by_several_indices(rng, dtype):
         (slice(None), index(4, 2, 3).T, index(5, 3, 1)),
         (slice(1, 2), slice(None), index(5, 3), index(2, 2, 3)),
         (index(3, 4, 5)[::-2, ::2],),
+        # Numbers that ascend name neighbours in memory, but 0 after -1.
+        (index(3, 2, 1, 1), index(4, 3, 1), np.array([-5, -4, -3, -2, -1, 0, 1, 2, 3])),
+        (index(3, 7, 1), np.array([1, 2, 3, -4, -3, -2, 3, 0])),
     ):
         moved = tuple(on_host(one) if isinstance(one, np.ndarray) else one for one in key)
         check_same(x[moved], array[key])
