@@ -2,7 +2,7 @@
 
 import math
 
-from gputensor._arrays.dtypes import float32, int32
+from gputensor._arrays.dtypes import float32, int32, int64
 from gputensor.errors import Described, argument_error, function_argument, list_argument
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import (
@@ -56,13 +56,24 @@ def putmask(x, mask, values, /):
     device = written_argument(x, "putmask", "a").device
     values = asarray(values, x.dtype, device=device)
     if values.shape != x.shape and values.size:
-        turn = fn.remainder(arange(x.size, device=x.device), values.size)
-        values = reshape(reshape(values, -1)[turn], x.shape)
+        values = reshape(_repeated(values, x.size), x.shape)
     x[...] = fn.where(mask, values, x)
 
 
+def _repeated(values, count):
+    """Return `count` elements: those of `values` in row-major order, as often as needed."""
+    values = reshape(values, -1)
+    if values.size < 2:
+        return broadcast_to(values, (count,))
+    if count > values.size:
+        values = concat([values] * -(-count // values.size))
+    return values[:count]
+
+
 def place(x, mask, values, /):
-    """Write successive `values`, repeated if necessary, to `x` where `mask` is true. Waits.
+    """Write successive `values`, repeated if necessary, to `x` where `mask` is true.
+
+    Several values wait for the device.
 
     >>> import gputensor as gt
     >>> x = gt.asarray([1, 2, 3, 4], device="host")
@@ -76,16 +87,19 @@ def place(x, mask, values, /):
             ValueError, "place: mask", Described(f"shape {mask.shape}"), f"{shape}"
         )
     values = reshape(asarray(values, x.dtype, device=x.device), -1)
+    if values.size == 1:
+        x[...] = fn.where(mask, values[0], x)
+        return
     places = mask.nonzero()
     count = places[0].size
     if count and not values.size:
         raise argument_error(ValueError, "place: values", Described("no elements"), "at least one")
     if count:
-        x[places] = values[fn.remainder(arange(count, device=x.device), values.size)]
+        x[places] = _repeated(values, count)
 
 
 def put(x, indices, values, /):
-    """Write `values` to elements of `x`, selected by flat row-major indices.
+    """Write successive `values`, repeated if necessary, to elements at flat row-major indices.
 
     >>> import gputensor as gt
     >>> x = gt.zeros((2, 2), device="host")
@@ -94,6 +108,15 @@ def put(x, indices, values, /):
     [[0.0, 0.0], [0.0, 5.0]]
     """
     flat = reshape(written_argument(x, "put", "a"), -1)
+    if not isinstance(indices, (int, slice)):
+        indices = reshape(asarray(indices, device=x.device), -1)
+        indices = indices if indices.size else astype(indices, int64)
+        if isinstance(values, (Tensor, list, tuple)) or hasattr(values, "__array__"):
+            values = reshape(asarray(values, x.dtype, device=x.device), -1)
+            if not values.size:
+                return
+            if values.size > 1:
+                values = _repeated(values, indices.size)
     flat[indices] = values
     if not x.is_contiguous:
         x[...] = reshape(flat, x.shape)

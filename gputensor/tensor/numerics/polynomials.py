@@ -5,7 +5,7 @@ Functions of a `poly1d` return one.
 
 import functools
 
-from gputensor._arrays.dtypes import float32
+from gputensor._arrays.dtypes import float32, uint64
 from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error, int_argument
 from gputensor.tensor import functions as fn
@@ -144,8 +144,10 @@ def polyder(p, m=1):
     """
     (p,) = _vectors("polyder", p)
     for _ in range(min(_order(m, "polyder"), p.size)):
+        # The powers of integers are int64, so products with them have 64 bits.
         powers = arange(p.size - 1, 0, -1, device=p.device)
-        p = fn.multiply(p[:-1], astype(powers, p.dtype, copy=False))
+        is_float = p.dtype.kind in "fc" or p.dtype == uint64
+        p = fn.multiply(p[:-1], astype(powers, p.dtype, copy=False) if is_float else powers)
     return fn.positive(p)
 
 
