@@ -246,7 +246,8 @@ bool gather_line(HostGather& gather) {
 
 template <class T>
 bool gather_of(HostGather& gather) {
-    if (gather.count == 1 && gather.ndim == 1 && gather.index_steps[0][0] == 1)
+    if (gather.count == 1 && gather.ndim == 1 && gather.index_steps[0][0] == 1 &&
+        gather.steps[0] == 1)
         return gather_line<T>(gather);
     for (int k = 0; k < gather.count; ++k)
         if (!index_is_inside(gather, k, 0, gather.index[k])) return false;

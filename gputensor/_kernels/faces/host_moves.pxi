@@ -79,10 +79,10 @@ cdef void run_host_gather(void* argument) noexcept nogil:
 
 cdef int host_gathered(int device, uint64_t stream, const Operand* out, const Operand* source,
                        int first_axis, int count, const Operand* indices) except -1:
-    """Queue a gather from a dense source by int64 indices; return 0 for any other call."""
+    """Queue a gather of dense runs by int64 indices; return 0 for any other call."""
     cdef HostGather* gather
     cdef int k, axis, done = 0
-    if count > GATHER_INDICES or not is_dense(source) or not is_dense(out):
+    if count > GATHER_INDICES or not is_gathered(source, first_axis, count) or not is_dense(out):
         return 0
     for k in range(count):
         if indices[k].dtype != DT_INT64 or indices[k].is_scalar:
@@ -99,7 +99,7 @@ cdef int host_gathered(int device, uint64_t stream, const Operand* out, const Op
             gather.inner *= source.shape[axis]
         elif axis >= first_axis:
             gather.extents[axis - first_axis] = source.shape[axis]
-            gather.steps[axis - first_axis] = gather.outer_runs
+            gather.steps[axis - first_axis] = source.strides[axis] // max(gather.inner, 1)
             gather.outer_runs *= source.shape[axis]
         else:
             gather.outer *= source.shape[axis]
@@ -140,6 +140,24 @@ cdef void set_index_axes(HostGather* gather, const Operand* indices) noexcept:
             gather.index_steps[k][0] = 1
     for k in range(gather.count):
         gather.index[k] = <const int64_t*> indices[k].ptr
+
+
+cdef bint is_gathered(const Operand* source, int first_axis, int count) noexcept nogil:
+    """Whether the source is dense, or the first axes are indexed and what follows them is dense."""
+    cdef int axis
+    cdef int64_t inner = 1
+    if is_dense(source):
+        return True
+    for axis in range(source.ndim - 1, first_axis + count - 1, -1):
+        if source.shape[axis] != 1 and source.strides[axis] != inner:
+            return False
+        inner *= source.shape[axis]
+    if inner == 0:
+        return False
+    for axis in range(first_axis + count):
+        if axis < first_axis and source.shape[axis] != 1 or source.strides[axis] % inner != 0:
+            return False
+    return True
 
 
 cdef bint is_dense(const Operand* operand) noexcept nogil:

@@ -20,12 +20,15 @@ def run_arange(start, step, out):
     >>> out
     array([5, 4, 3], dtype=int8)
     """
-    steps = np.arange(out.shape[0], dtype=np.int64)
     if isinstance(start, int):
         start, step = (np.int64((value + 2**63) % 2**64 - 2**63) for value in (start, step))
-        values = start + steps * step
+        values = np.arange(out.shape[0], dtype=np.int64)
     else:
-        values = start + steps.astype(np.float64) * step
+        values = np.arange(out.shape[0], dtype=np.float64)
+    if step != 1:
+        values = values * step
+    if start != 0:
+        values = values + start
     out[...] = cast(values, out.dtype)
 
 

@@ -206,6 +206,27 @@ def test_gathers_by_several_indices(rng, dtype):
         x[on_host(index(3, 5, 1)), on_host(np.array([1, 4]))].numpy()
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "float64", "complex128"])
+def test_gathers_from_sources_with_gaps(rng, dtype):
+    array = random_array(rng, (6, 8, 10), dtype)
+    x = on_host(array)
+    first, second = rng.integers(-3, 3, 7), rng.integers(-4, 4, (3, 7))
+    for key in (
+        (slice(None, None, 2), slice(None, None, 2)),
+        (slice(None, None, -2), slice(None, 4), slice(0, 9, 3)),
+        (slice(3), slice(4), slice(5)),
+    ):
+        cut, other = array[key], x[key]
+        check_same(other[on_host(first)], cut[first])
+        check_same(other[on_host(first), on_host(second)], cut[first, second])
+        check_same(other[:, on_host(first)], cut[:, first])
+        check_same(other.T[on_host(first)], cut.T[first])
+    row = np.broadcast_to(array[0, 0], (3, 10))
+    check_same(gt.broadcast_to(x[0, 0], (3, 10))[on_host(first)], row[first])
+    empty = np.ones((3, 4, 0), dtype)
+    check_same(on_host(empty)[on_host(first), on_host(second)], empty[first, second])
+
+
 def test_gathers_name_the_first_index_out_of_range(deferred):
     for wrong in (9, -10, 2**62, -(2**63)):
         index = np.array([3, wrong, 77])
