@@ -304,7 +304,9 @@ def _covariance(x, y, rowvar, ddof, weights=(None, None)):
     centre = average(rows, 1, weights)
     centred = fn.subtract(rows, reshape(centre, (-1, 1)))
     weighted = centred if weights is None else fn.multiply(centred, weights)
-    result = matmul(weighted, fn.conj(moveaxis(centred, 0, 1)))
+    columns = moveaxis(centred, 0, 1)
+    # A copy of real columns would hide that the product is symmetric.
+    result = matmul(weighted, fn.conj(columns) if dtype.kind == "c" else columns)
     result = fn.divide(result, fn.maximum(count, 0) if weights is not None else max(count, 0.0))
     return (reshape(result, ()) if result.size == 1 else result), dtype
 
