@@ -146,12 +146,14 @@ def diag_indices(n, ndim=2, *, device=None):
 
 
 def within(index, extent):
-    """Return the index; one outside of an axis of that extent raises as ``x[index]`` does.
+    """Return the index as int64; one outside of an axis of that extent raises as ``x[index]`` does.
 
     >>> import gputensor as gt
     >>> within(gt.asarray([1], device="host"), 2).tolist()
     [1]
     """
+    if index.dtype.kind in "iu":
+        index = astype(index, int64, copy=False)
     nothing = broadcast_to(zeros(1, index.dtype, device=index.device), (extent,))
     return fn.add(index, nothing[index])
 
@@ -168,12 +170,15 @@ def unravel_index(index, shape, /):
     rest = index if isinstance(index, Tensor) else asarray(index, device=Device())
     shape = [int_argument("unravel_index: shape", one) for one in
              (shape if hasattr(shape, "__iter__") else (shape,))]  # fmt: skip
-    rest = within(rest, math.prod(shape))
+    size = math.prod(shape)
+    rest = within(rest, size)
+    rest = fn.where(fn.less(rest, 0), fn.add(rest, size), rest)
     found = []
-    for extent in reversed(tuple(shape)):
-        found.append(fn.remainder(rest, extent))
-        rest = fn.floor_divide(rest, extent)
-    return tuple(reversed(found))
+    for extent in reversed(shape[1:]):
+        outer = fn.floor_divide(rest, extent)
+        found.append(fn.subtract(rest, fn.multiply(outer, extent)))
+        rest = outer
+    return (*([rest] if shape else []), *reversed(found))
 
 
 def _flat_index(positions, shape):
@@ -207,12 +212,13 @@ def ravel_multi_index(positions, shape, /):
     if all(isinstance(one, (int, np.integer)) for one in positions):
         return _flat_index(positions, shape)
     first = next((one for one in positions if isinstance(one, Tensor)), None)
-    place = 0
+    place = None
     for one, extent in zip(positions, shape, strict=True):
         if first is None or not isinstance(one, (list, tuple, int, np.integer)):
             one = values_argument(one, "ravel_multi_index")
         one = within(beside(one, first), extent)
-        place = fn.add(fn.multiply(place, extent), fn.remainder(one, extent))
+        one = fn.where(fn.less(one, 0), fn.add(one, extent), one)
+        place = one if place is None else fn.add(fn.multiply(place, extent), one)
     return place
 
 

@@ -41,6 +41,9 @@ CASES = {
     "apply_along_axis": "xp.apply_along_axis(xp.sort, 0, m)",
     "apply_along_axis to numbers": "xp.apply_along_axis(xp.sum, 1, m)",
     "unravel_index": "xp.unravel_index(i, (2, 3))",
+    "unravel_index of bytes": "xp.unravel_index(xp.asarray([200, 9], dtype='uint8'), (300, 2))",
+    "ravel_multi_index of bytes": "xp.ravel_multi_index("
+    "(xp.asarray([100, 2], dtype='int8'), xp.asarray([50, 3], dtype='int8')), (120, 120))",
     "ravel_multi_index": "xp.ravel_multi_index((i % 2, i % 3), (2, 3))",
     "ix_": "m[xp.ix_(i[:2] % 3, i[:3] % 3)]",
     "vander": "xp.vander(a, 3)",
