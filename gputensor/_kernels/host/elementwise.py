@@ -53,8 +53,7 @@ def power(base, exponent):
             result[base == -np.inf] = np.inf
         return np.add(result, 0, out=result)
     result = np.power(base, exponent)
-    halves = exponent == 0.5
-    if base.dtype.kind != "f" or not np.any(halves):
+    if base.dtype.kind != "f" or not (halves := np.asarray(exponent == 0.5)).any():
         return result
     # NumPy takes a square root for a single 0.5: another sign of -0, NaN for -infinity.
     roots = np.where(base == -np.inf, np.inf, result + 0)
@@ -225,9 +224,12 @@ def run(op, compute, out, *inputs):
     loop, (dtype, wide) = _TABLE[op], WIDE[compute]
     if type(loop) is HostLoop and out.dtype is dtype is wide and loop.into(out, inputs):
         return
-    values = [cast(cast(array, dtype), wide) for array in inputs]
     if op == "where":
-        values[0] = cast(inputs[0], np.dtype(bool))
+        # Chosen elements keep their bits, so 16-bit floats are not computed in float32.
+        values = [cast(array, dtype) for array in inputs[1:]]
+        out[...] = cast(np.where(cast(inputs[0], np.dtype(bool)), *values), out.dtype)
+        return
+    values = [cast(cast(array, dtype), wide) for array in inputs]
     out[...] = cast(rounded(_TABLE[op](*values), dtype), out.dtype)
 
 
