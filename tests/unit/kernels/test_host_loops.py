@@ -17,6 +17,7 @@ BINARY = [
     *((name, dtype) for name in ("maximum", "minimum") for dtype in INTEGERS),
     *((f"logical_{name}", "bool") for name in ("and", "or", "xor")),
     *((f"bitwise_{name}", dtype) for name in BITS for dtype in INTEGERS),
+    *((name, dtype) for name in ("floor_divide", "remainder") for dtype in FLOATS),
 ]
 UNARY = [
     *((name, dtype) for name in ("negative", "square") for dtype in (*FLOATS, *INTEGERS)),
@@ -77,6 +78,22 @@ def test_functions_of_two_operands(rng, name, dtype, shape):
         check_bits(name, (wide[:, 3:36], b), (tensor[:, 3:36], on_host(b)))
         check_bits(name, (wide[:, ::2][:, :33], b), (tensor[:, ::2][:, :33], on_host(b)))
         check_bits(name, (a[::-1], b), (gt.flip(on_host(a), axis=0), on_host(b)))
+
+
+@pytest.mark.parametrize("name", ["floor_divide", "remainder"])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_divisions_near_whole_quotients_and_of_any_bits(rng, name, dtype):
+    word = np.dtype(f"uint{8 * np.dtype(dtype).itemsize}")
+    tiny = np.finfo(dtype).tiny
+    for count in (3, 64, 5000):
+        of_any_bits = rng.integers(0, np.iinfo(word).max, (2, count), word).view(dtype)
+        divisor = rng.normal(size=count).astype(dtype)
+        whole = divisor * rng.integers(-(2**20), 2**20, count).astype(dtype)
+        beside = np.nextafter(whole, rng.choice([np.inf, -np.inf], count).astype(dtype))
+        far = whole * np.dtype(dtype).type(2) ** rng.integers(0, 60, count).astype(dtype)
+        for a, b in (of_any_bits, (whole, divisor), (beside, divisor), (far, divisor),
+                     (beside * tiny, divisor * tiny)):  # fmt: skip
+            check_bits(name, (a, b))
 
 
 @pytest.mark.parametrize(("name", "dtype"), BINARY)
