@@ -42,8 +42,8 @@ GPUTENSOR_FLAT double rest_of(double a, double b, uint32_t& is_far) {
     const double error =
         ((q_high * b_high - product) + q_high * b_low + q_low * b_high) + q_low * b_low;
     const double rest = (a - product) - error;
-    // Of other divisors, a part of the product may overflow or vanish.
-    is_far |= !(q < 2251799813685248.0) | !(b < 1e298) | !(b > 1e-270);
+    // Parts of a product with a larger divisor may overflow.
+    is_far |= !(q < 2251799813685248.0) | !(b < 1e298);
     return rest < 0 ? rest + b : rest;
 }
 

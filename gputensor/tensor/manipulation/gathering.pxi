@@ -10,6 +10,7 @@ integer indices: large masks of a GPU on that GPU, where the host only reads the
 
 cdef enum:
     MASK_ON_DEVICE = 1 << 15    # elements from which a mask of a GPU is not copied to the host
+    MASK_LOOPED = 4096          # and from which a bool mask is not searched by NumPy
 
 # Set by tensor/places.py, which is above this room.
 cdef object find_places = None
@@ -227,9 +228,11 @@ cdef Tensor without_leading(Tensor values, int ndim):
     return values
 
 
-# Whether a mask of a GPU is large enough to be searched there.
+# Whether a mask is large enough to be searched by kernels, or by the loops of a host device.
 cdef bint stays_on_device(Tensor mask) noexcept:
-    return mask.storage.device >= 0 and mask.size_ >= MASK_ON_DEVICE
+    if mask.storage.device < 0:
+        return mask.dtype_code == DT_BOOL and mask.size_ >= MASK_LOOPED
+    return mask.size_ >= MASK_ON_DEVICE
 
 
 # Where a tensor is nonzero, in row-major order: one int64 tensor for each axis. Waits. A large mask

@@ -91,8 +91,9 @@ def test_divisions_near_whole_quotients_and_of_any_bits(rng, name, dtype):
         whole = divisor * rng.integers(-(2**20), 2**20, count).astype(dtype)
         beside = np.nextafter(whole, rng.choice([np.inf, -np.inf], count).astype(dtype))
         far = whole * np.dtype(dtype).type(2) ** rng.integers(0, 60, count).astype(dtype)
+        odd = divisor * rng.integers(2**44, 2**45, count).astype(dtype)
         for a, b in (of_any_bits, (whole, divisor), (beside, divisor), (far, divisor),
-                     (beside * tiny, divisor * tiny)):  # fmt: skip
+                     (beside * tiny, divisor * tiny), (odd * tiny, divisor * tiny)):  # fmt: skip
             check_bits(name, (a, b))
 
 

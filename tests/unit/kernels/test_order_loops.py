@@ -85,7 +85,7 @@ def test_quantiles_are_those_of_sorted_rows(rng, dtype):
     for columns in (1, 2, 255, 256, 999):
         x = rng.normal(size=(3, columns)).astype(dtype)
         if x.dtype.kind == "f" and columns > 2:
-            x[0, 1], x[1, :2] = np.nan, (np.inf, -np.inf)
+            x[0, 1] = np.nan
         for count in (1, 3, 12):  # many of them are found by a sort
             shares = rng.random(count).tolist()
             for method in ("linear", "nearest", "lower"):
@@ -189,9 +189,11 @@ def test_extremes_of_any_number_of_elements(rng, dtype):
                     assert np.signbit(got) == (signs.all() if name == "max" else signs.any())
 
 
-@pytest.mark.parametrize("shape", [(5,), (3, 70), (70, 3), (1, 1, 1), (4, 1, 9), (2, 3, 4, 5)])
+@pytest.mark.parametrize(
+    "shape", [(9,), (5000,), (3, 7000), (7000, 3), (16, 1, 300), (8, 9, 10, 11)]
+)
 def test_places_along_several_axes_are_numpys(rng, shape):
-    for share in (0.02, 0.5, 1.0):
+    for share in (0.0, 0.02, 0.5, 1.0):
         mask = rng.random(shape) < share
         got = [one.numpy() for one in on_host(mask).nonzero()]
         np.testing.assert_array_equal(got, np.nonzero(mask))
