@@ -11,9 +11,10 @@ from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_
 from gputensor._alloc.core cimport Block
 from gputensor._arrays cimport (
     DT_BFLOAT16, DT_BOOL, DT_COMPLEX128, DT_FLOAT16, DT_FLOAT32, DT_FLOAT64, DT_INT32, DT_INT64,
-    DT_UINT16, DT_UINT32, DT_UINT64, DT_UINT8, KIND_UINT, MAX_NDIM, OPERANDS, OUT, Axis, Layout,
-    Operand, dtype_itemsize, dtype_kind, has_no_elements, layout_axes, layout_cut,
-    layout_is_small, layout_merge, layout_size, layout_split, scalar_is_zero, scalar_pack,
+    DT_UINT16, DT_UINT32, DT_UINT64, DT_UINT8, KIND_BOOL, KIND_FLOAT, KIND_UINT, MAX_NDIM,
+    OPERANDS, OUT, Axis, Layout, Operand, dtype_itemsize, dtype_kind, has_no_elements, layout_axes,
+    layout_cut, layout_is_small, layout_merge, layout_size, layout_split, scalar_is_zero,
+    scalar_pack,
 )
 from gputensor._driver.registry cimport (
     DEVICE_CUDA, DEVICE_HOST, DEVICE_KINDS, HOST_DEVICES, DeviceFacts, device_facts, device_kind,

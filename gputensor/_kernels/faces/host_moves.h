@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "gputensor/_kernels/loops/host_functions.h"
+
 namespace gputensor {
 
 struct Wide { uint64_t halves[2]; };  // complex128
@@ -58,6 +60,45 @@ inline void run_host_copy(void* argument) {
         default: copy_of<Wide>(*copy);
     }
     std::free(copy);
+}
+
+// start + i * step: of doubles, rounded once more for floats, or of 64-bit integers, which wrap.
+struct HostRange {
+    int is_float, itemsize;
+    int64_t count, out_step;
+    void* out;
+    double start, step;
+    uint64_t whole_start, whole_step;
+};
+
+template <class T>
+GPUTENSOR_EXACT void range_of(const HostRange& range) {
+    T* out = static_cast<T*>(range.out);
+    for (int64_t i = 0; i < range.count; ++i) {
+        const double product = static_cast<double>(i) * range.step;
+        out[i * range.out_step] = static_cast<T>(range.start + product);
+    }
+}
+template <class T>
+void whole_range_of(const HostRange& range) {
+    T* out = static_cast<T*>(range.out);
+    for (int64_t i = 0; i < range.count; ++i)
+        out[i * range.out_step] =
+            static_cast<T>(range.whole_start + static_cast<uint64_t>(i) * range.whole_step);
+}
+
+inline void run_host_range(void* argument) {
+    const HostRange& range = *static_cast<HostRange*>(argument);
+    if (range.is_float)
+        range.itemsize == 4 ? range_of<float>(range) : range_of<double>(range);
+    else
+        switch (range.itemsize) {
+            case 1: whole_range_of<uint8_t>(range); break;
+            case 2: whole_range_of<uint16_t>(range); break;
+            case 4: whole_range_of<uint32_t>(range); break;
+            default: whole_range_of<uint64_t>(range);
+        }
+    std::free(argument);
 }
 
 enum : int { GATHER_INDICES = 4 };

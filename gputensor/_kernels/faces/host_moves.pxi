@@ -26,7 +26,15 @@ cdef extern from "gputensor/_kernels/faces/host_moves.h" namespace "gputensor" n
     enum:
         GATHER_INDICES
 
+    struct HostRange:
+        int is_float, itemsize
+        int64_t count, out_step
+        void* out
+        double start, step
+        uint64_t whole_start, whole_step
+
     void run_host_copy(void* copy) noexcept
+    void run_host_range(void* range) noexcept
     bint run_gather(HostGather& gather) noexcept
 
 cdef enum:
@@ -63,6 +71,27 @@ cdef int host_copied(int device, uint64_t stream, const Operand* out,
     finally:
         if not done:
             free(copy)
+    return done
+
+
+cdef int host_ranged(int device, uint64_t stream, const Operand* out,
+                     const HostRange* numbers) except -1:
+    """Queue a progression of integers or of floats of 32 bits or more; return 0 for any other."""
+    cdef HostRange* queued
+    cdef int kind = dtype_kind(out.dtype), itemsize = dtype_itemsize(out.dtype), done = 0
+    if kind == KIND_BOOL or kind > KIND_FLOAT or kind == KIND_FLOAT and itemsize < 4:
+        return 0
+    queued = <HostRange*> malloc(sizeof(HostRange))
+    if queued == NULL:
+        raise MemoryError("no memory for a queued call")
+    queued[0] = numbers[0]
+    queued.is_float, queued.itemsize = kind == KIND_FLOAT, itemsize
+    queued.count, queued.out_step, queued.out = out.shape[0], out.strides[0], <void*> out.ptr
+    try:
+        done = host_work(device, stream, run_host_range, queued)
+    finally:
+        if not done:
+            free(queued)
     return done
 
 

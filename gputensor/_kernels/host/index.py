@@ -25,10 +25,7 @@ def run_arange(start, step, out):
         values = np.arange(out.shape[0], dtype=np.int64)
     else:
         values = np.arange(out.shape[0], dtype=np.float64)
-    if step != 1:
-        values = values * step
-    if start != 0:
-        values = values + start
+    values = start + (values if step == 1 else values * step)
     out[...] = cast(values, out.dtype)
 
 

@@ -14,13 +14,6 @@
 
 namespace gputensor {
 
-// The products below would not be exact if a compiler fused them.
-#if defined(__GNUC__) && !defined(__clang__)
-#define GPUTENSOR_EXACT __attribute__((optimize("O3", "fp-contract=off")))
-#else
-#define GPUTENSOR_EXACT
-#endif
-
 // The integer nearest to a number of 0 to 2^51.
 GPUTENSOR_FLAT double nearest_whole(double x) { return (x + 4503599627370496.0) - 4503599627370496.0; }
 

@@ -13,6 +13,12 @@
 #define GPUTENSOR_FLAT inline
 #define GPUTENSOR_FAST
 #endif
+// Loops whose products and sums are rounded one by one, never fused.
+#if defined(__GNUC__) && !defined(__clang__)
+#define GPUTENSOR_EXACT __attribute__((optimize("O3", "fp-contract=off")))
+#else
+#define GPUTENSOR_EXACT
+#endif
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define GPUTENSOR_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import gputensor as gt
+from gputensor._kernels.host.index import run_arange
+from gputensor.tensor.engine import queue_call
 from tests.support.tensor_arrays import DTYPES, check_same, random_array, random_view
 
 FLOATS = ("float32", "float64")
@@ -244,6 +246,20 @@ def test_gathers_from_sources_with_gaps(rng, dtype):
     check_same(gt.broadcast_to(x[0, 0], (3, 10))[on_host(first)], row[first])
     empty = np.ones((3, 4, 0), dtype)
     check_same(on_host(empty)[on_host(first), on_host(second)], empty[first, second])
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
+def test_progressions_have_the_bits_of_the_host_function(dtype):
+    is_whole = dtype.kind in "iub"
+    for start, step in ((0, 1), (5, -3), (0, -1), (2**62, 2**61), (-7, 2**63 - 1)):
+        start, step = (start, step) if is_whole else (start * 0.1, step / 3)
+        want = np.empty(77, dtype)
+        with np.errstate(all="ignore"):
+            run_arange(start, step, want)
+        got = gt.empty((77, 2), dtype=dtype, device="host")[::-1, 1]  # steps of -2
+        attributes = (start % 2**64, step % 2**64) if is_whole else (start, step)
+        queue_call("arange", attributes, (got,))
+        assert got.numpy().tobytes() == want.tobytes()
 
 
 def test_gathers_name_the_first_index_out_of_range(deferred):
