@@ -40,6 +40,7 @@ cdef extern from "gputensor/_kernels/orders/host_sorts.h" namespace "gputensor" 
     HostOrderRun sort_loop(int kind, int itemsize) noexcept
     HostOrderRun argsort_loop(int kind, int itemsize) noexcept
     HostOrderRun short_argsort_loop(int kind, int itemsize) noexcept
+    HostOrderRun short_sort_loop(int kind, int itemsize) noexcept
     enum:
         SHORT_SORT
 
@@ -54,6 +55,7 @@ cdef enum:
     LEAST_SORTED = 2048
     LEAST_OF_FEW_PASSES = 256
     LEAST_ARGSORTED = 512
+    FEW_SORTED = 512            # elements in short rows; beyond, NumPy sorts them as fast
 
 
 # The HostOrderKind of a dtype, or -1.
@@ -107,9 +109,12 @@ cdef int host_sorted(int device, uint64_t stream, const Operand* out, const Oper
                      bint is_descending) except -1:
     cdef int kind = order_kind(x.dtype), itemsize = dtype_itemsize(x.dtype)
     cdef bint is_quick = itemsize <= 2 or kind == ORDER_INT or kind == ORDER_UINT
-    if x.shape[1] < (LEAST_OF_FEW_PASSES if is_quick else LEAST_SORTED):
-        return 0
-    return queue_sort(sort_loop(kind, itemsize), device, stream, out, x, is_descending)
+    cdef HostOrderRun run = NULL
+    if x.shape[1] <= SHORT_SORT and x.shape[0] * x.shape[1] <= FEW_SORTED:
+        run = short_sort_loop(kind, itemsize)
+    elif x.shape[1] >= (LEAST_OF_FEW_PASSES if is_quick else LEAST_SORTED):
+        run = sort_loop(kind, itemsize)
+    return queue_sort(run, device, stream, out, x, is_descending)
 
 
 cdef int host_argsorted(int device, uint64_t stream, const Operand* out, const Operand* x,
@@ -126,10 +131,9 @@ cdef int host_argsorted(int device, uint64_t stream, const Operand* out, const O
 cdef int host_partitioned(int device, uint64_t stream, const Operand* out,
                           const Operand* x) except -1:
     """Sort rows that are sorted faster than NumPy finds single elements."""
-    cdef int kind = order_kind(x.dtype)
-    if kind == ORDER_FLOAT or x.shape[1] < LEAST_OF_FEW_PASSES:
+    if order_kind(x.dtype) == ORDER_FLOAT and x.shape[1] >= LEAST_OF_FEW_PASSES:
         return 0
-    return queue_sort(sort_loop(kind, dtype_itemsize(x.dtype)), device, stream, out, x, False)
+    return host_sorted(device, stream, out, x, False)
 
 
 cdef int queue_sort(HostOrderRun run, int device, uint64_t stream, const Operand* out,

@@ -164,31 +164,46 @@ GPUTENSOR_FLAT void count_before(const Key* keys, int64_t j, int64_t end, const 
         }
 }
 
-template <class T>
-GPUTENSOR_CLONES GPUTENSOR_FAST int64_t run_short_argsort(const HostOrder& order) {
+// Calls `put(place, column)` for the elements of a row.
+template <class T, class F>
+GPUTENSOR_FLAT void place_short(const T* row, int64_t columns, bool is_descending, F put) {
     typedef typename OrderKey<T>::Key Key;
-    const int64_t columns = order.columns;
     const int64_t padded = (columns + SHORT_BLOCK - 1) / SHORT_BLOCK * SHORT_BLOCK;
-    const Key turned = static_cast<Key>(order.flag ? ~Key(0) : 0);
-    const T* row = static_cast<const T*>(order.input);
-    int64_t* out = static_cast<int64_t*>(order.out);
+    const Key turned = static_cast<Key>(is_descending ? ~Key(0) : 0);
     Key keys[SHORT_SORT];
-    for (int64_t r = 0; r < order.rows; ++r, row += columns, out += columns) {
-        // No key is after those of the padding, so they are never counted.
-        for (int64_t i = 0; i < padded; ++i)
-            keys[i] = i < columns ? static_cast<Key>(OrderKey<T>::of(row[i]) ^ turned) : ~Key(0);
-        for (int64_t start = 0; start < columns; start += SHORT_BLOCK) {
-            const Key* block = keys + start;
-            Key before[SHORT_BLOCK] = {};
-            count_before<true>(keys, 0, start, block, before);
-            count_before<false>(keys, start, padded, block, before);
-            for (int k = 0; k < SHORT_BLOCK && start + k < columns; ++k) {
-                int64_t place = before[k];
-                for (int j = 0; j < k; ++j) place += block[j] == block[k];
-                out[place] = start + k;
-            }
+    // No key is after those of the padding, so they are never counted.
+    for (int64_t i = 0; i < padded; ++i)
+        keys[i] = i < columns ? static_cast<Key>(OrderKey<T>::of(row[i]) ^ turned) : ~Key(0);
+    for (int64_t start = 0; start < columns; start += SHORT_BLOCK) {
+        const Key* block = keys + start;
+        Key before[SHORT_BLOCK] = {};
+        count_before<true>(keys, 0, start, block, before);
+        count_before<false>(keys, start, padded, block, before);
+        for (int k = 0; k < SHORT_BLOCK && start + k < columns; ++k) {
+            int64_t place = before[k];
+            for (int j = 0; j < k; ++j) place += block[j] == block[k];
+            put(place, start + k);
         }
     }
+}
+
+template <class T>
+GPUTENSOR_CLONES GPUTENSOR_FAST int64_t run_short_argsort(const HostOrder& order) {
+    const T* row = static_cast<const T*>(order.input);
+    int64_t* out = static_cast<int64_t*>(order.out);
+    for (int64_t r = 0; r < order.rows; ++r, row += order.columns, out += order.columns)
+        place_short(row, order.columns, order.flag,
+                    [out](int64_t place, int64_t i) GPUTENSOR_LAMBDA { out[place] = i; });
+    return -1;
+}
+
+template <class T>
+GPUTENSOR_CLONES GPUTENSOR_FAST int64_t run_short_sort(const HostOrder& order) {
+    const T* row = static_cast<const T*>(order.input);
+    T* out = static_cast<T*>(order.out);
+    for (int64_t r = 0; r < order.rows; ++r, row += order.columns, out += order.columns)
+        place_short(row, order.columns, order.flag, [row, out](int64_t place, int64_t i)
+                    GPUTENSOR_LAMBDA { out[place] = row[i]; });
     return -1;
 }
 
@@ -205,9 +220,11 @@ GPUTENSOR_CLONES GPUTENSOR_FAST int64_t run_short_argsort(const HostOrder& order
     }
 GPUTENSOR_ORDER_NUMBERS(wide_sort_loop, run_sort)
 GPUTENSOR_ORDER_NUMBERS(wide_argsort_loop, run_argsort)
-GPUTENSOR_ORDER_NUMBERS(wide_short_loop, run_short_argsort)
+GPUTENSOR_ORDER_NUMBERS(wide_short_argsort_loop, run_short_argsort)
+GPUTENSOR_ORDER_NUMBERS(wide_short_sort_loop, run_short_sort)
 GPUTENSOR_ORDER_TYPES(sort_loop, run_sort, wide_sort_loop)
 GPUTENSOR_ORDER_TYPES(argsort_loop, run_argsort, wide_argsort_loop)
-GPUTENSOR_ORDER_TYPES(short_argsort_loop, run_short_argsort, wide_short_loop)
+GPUTENSOR_ORDER_TYPES(short_argsort_loop, run_short_argsort, wide_short_argsort_loop)
+GPUTENSOR_ORDER_TYPES(short_sort_loop, run_short_sort, wide_short_sort_loop)
 
 }  // namespace gputensor
