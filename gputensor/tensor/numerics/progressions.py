@@ -5,7 +5,7 @@ Values are computed in float64 or complex128 and rounded once.
 
 import numpy as np
 
-from gputensor._arrays.dtypes import complex128, float64
+from gputensor._arrays.dtypes import complex128, float32, float64
 from gputensor._arrays.promotion import result_type
 from gputensor.errors import argument_error
 from gputensor.streams.queue import Device
@@ -53,6 +53,9 @@ def logspace(start, stop, num=50, endpoint=True, base=10.0, *, dtype=None, devic
     >>> logspace(0, 2, 3, base=[2, 3], device="host").tolist()
     [[1.0, 1.0], [2.0, 3.0], [4.0, 9.0]]
     """
+    if all(type(one) in (int, float) for one in (start, stop, base)):
+        powers = linspace(start, stop, num, endpoint, dtype=float64, device=device)
+        return astype(fn.pow(float(base), powers), float32 if dtype is None else dtype, copy=False)
     given = {"start": start, "stop": stop, "base": base}
     (start, stop, base), common = _operands("logspace", given, device)
     ndim = len(np.broadcast_shapes(start.shape, stop.shape, base.shape))

@@ -47,6 +47,8 @@ def inner(x1, x2, /):
     if x1.shape[-1] != x2.shape[-1]:
         got = Described(f"shapes {x1.shape} and {x2.shape}")
         raise argument_error(ValueError, "inner: x1, x2", got, "equal extents of the last axes")
+    if x1.ndim == x2.ndim == 1:
+        return matmul(x1, x2)
     return tensordot(x1, x2, ((-1,), (-1,)))
 
 
