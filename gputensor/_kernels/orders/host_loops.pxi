@@ -50,8 +50,8 @@ cdef extern from "gputensor/_kernels/orders/host_scans.h" namespace "gputensor" 
 
 cdef enum:
     MOST_CHOSEN = 128           # beyond, NumPy's partition costs less than the heap
-    # The least rows that passes over digits sort as fast as NumPy's vector instructions. Integers,
-    # often of a small range, and 16-bit floats take few passes.
+    # The least rows that passes over digits sort as fast as NumPy's vector instructions, which
+    # 16-bit floats lack.
     LEAST_SORTED = 2048
     LEAST_OF_FEW_PASSES = 256
     LEAST_ARGSORTED = 512
@@ -108,11 +108,11 @@ cdef int queue_order(HostOrderRun run, int device, uint64_t stream, HostOrder* f
 cdef int host_sorted(int device, uint64_t stream, const Operand* out, const Operand* x,
                      bint is_descending) except -1:
     cdef int kind = order_kind(x.dtype), itemsize = dtype_itemsize(x.dtype)
-    cdef bint is_quick = itemsize <= 2 or kind == ORDER_INT or kind == ORDER_UINT
+    cdef bint is_short_float = kind == ORDER_HALF or kind == ORDER_BFLOAT
     cdef HostOrderRun run = NULL
     if x.shape[1] <= SHORT_SORT and x.shape[0] * x.shape[1] <= FEW_SORTED:
         run = short_sort_loop(kind, itemsize)
-    elif x.shape[1] >= (LEAST_OF_FEW_PASSES if is_quick else LEAST_SORTED):
+    elif x.shape[1] >= (LEAST_OF_FEW_PASSES if is_short_float else LEAST_SORTED):
         run = sort_loop(kind, itemsize)
     return queue_sort(run, device, stream, out, x, is_descending)
 
