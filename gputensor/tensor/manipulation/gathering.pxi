@@ -10,7 +10,7 @@ integer indices: large masks of a GPU on that GPU, where the host only reads the
 
 cdef enum:
     MASK_ON_DEVICE = 1 << 15    # elements from which a mask of a GPU is not copied to the host
-    MASK_LOOPED = 4096          # and from which a bool mask is not searched by NumPy
+    MASK_LOOPED = 8192          # and from which a bool mask is not searched by NumPy
 
 # Set by tensor/places.py, which is above this room.
 cdef object find_places = None

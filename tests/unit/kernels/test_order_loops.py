@@ -190,7 +190,7 @@ def test_extremes_of_any_number_of_elements(rng, dtype):
 
 
 @pytest.mark.parametrize(
-    "shape", [(9,), (5000,), (3, 7000), (7000, 3), (16, 1, 300), (8, 9, 10, 11)]
+    "shape", [(9,), (9000,), (3, 7000), (7000, 3), (16, 1, 600), (8, 9, 10, 13)]
 )
 def test_places_along_several_axes_are_numpys(rng, shape):
     for share in (0.0, 0.02, 0.5, 1.0):
