@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <type_traits>
 
+#include "gputensor/_kernels/loops/host_functions.h"
+
 namespace gputensor {
 
 // RED_* of faces/__init__.pxd, in the same order.
@@ -98,15 +100,34 @@ T fold_extreme(int64_t count, F value, bool is_least) {
     return held;
 }
 
-// The index of the first NaN, otherwise of the first greatest or least value.
+// Whether an element of a block is NaN, greater than `held`, or less than it if `is_least`.
+enum : int64_t { FOLD_BLOCK = 64 };
+template <class T>
+GPUTENSOR_CLONES GPUTENSOR_FAST bool block_is_beyond(const T* block, T held, bool is_least) {
+    int is_beyond = 0;
+    if (is_least)
+        for (int i = 0; i < FOLD_BLOCK; ++i) is_beyond |= !(block[i] >= held);
+    else
+        for (int i = 0; i < FOLD_BLOCK; ++i) is_beyond |= !(block[i] <= held);
+    return is_beyond;
+}
+
+// The index of the first NaN, otherwise of the first greatest or least value. `dense` has the
+// elements if they follow each other.
 template <class T, class F>
-int64_t fold_place(int64_t count, F value, bool is_least) {
+int64_t fold_place(int64_t count, F value, bool is_least, const T* dense) {
     int64_t best = 0;
     T held = value(0);
-    for (int64_t i = 1; i < count && held == held; ++i) {
-        const T one = value(i);
-        if (is_least ? one < held : one > held) best = i, held = one;
-        if (one != one) best = i, held = one;
+    for (int64_t i = 0; i < count && held == held;) {
+        const int64_t end = i + FOLD_BLOCK < count ? i + FOLD_BLOCK : count;
+        if (dense && end - i == FOLD_BLOCK && !block_is_beyond(dense + i, held, is_least)) {
+            i = end;
+            continue;
+        }
+        for (; i < end && held == held; ++i) {
+            const T one = value(i);
+            if ((is_least ? one < held : one > held) || one != one) best = i, held = one;
+        }
     }
     return best;
 }
@@ -123,7 +144,7 @@ template <class T>
 using FoldSum = typename std::conditional<std::is_floating_point<T>::value, T, uint64_t>::type;
 
 template <class T, class F>
-void fold_one(const HostFold& fold, int64_t at, F value) {
+void fold_one(const HostFold& fold, int64_t at, F value, const T* dense) {
     typedef FoldSum<T> Sum;
     Sum* out = static_cast<Sum*>(fold.out) + at;
     const int operation = fold.operation;
@@ -143,7 +164,7 @@ void fold_one(const HostFold& fold, int64_t at, F value) {
         case FOLD_ARGMAX:
         case FOLD_ARGMIN:
             static_cast<int64_t*>(fold.out)[at] =
-                fold_place<T>(fold.reduced, value, operation == FOLD_ARGMIN);
+                fold_place<T>(fold.reduced, value, operation == FOLD_ARGMIN, dense);
             return;
         case FOLD_ANY:
         case FOLD_ALL: {
@@ -186,9 +207,10 @@ void fold_of(const HostFold& fold) {
     for (int64_t at = 0; at < fold.kept; ++at) {
         const T* first = static_cast<const T*>(fold.input) + at * fold.kept_stride;
         if (fold.stride == 1)
-            fold_one<T>(fold, at, [first](int64_t i) { return first[i]; });
+            fold_one<T>(fold, at, [first](int64_t i) { return first[i]; }, first);
         else
-            fold_one<T>(fold, at, [first, &fold](int64_t i) { return first[i * fold.stride]; });
+            fold_one<T>(
+                fold, at, [first, &fold](int64_t i) { return first[i * fold.stride]; }, nullptr);
     }
 }
 

@@ -1,4 +1,4 @@
-"""Cumulative sums, products, maxima and minima on the host device have NumPy's bits."""
+"""Cumulative sums, products and extremes on the host device have NumPy's bits; so have places."""
 
 import numpy as np
 import pytest
@@ -43,3 +43,15 @@ def test_extremes_so_far_are_numpys(rng, dtype):
             got = function.accumulate(gt.asarray(x, device="host"), axis).numpy()
             # Of zeros with both signs, NumPy takes one that depends on the processor.
             np.testing.assert_array_equal(got, wanted.accumulate(x, axis))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int32", "int64", "uint32", "float32", "float64"])
+@pytest.mark.parametrize("count", [1, 63, 64, 65, 200, 1000])
+def test_places_of_extremes_are_numpys_in_whole_blocks_and_parts(rng, dtype, count):
+    x = array_of(rng, (count,), dtype)
+    for given in (x, np.sort(x), np.sort(x)[::-1], np.full(count, x[0])):
+        y = gt.asarray(given.copy(), device="host")
+        for name in ("argmax", "argmin"):
+            assert int(getattr(gt, name)(y)) == getattr(np, name)(given)
+            backwards = int(getattr(gt, name)(gt.flip(y)))
+            assert backwards == getattr(np, name)(given[::-1])
