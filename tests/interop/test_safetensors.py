@@ -47,6 +47,27 @@ def test_values_other_than_tensors_are_refused(tmp_path):
         gt.save_safetensors({"w": np.zeros(2)}, tmp_path / "c.safetensors")
 
 
+@pytest.mark.parametrize(
+    ("tensors", "metadata", "fault"),
+    [
+        ({"__metadata__": 1}, None, (ValueError, "name: got '__metadata__'; expected a str other")),
+        ({5: 1}, None, (TypeError, "name: got int; expected a str other")),
+        ({"w": 1}, {"epoch": 1}, (TypeError, "metadata: 'epoch': got int; expected a str")),
+        ({"w": 1}, {1: "a"}, (TypeError, "metadata: 1: got int; expected a str")),
+        ({"w": 1}, "text", (TypeError, "metadata: got str; expected a dict of str to str")),
+    ],
+)
+def test_names_and_metadata_that_no_reader_takes_leave_the_file_as_it_was(
+    tmp_path, tensors, metadata, fault
+):
+    path = tmp_path / "d.safetensors"
+    gt.save_safetensors({"w": gt.ones(2)}, path)
+    tensors = {name: gt.full(2, float(value)) for name, value in tensors.items()}
+    with pytest.raises(fault[0], match=fault[1]):
+        gt.save_safetensors(tensors, path, metadata=metadata)
+    assert gt.load_safetensors(path)["w"].tolist() == [1, 1]
+
+
 def test_reference_reader_reads_what_is_written(tmp_path, rng):
     from safetensors.numpy import load_file
 

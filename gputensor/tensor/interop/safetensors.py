@@ -10,6 +10,7 @@ import numpy as np
 from gputensor._arrays.element_types import dtype_name
 from gputensor._arrays.file_mapping import SafetensorsFileError
 from gputensor._arrays.safetensors_file import TYPE_OF, Part, entry_array, open_file, write_file
+from gputensor.errors import argument_error
 from gputensor.strict_json import MOST_NESTED, shown
 from gputensor.tensor.core import Tensor
 from gputensor.tensor.interop import asarray
@@ -132,7 +133,19 @@ def save_safetensors(tensors, path, *, metadata=None, progress=None):
     if not hasattr(tensors, "items"):
         got = type(tensors).__name__
         raise TypeError(f"save_safetensors: tensors: got {got}; expected a dict of tensors")
+    metadata = {} if metadata is None else metadata
+    if not isinstance(metadata, dict):
+        rule = "a dict of str to str"
+        raise argument_error(TypeError, "save_safetensors: metadata", metadata, rule)
+    for key, text in metadata.items():
+        if not (isinstance(key, str) and isinstance(text, str)):
+            wrong = text if isinstance(key, str) else key
+            raise argument_error(TypeError, f"save_safetensors: metadata: {key!r}", wrong, "a str")
     for name, tensor in tensors.items():
+        if not isinstance(name, str) or name == "__metadata__":
+            rule = "a str other than '__metadata__'"
+            kind = ValueError if isinstance(name, str) else TypeError
+            raise argument_error(kind, "save_safetensors: name", name, rule)
         if not isinstance(tensor, Tensor):
             raise TypeError(
                 f"save_safetensors: {name!r}: got {type(tensor).__name__}; expected a Tensor"
@@ -147,7 +160,7 @@ def save_safetensors(tensors, path, *, metadata=None, progress=None):
     bar = progress_bar(sum(one.nbytes for one in tensors.values()), str(path), progress)
     parts = [tensor_part(name, tensors[name], bar) for name in names]
     with bar or contextlib.nullcontext():
-        write_file(os.fspath(path), parts, metadata or {})
+        write_file(os.fspath(path), parts, metadata)
 
 
 def tensor_part(name, tensor, bar):
