@@ -79,7 +79,8 @@ class ElementwiseKernel:
     ----------
     in_params, out_params : str
         Declarations such as ``"float32 x, T y, raw float64 table"``. A one-letter type is that of
-        its argument. `raw` parameters are not broadcast; the operation indexes them itself.
+        its tensors, which must agree; other types convert their arguments. `raw` parameters are not
+        broadcast; the operation indexes them itself.
     operation : str
         Statements for one element. `i` is its number, ``_ind.size()`` the number of elements.
     name : str

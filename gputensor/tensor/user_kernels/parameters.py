@@ -56,6 +56,10 @@ def paired(parameters, inputs, args, title):
         got = Described(f"{len(args)} arguments")
         rule = f"{inputs} inputs, or {len(parameters)} with the outputs"
         raise argument_error(TypeError, title, got, rule)
+    for parameter, one in zip(parameters[:inputs], args, strict=False):
+        if not isinstance(one, (Tensor, int, float, complex, np.generic)):
+            rule = "a Tensor or a number (asarray makes a Tensor of an array)"
+            raise argument_error(TypeError, f"{title}: {parameter.name}", one, rule)
     given = [*args, *[None] * (len(parameters) - len(args))]
     return given, dtypes_of(parameters, given, title)
 
@@ -65,7 +69,13 @@ def dtypes_of(parameters, given, title):
     letters = {}
     for parameter, one in zip(parameters, given, strict=True):
         if len(parameter.type) == 1 and one is not None:
-            letters.setdefault(parameter.type, []).append(one)
+            others = letters.setdefault(parameter.type, [])
+            first = [other.dtype for other in others if isinstance(other, Tensor)][:1]
+            if isinstance(one, Tensor) and first and one.dtype != first[0]:
+                rule = f"{first[0].name}, which {parameter.type} is"
+                got = Described(one.dtype.name)
+                raise argument_error(TypeError, f"{title}: {parameter.name}", got, rule)
+            others.append(one)
     letters = {
         letter: next((one.dtype for one in ones if isinstance(one, Tensor)), None)
         or result_type(*ones)

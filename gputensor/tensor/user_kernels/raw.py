@@ -66,15 +66,17 @@ def _bounds_of(code, name):
     return f" __attribute__((launch_bounds({found[1]})))"
 
 
-def _extents(value, name, most):
-    """Return the three extents of a grid or a block."""
+def _extents(value, name, limits, most=None):
+    """Return the three extents of a grid or a block, within CUDA's limits."""
     given = value if isinstance(value, (tuple, list)) else (value,)
     try:
         found = tuple(operator.index(one) for one in given)
     except TypeError:
         raise argument_error(TypeError, f"RawKernel: {name}", value, "1 to 3 ints") from None
-    if not 1 <= len(found) <= 3 or any(one < 1 for one in found) or math.prod(found) > most:
-        rule = f"1 to 3 ints above 0 with a product of at most {most}"
+    in_range = all(0 < one <= limit for one, limit in zip(found, limits, strict=False))
+    if not 1 <= len(found) <= 3 or not in_range or (most and math.prod(found) > most):
+        product = f", with a product of at most {most}" if most else ""
+        rule = f"1 to 3 ints above 0 and at most {limits}{product}"
         raise argument_error(ValueError, f"RawKernel: {name}", value, rule)
     return found + (1,) * (3 - len(found))
 
@@ -133,6 +135,9 @@ class RawKernel:
     def __repr__(self):
         return f"RawKernel({self.name!r})"
 
+    def compile(self, log_stream=None):
+        """Do nothing; the kernel is compiled for its arguments' types at the first launch."""
+
     def _program(self, types):
         """Return the program whose struct has parameters of these C types."""
         if types not in self._programs:
@@ -148,8 +153,8 @@ class RawKernel:
     def __call__(self, grid, block, args, *, shared_mem=0):
         """Queue a launch on the current stream; see the class."""
         title = f"RawKernel {self.name}"
-        grid = _extents(grid, "grid", 2**31 - 1)
-        block = _extents(block, "block", MOST_THREADS)
+        grid = _extents(grid, "grid", (2**31 - 1, 65535, 65535))
+        block = _extents(block, "block", (1024, 1024, 64), MOST_THREADS)
         types, values, tensors = [], [], []
         for one in args:
             if isinstance(one, Tensor):

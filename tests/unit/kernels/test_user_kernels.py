@@ -1,5 +1,6 @@
 """Kernels written by users: their source compiles, and errors name wrong arguments."""
 
+import numpy as np
 import pytest
 
 import gputensor as gt
@@ -107,6 +108,8 @@ def test_wrong_arguments_are_named(device):
         (lambda: raw((0,), (1,), (x,)), ValueError, r"RawKernel: grid: got \(0,\)"),
         (lambda: raw((1,), (2048,), (x,)), ValueError, r"RawKernel: block: got \(2048,\)"),
         (lambda: raw((1.5,), (1,), (x,)), TypeError, "RawKernel: grid: got tuple"),
+        (lambda: raw((1, 65536), (1,), (x,)), ValueError, r"grid: got \(1, 65536\); .*at most"),
+        (lambda: raw((1,), (1, 1, 65), (x,)), ValueError, r"block: got \(1, 1, 65\); .*at most"),
         (lambda: raw((1,), (1,), (3,)), ValueError, "args: got no tensor"),
         (lambda: raw((1,), (1,), (x, "a")), TypeError, "argument: got str"),
         (lambda: raw((1,), (1,), (x,), shared_mem=-1), ValueError, "shared_mem: got -1"),
@@ -133,9 +136,17 @@ def test_wrong_arguments_are_named(device):
         (lambda: gt.ElementwiseKernel("T x", "U z", "")(x), TypeError, "z: got no argument of"),
         (lambda: both(x), TypeError, "ElementwiseKernel both: got 1 arguments; expected 2 inputs"),
         (lambda: both(1, 2), TypeError, "arguments: got numbers only"),
+        (lambda: both(x, np.ones(3)), TypeError, "y: got ndarray; expected a Tensor or a number"),
+        (lambda: both(x.astype("float64"), x), TypeError, "y: got float32; expected float64, wh"),
+        (lambda: both(2, x, x.astype("int8")), TypeError, "z: got int8; expected float32, which T"),
+        (lambda: total("T y")(np.ones(3)), TypeError, "x: got ndarray; expected a Tensor"),
         (lambda: both(x, x, gt.ones(4, device=device)), ValueError, "broadcast"),
         (lambda: both(x, x, size=3), ValueError, "size: got a size together with tensors"),
         (lambda: gt.ElementwiseKernel("raw T x", "raw T z", "")(x, x), ValueError, "size: got raw"),
     ):
         with pytest.raises(error, match=message):
             call()
+
+
+def test_kernels_have_the_method_that_compiles():
+    assert gt.RawKernel(ADD, "scaled_add").compile() is None
