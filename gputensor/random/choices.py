@@ -40,6 +40,8 @@ def permutation(x, axis=0, *, device=None, generator=None):
     >>> sorted(permutation(5, device="host").tolist())
     [0, 1, 2, 3, 4]
     """
+    if isinstance(x, (list, tuple)):
+        x = asarray(x, device=_place(device, generator))
     if type(x) is not Tensor:
         return _order(x, "permutation", device, generator)
     axis = axis_argument(axis, x.ndim, "permutation")
@@ -97,7 +99,8 @@ def choice(a, size=None, replace=True, p=None, axis=0, *, device=None, generator
     replace : bool
         Whether an element may be chosen more than once.
     p : Tensor or list, optional
-        The weight of each element; default: all the same. The weights need not sum to 1.
+        The weight of each element, 0 or more; default: all the same. The weights need not sum to 1.
+        Those of a list are checked.
     axis : int
     device, generator
         As in :func:`uniform`.
@@ -108,7 +111,9 @@ def choice(a, size=None, replace=True, p=None, axis=0, *, device=None, generator
     """
     if isinstance(a, (list, tuple)):
         a = asarray(a, device=_place(device, generator))
+    given = p if isinstance(p, (list, tuple)) else None
     if isinstance(p, (list, tuple)):
+        _weights_checked(p, "choice: p")
         p = asarray(p, device=a.device if type(a) is Tensor else _place(device, generator))
     if type(a) is Tensor:
         axis = axis_argument(axis, a.ndim, "choice")
@@ -123,6 +128,9 @@ def choice(a, size=None, replace=True, p=None, axis=0, *, device=None, generator
     if not replace and wanted > count:
         raise argument_error(ValueError, "choice: size", wanted, f"at most {count}, all elements")
     where = {"device": device, "generator": generator}
+    if given is not None and not replace and wanted > sum(one > 0 for one in given):
+        rule = f"at most {sum(one > 0 for one in given)}, the elements of weights above 0"
+        raise argument_error(ValueError, "choice: size", wanted, rule)
     if p is not None:
         places = _weighted(p, count, wanted, replace, where)
     elif replace:
@@ -131,6 +139,17 @@ def choice(a, size=None, replace=True, p=None, axis=0, *, device=None, generator
         places = _order(count, "choice", device, generator)[:wanted]
     places = reshape(places, shape)
     return places if type(a) is not Tensor else take(a, places, axis=axis)
+
+
+def _weights_checked(weights, title):
+    """Check weights that are numbers on the host: those of a tensor would have to wait."""
+    for one in weights:
+        if not isinstance(one, (int, float, np.number)):
+            raise argument_error(TypeError, title, one, "numbers")
+        if not 0 <= one < math.inf:
+            raise argument_error(ValueError, title, one, "finite weights, 0 or more")
+    if not any(weights):
+        raise argument_error(ValueError, title, weights, "a weight above 0")
 
 
 def _place(device, generator):
@@ -189,6 +208,8 @@ def categorical(generator, logits, axis=-1, *, shape=None):
 
 def _counts(n, shares, size, generator):
     """Return how often each category occurs in `n` trials."""
+    if isinstance(shares, (list, tuple)):
+        _weights_checked(shares, "multinomial: pvals")
     shares = asarray(shares, device=_place(None, generator))
     if shares.ndim != 1 or not shares.size or n < 0:
         got = Described(f"{n} trials of weights of shape {shares.shape}")

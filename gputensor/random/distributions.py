@@ -16,7 +16,7 @@ from gputensor.random.states import state_of
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, spellings
 from gputensor.tensor.engine import queue_call
-from gputensor.tensor.interop import astype
+from gputensor.tensor.interop import asarray, astype
 from gputensor.tensor.manipulation import empty
 from gputensor.tensor.manipulation.axes import broadcast_shapes
 
@@ -65,6 +65,14 @@ def _finite(value, name, title, least=-math.inf):
     return number
 
 
+def _listed(value, target):
+    """Return a list as a tensor on the device of the draw, and any other value as it is."""
+    if not isinstance(value, (list, tuple)):
+        return value
+    device = getattr(target.generator, "device", target.device)
+    return asarray(value, device=device)
+
+
 def _floats(name, distribution, pair, target):
     """Draw with a location and a scale, either of which may be a tensor."""
     dtype = _element(target.dtype, float32, ("float",), name).numpy
@@ -86,7 +94,7 @@ def uniform(low=0.0, high=1.0, size=None, *, dtype=None, device=None, generator=
 
     Parameters
     ----------
-    low, high : float or Tensor
+    low, high : float, Tensor or list
     size : int or sequence of int, optional
         The shape; default: one number, or the broadcast shape of `low` and `high`.
     dtype : dtype, optional
@@ -104,6 +112,7 @@ def uniform(low=0.0, high=1.0, size=None, *, dtype=None, device=None, generator=
     [23, 28]
     """
     target = Target(size, dtype, device, generator)
+    low, high = _listed(low, target), _listed(high, target)
     if type(low) is Tensor or type(high) is Tensor:
         return _floats("uniform", "uniform", (low, fn.subtract(high, low)), target)
     low = _finite(low, "uniform", "low")
@@ -143,7 +152,7 @@ def normal(loc=0.0, scale=1.0, size=None, *, dtype=None, device=None, generator=
 
     Parameters
     ----------
-    loc, scale : float or Tensor
+    loc, scale : float, Tensor or list
     size, dtype, device, generator
         As in :func:`uniform`.
 
@@ -156,7 +165,7 @@ def normal(loc=0.0, scale=1.0, size=None, *, dtype=None, device=None, generator=
 
 
 def _scaled(name, distribution, pair, target):
-    place, scale = pair
+    place, scale = (_listed(one, target) for one in pair)
     if type(place) is not Tensor:
         place = _finite(place, name, "loc")
     if type(scale) is not Tensor:
@@ -257,7 +266,7 @@ def poisson(lam=1.0, size=None, *, dtype=None, device=None, generator=None):
 
     Parameters
     ----------
-    lam : float or Tensor
+    lam : float, Tensor or list
         0 or more.
     size, device, generator
         As in :func:`uniform`.
@@ -270,6 +279,7 @@ def poisson(lam=1.0, size=None, *, dtype=None, device=None, generator=None):
     [5.0, 3.0, 2.0, 0.0]
     """
     target = Target(size, float64, device, generator)
+    lam = _listed(lam, target)
     if type(lam) is Tensor:
         if size is None:
             target = target._replace(size=lam.shape)

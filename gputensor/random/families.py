@@ -9,7 +9,7 @@ import math
 
 from gputensor._arrays.dtypes import float32, float64, int64
 from gputensor.errors import argument_error, int_argument
-from gputensor.random.distributions import Target, _element, _finite, draw, normal
+from gputensor.random.distributions import Target, _element, _finite, _listed, draw, normal
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor
 from gputensor.tensor.interop import asarray, astype
@@ -32,7 +32,7 @@ class Family:
     def __init__(self, name, target, parameters, kinds=("float",), default=float32):
         self.name = name
         self.dtype = _element(target.dtype, default, kinds, name).numpy
-        self.given = [self._checked(title, *one) for title, one in parameters.items()]
+        self.given = [self._checked(title, *one, target) for title, one in parameters.items()]
         tensors = [one for one in self.given if type(one) is Tensor]
         if target.size is None and tensors:
             target = target._replace(size=broadcast_shapes(*(one.shape for one in tensors)))
@@ -40,7 +40,8 @@ class Family:
             target = target._replace(device=tensors[0].device)
         self.target = target._replace(dtype=float64)
 
-    def _checked(self, title, value, is_positive):
+    def _checked(self, title, value, is_positive, target):
+        value = _listed(value, target)
         if type(value) is Tensor:
             return astype(value, float64, copy=False)
         number = _finite(value, self.name, title)
@@ -264,7 +265,7 @@ def weibull(a, size=None, *, dtype=None, device=None, generator=None):
 
 def _placed(name, loc, scale, target):
     family = Family(name, target, {"loc": (loc, False), "scale": (scale, False)})
-    if type(scale) is not Tensor:
+    if type(family.given[1]) is not Tensor:
         _finite(scale, name, "scale", 0)
     return family, *family.given
 

@@ -194,7 +194,7 @@ class Generator:
         >>> len(Generator(5, "host").spawn(3))
         3
         """
-        count = operator.index(n_children)
+        count = int_argument("spawn: n_children", n_children)
         if count < 0:
             raise argument_error(ValueError, "spawn: n_children", count, "0 or more")
         states = [zeros(4, dtype=uint64, device=self.device) for _ in range(count)]

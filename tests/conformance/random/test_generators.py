@@ -299,6 +299,17 @@ REFUSED = {
     "state": (ValueError, "state: got float64", lambda g: g.set_state(np.zeros(4))),
     "too many": (ValueError, "choice: size: got 4", lambda g: g.choice(3, 4, replace=False)),
     "no axis": (IndexError, "permutation", lambda g: g.permutation(ones(g, 3), 1)),
+    "negative weight": (ValueError, "choice: p: got -1; ", lambda g: g.choice(2, p=[-1, 2])),
+    "NaN weight": (ValueError, "choice: p: got nan; ", lambda g: g.choice(2, p=[gt.nan, 2])),
+    "no weight": (ValueError, "choice: p: got .0, 0.; ", lambda g: g.choice(2, p=[0, 0])),
+    "text": (TypeError, "choice: p: got str; ", lambda g: g.choice(2, p=["1", 2])),
+    "few weights": (
+        ValueError,
+        "choice: size: got 2; expected at most 1, the elements of weights above 0",
+        lambda g: g.choice(3, 2, replace=False, p=[1, 0, 0]),
+    ),
+    "share of trials": (ValueError, "pvals: got -1; ", lambda g: g.multinomial(3, [2, -1])),
+    "children": (TypeError, "spawn: n_children: got float", lambda g: g.spawn(1.5)),
     "logits": (TypeError, "categorical: logits: got", lambda g: g.categorical(ones(g, 3, "int8"))),
     "shape": (ValueError, "shape", lambda g: g.categorical(ones(g, (2, 3)), shape=(3,))),
     "generator": (TypeError, "uniform: generator: got int", lambda g: uniform(5)),
@@ -380,3 +391,18 @@ def test_draws_into_a_tensor_and_numpys_names(where):
     assert rng.choice(5, 2, replace=False, shuffle=False).shape == (2,)
     assert rng.multivariate_normal([0, 0], [[1, 0], [0, 1]], method="cholesky").shape == (2,)
     gt.random.seed(seed=3)
+
+
+def test_lists_are_parameters_as_in_numpy(place):
+    rng = gt.random.generator(3, device=place)
+    assert sorted(rng.permutation([5, 6, 7]).tolist()) == [5, 6, 7]
+    for call in ("normal", "uniform", "laplace", "gamma"):
+        twin = gt.random.generator(3, device=place)
+        rng = gt.random.generator(3, device=place)
+        got = getattr(rng, call)([1.0, 100.0], [2.0, 200.0])
+        want = getattr(twin, call)(
+            *(gt.asarray(one, device=place) for one in ([1.0, 100.0], [2.0, 200.0]))
+        )
+        assert got.tolist() == want.tolist() and str(got.device) == str(rng.device)
+    assert rng.poisson([0.0, 1e4]).tolist()[0] == 0 and rng.exponential([0.0, 1.0]).tolist()[0] == 0
+    assert gt.random.normal([0.0, 1e6], 1.0, (5, 2), device=place).shape == (5, 2)
