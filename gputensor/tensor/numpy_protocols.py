@@ -270,7 +270,10 @@ def array_function(x, function, types, arguments, keywords):
         arguments = arguments[:1]
     dtype = keywords.pop("dtype", None) if name == "einsum" else None
     found = getattr(_library(function.__module__), UFUNCS.get(name, name), None)
-    if found is None or name in FILES:
+    if name in FILES:
+        rule = f"arrays; gputensor.{name} takes tensors; {COPY}"
+        raise argument_error(TypeError, f"np.{name}", Described("a Tensor"), rule)
+    if found is None:
         raise _no_counterpart(name)
     if not arguments and keywords:  # NumPy's names of first arguments are positional here
         first = next(iter(keywords))

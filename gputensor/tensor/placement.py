@@ -101,14 +101,32 @@ def cuda(x, /, device=None, non_blocking=False):
     return x.to_device(device)
 
 
-def get(x, /):
-    """Return the values as a NumPy array; CuPy's name for ``numpy()``.
+def get(x, /, stream=None, order="C", out=None, blocking=True):
+    """Return the values as a NumPy array: CuPy's name for ``numpy()``, with its arguments.
+
+    Parameters
+    ----------
+    x : Tensor
+    stream, blocking
+        Without effect: the copy waits for earlier work on `x`, whatever its stream.
+    order : str
+        ``"F"`` returns column-major memory; other orders are row-major.
+    out : numpy.ndarray, optional
+        An array of the same shape and dtype, which receives the values and is returned.
 
     >>> import gputensor as gt
     >>> gt.zeros(2, device="host").get()
     array([0., 0.], dtype=float32)
     """
-    return numpy(x)
+    if order not in ("C", "F", "A", "K"):
+        raise argument_error(ValueError, "get: order", order, "'C', 'F', 'A' or 'K'")
+    if out is None:
+        return np.asarray(numpy(x), order=order)
+    if not isinstance(out, np.ndarray) or (out.shape, out.dtype) != (x.shape, x.dtype):
+        rule = f"an array of {x.dtype.name} and shape {x.shape}"
+        raise argument_error(TypeError, "get: out", out, rule)
+    out[...] = numpy(x)
+    return out
 
 
 def set(x, array, /):

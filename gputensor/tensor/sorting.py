@@ -437,6 +437,9 @@ def unique(
     [1, 3]
     """
     wanted = return_index, return_inverse, return_counts
+    if axis is not None and tensor_argument(x, "unique").ndim == 1:
+        axis_argument(axis, 1, "unique")
+        axis = None
     tensor_argument(x, "unique")
     if axis is None and not any(wanted):
         return _different(x, equal_nan)

@@ -258,6 +258,11 @@ DIFFERENCES = {
             "add.at",
             "also of subtract, divide and the associative ufuncs; `index_add` returns the result",
         ),
+        (
+            "mask ** mask, %, //, <<, square(mask)",
+            "astype",
+            "bool has `+`, `*` and logic; NumPy's int8 results are a `TypeError`",
+        ),
         ("sqrt(2.0), add(1, 2)", "the same", "NumPy's scalar; next to a tensor it is weak"),
         ("mgrid, ogrid, r_, c_", "the same", "on the current device; `r_` without directives"),
         (
@@ -278,9 +283,9 @@ DIFFERENCES = {
         ("sort(kind=), partition", "sort", "always stable; `partition` sorts completely"),
         ("save, load", "save, load", "`.npy` and `.npz` without pickles"),
         (
-            "random.poisson, binomial",
+            "random.poisson",
             "the same",
-            "floats unless `dtype=` says otherwise",
+            "floats, as in PyTorch, unless `dtype=` says otherwise; `binomial` and others: int64",
         ),
         ("a + [1, 2], maximum(a, [1, 2])", "the same", "the list is copied to the device of `a`"),
         (
@@ -405,6 +410,9 @@ DIFFERENCES = {
         ),
         ("sparse tensors, vmap", "", "dense tensors only; functions take stacks"),
         ("set_default_dtype", "", "Python floats are float32; `dtype=` chooses another one"),
+        ("set_default_device('cuda')", "set_device", "also `with gt.Device('cuda'):`"),
+        ("get_rng_state, set_rng_state", "random.get_state, random.set_state", "of a device"),
+        ("x.pin_memory()", "", "copies from host memory go through pinned buffers by themselves"),
         ("lobpcg, svd_lowrank, orgqr", "linalg", "whole decompositions: `eigh`, `svd`, `qr`"),
         ("tensor(data)", "tensor", "the same defaults: float32, int64"),
         ("from_numpy", "asarray(a, copy=False)", "shares memory on a host device"),

@@ -70,14 +70,20 @@ def item(x, /):
     return tensor_argument(x, "item").item()
 
 
-def asnumpy(x, /):
-    """Return a tensor, list or number as a NumPy array; CuPy's name for ``x.numpy()``.
+def asnumpy(x, /, stream=None, order="C", out=None, *, blocking=True):
+    """Return a tensor, list or number as a NumPy array, as ``x.get`` with the same arguments.
 
     >>> import gputensor as gt
     >>> asnumpy(gt.ones(2, device="host"))
     array([1., 1.], dtype=float32)
     """
-    return x.numpy() if isinstance(x, Tensor) else host_array("asnumpy: x", x)
+    if isinstance(x, Tensor):
+        return x.get(stream, order, out, blocking)
+    array = np.asarray(host_array("asnumpy: x", x), order=order)
+    if out is None:
+        return array
+    out[...] = array
+    return out
 
 
 def is_tensor(x, /):

@@ -302,3 +302,28 @@ def test_infinities_take_out_by_position(where):
         out = gt.full(3, 2, device=where)
         assert getattr(gt, name)(x, out) is out
         assert out.tolist() == want
+
+
+def test_copies_to_the_host_take_cupys_arguments(where, rng):
+    a = rng.normal(size=(3, 4))
+    x = gt.asarray(a, device=where)
+    for call in (x.get, lambda *given, **named: gt.asnumpy(x, *given, **named)):
+        got, out = call(None, "F"), np.empty((3, 4))
+        assert got.flags.f_contiguous and np.array_equal(got, a)
+        assert call(out=out, blocking=True) is out and np.array_equal(out, a)
+        with pytest.raises(TypeError, match="get: out: got ndarray; expected an array of float64"):
+            call(out=np.empty((4, 3)))
+        with pytest.raises(ValueError, match="get: order: got 'X'"):
+            call(order="X")
+    assert gt.asnumpy([[1, 2]], order="F", out=np.zeros((1, 2), int)).tolist() == [[1, 2]]
+
+
+def test_nan_of_a_vector_is_unique_once_along_its_axis(where):
+    a = np.array([np.nan, 1, np.nan, 1], "float32")
+    x = gt.asarray(a, device=where)
+    for axis in (0, -1):
+        np.testing.assert_array_equal(gt.unique(x, axis=axis).numpy(), np.unique(a, axis=axis))
+        counts = gt.unique(x, return_counts=True, axis=axis)[1]
+        assert counts.tolist() == [2, 2]
+    with pytest.raises(IndexError, match="unique: axis: got 1"):
+        gt.unique(x, axis=1)
