@@ -54,7 +54,7 @@ from gputensor.tensor.functions import (
     where,
 )
 from gputensor.tensor.functions import round as rint
-from gputensor.tensor.interop import astype, reinterpreted
+from gputensor.tensor.interop import astype, part_view, reinterpreted
 from gputensor.tensor.manipulation import full
 
 __all__ = [
@@ -152,6 +152,14 @@ def modf(x, /):
 
 
 @numbers_too
+def _by_parts(x, function, out):
+    """Return the complex numbers whose parts are a function of those of x, infinities included."""
+    result = positive(x)
+    for is_imaginary, part in enumerate((real, imag)):
+        part_view(result, is_imaginary)[...] = function(part(x))
+    return result if out is None else positive(result, out=out)
+
+
 def round(x, /, decimals=0, out=None):
     """Return x rounded to `decimals` decimal places; halves go to the even neighbour.
 
@@ -166,7 +174,7 @@ def round(x, /, decimals=0, out=None):
     places = int_argument("round: decimals", decimals)
     kind = tensor_argument(x, "round").dtype.kind
     if kind == "c":
-        return add(round(real(x), places), multiply(round(imag(x), places), 1j), out=out)
+        return _by_parts(x, lambda part: round(part, places), out)
     if builtins.abs(places) > 308:  # more than any dtype has, behind the point or before it
         return positive(x, out=out) if places > 0 else multiply(x, 0, out=out)
     if places == 0 or kind in "iub" and places > 0:
@@ -214,9 +222,7 @@ def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None, out=None):
     if kind in "iub":
         return astype(x, x.dtype) if out is None else out if out is x else positive(x, out=out)
     if kind == "c":
-        parts = [nan_to_num(part(x), True, nan, posinf, neginf) for part in (real, imag)]
-        result = parts[0] + parts[1] * 1j
-        return result if out is None else positive(result, out=out)
+        return _by_parts(x, lambda part: nan_to_num(part, True, nan, posinf, neginf), out)
     limits = finfo(x.dtype)
     low = limits.min if neginf is None else neginf
     high = limits.max if posinf is None else posinf

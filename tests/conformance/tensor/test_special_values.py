@@ -199,3 +199,23 @@ def test_sign_of_infinite_complex_numbers_is_their_direction(place, dtype):
     expected = [1, -1j, complex(nan, nan), complex(nan, nan), 0, 0.6 - 0.8j]
     values, expected = np.array(values, dtype), np.array(expected, dtype)
     check("sign", [values], gt.sign(gt.asarray(values, device=place)).numpy(), expected, 1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_parts_of_complex_numbers_are_rounded_and_replaced_apart(place, dtype):
+    values = [0.0, -0.0, 1.26, -2.5, np.inf, -np.inf, np.nan]
+    a = np.array([complex(one, other) for one in values for other in values], dtype)
+    x = gt.asarray(a, device=place)
+    kept = {"nan": 7.0, "posinf": np.inf, "neginf": -1.0}
+    for got, want in (
+        (gt.round(x), np.round(a)),
+        (gt.round(x, 1), np.round(a, 1)),
+        (gt.round(x[::-2], out=gt.zeros(25, dtype, device=place)), np.round(a[::-2])),
+        (gt.nan_to_num(x, **kept), np.nan_to_num(a, **kept)),
+        (gt.nan_to_num(gt.copy(x), copy=False), np.nan_to_num(a)),
+    ):
+        got = got.numpy()
+        for part in ("real", "imag"):
+            mine, theirs = getattr(got, part), getattr(want, part)
+            np.testing.assert_array_equal(mine, theirs)
+            np.testing.assert_array_equal(np.signbit(mine), np.signbit(theirs))
