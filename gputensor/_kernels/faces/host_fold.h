@@ -29,6 +29,15 @@ struct HostFold {
     void (*run)(const HostFold&);
 };
 
+// A bool in memory of any library: every byte but 0 is true.
+struct FoldTruth {
+    uint8_t byte;
+    operator bool() const { return byte != 0; }
+};
+// What is in memory for elements of type T.
+template <class T>
+using FoldStored = typename std::conditional<std::is_same<T, bool>::value, FoldTruth, T>::type;
+
 enum : int { FOLD_HALF = 128 };  // NumPy halves longer runs
 
 // The sum of value(0) ... value(n - 1), associated as NumPy's pairwise sum.
@@ -192,10 +201,10 @@ void fold_one(const HostFold& fold, int64_t at, F value, const T* dense) {
 template <class T>
 void fold_columns(const HostFold& fold) {
     FoldSum<T>* out = static_cast<FoldSum<T>*>(fold.out);
-    const T* row = static_cast<const T*>(fold.input);
+    const auto* row = static_cast<const FoldStored<T>*>(fold.input);
     for (int64_t at = 0; at < fold.kept; ++at) out[at] = 0;
     for (int64_t i = 0; i < fold.reduced; ++i, row += fold.stride)
-        for (int64_t at = 0; at < fold.kept; ++at) out[at] += static_cast<FoldSum<T>>(row[at]);
+        for (int64_t at = 0; at < fold.kept; ++at) out[at] += static_cast<FoldSum<T>>(T(row[at]));
     if (fold.operation == FOLD_MEAN)
         for (int64_t at = 0; at < fold.kept; ++at) out[at] /= static_cast<FoldSum<T>>(fold.reduced);
 }
@@ -205,12 +214,13 @@ void fold_of(const HostFold& fold) {
     if (fold.is_column && (fold.operation == FOLD_SUM || fold.operation == FOLD_MEAN))
         return fold_columns<T>(fold);
     for (int64_t at = 0; at < fold.kept; ++at) {
-        const T* first = static_cast<const T*>(fold.input) + at * fold.kept_stride;
+        const auto* first = static_cast<const FoldStored<T>*>(fold.input) + at * fold.kept_stride;
         if (fold.stride == 1)
-            fold_one<T>(fold, at, [first](int64_t i) { return first[i]; }, first);
+            fold_one<T>(fold, at, [first](int64_t i) { return T(first[i]); },
+                        std::is_same<T, bool>::value ? nullptr : reinterpret_cast<const T*>(first));
         else
-            fold_one<T>(
-                fold, at, [first, &fold](int64_t i) { return first[i * fold.stride]; }, nullptr);
+            fold_one<T>(fold, at,
+                        [first, &fold](int64_t i) { return T(first[i * fold.stride]); }, nullptr);
     }
 }
 

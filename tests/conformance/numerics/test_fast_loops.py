@@ -78,6 +78,20 @@ def test_counts_of_truth_values(where, rng):
     assert gt.sum(x, dtype="float32").dtype == gt.float32
 
 
+@pytest.mark.parametrize("count", [4, 5000])
+def test_every_byte_of_a_bool_but_0_is_true(count):
+    data = np.tile(np.array([0, 2, 1, 255], "uint8"), count // 4)
+    x = gt.asarray(data, device="host").view("bool")
+    flags, rows = data != 0, x.reshape(-1, 4)
+    assert x.sum().item() == gt.count_nonzero(x).item() == flags.sum()
+    assert gt.mean(x).item() == flags.mean() and gt.argmax(x).item() == 1
+    for axis in (0, 1):
+        np.testing.assert_array_equal(rows.sum(axis).numpy(), flags.reshape(-1, 4).sum(axis))
+        np.testing.assert_array_equal(
+            gt.argmax(rows, axis).numpy(), flags.reshape(-1, 4).argmax(axis)
+        )
+
+
 def test_roots_by_a_power(where):
     x = np.array([4.0, 0.0, -0.0, np.inf, -np.inf, np.nan, -1.0], np.float32)
     got = (gt.asarray(x, device=where) ** 0.5).numpy()
