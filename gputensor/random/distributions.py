@@ -122,7 +122,7 @@ def uniform(low=0.0, high=1.0, size=None, *, dtype=None, device=None, generator=
     return _floats("uniform", "uniform", (low, high), target)
 
 
-def random(size=None, *, dtype=None, device=None, generator=None):
+def random(size=None, dtype=None, *, device=None, generator=None):
     """Return uniform numbers from 0 to 1, excluding 1; see :func:`uniform`.
 
     >>> random((2, 3), device="host").shape
@@ -173,7 +173,7 @@ def _scaled(name, distribution, pair, target):
     return _floats(name, distribution, (place, scale), target)
 
 
-def standard_normal(size=None, *, dtype=None, device=None, generator=None):
+def standard_normal(size=None, dtype=None, *, device=None, generator=None):
     """Return normally distributed numbers with mean 0 and standard deviation 1.
 
     >>> standard_normal((2, 3), device="host").shape
@@ -212,7 +212,7 @@ def gumbel(loc=0.0, scale=1.0, size=None, *, dtype=None, device=None, generator=
     return _scaled("gumbel", "gumbel", (loc, scale), Target(size, dtype, device, generator))
 
 
-def integers(low, high=None, size=None, *, dtype=None, endpoint=False, device=None, generator=None):
+def integers(low, high=None, size=None, dtype=None, endpoint=False, *, device=None, generator=None):
     """Return uniformly distributed integers from low to high, excluding high, without bias.
 
     Parameters
@@ -250,7 +250,7 @@ def _integers(name, ends, target):
     return draw(name, "integers", (low, greatest), target._replace(dtype=row.numpy))
 
 
-def randint(low, high=None, size=None, *, dtype=None, device=None, generator=None):
+def randint(low, high=None, size=None, dtype=None, *, device=None, generator=None):
     """Return integers from low to high, excluding high, as NumPy; also ``randint(high, (2, 3))``.
 
     >>> randint(10, (2, 3), device="host").shape

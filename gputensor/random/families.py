@@ -78,7 +78,7 @@ class Family:
         return lowered if is_number else fn.where(shape < 1, lowered, made)
 
 
-def standard_gamma(shape, size=None, *, dtype=None, device=None, generator=None):
+def standard_gamma(shape, size=None, dtype=None, *, device=None, generator=None):
     """Return numbers of the gamma distribution with scale 1; see :func:`gamma`.
 
     >>> standard_gamma(2.0, (2, 3), device="host").shape
@@ -242,7 +242,7 @@ def lognormal(mean=0.0, sigma=1.0, size=None, *, dtype=None, device=None, genera
     return astype(fn.exp(logs), dtype, copy=False)
 
 
-def standard_exponential(size=None, *, dtype=None, device=None, generator=None):
+def standard_exponential(size=None, dtype=None, *, device=None, generator=None):
     """Return exponentially distributed numbers with mean 1.
 
     >>> standard_exponential((2, 3), device="host").shape

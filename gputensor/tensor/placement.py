@@ -259,7 +259,7 @@ def tobytes(x, /, order="C"):
     return numpy(x).tobytes(order)
 
 
-def view(x, /, *shape_or_dtype):
+def view(x, /, *shape_or_dtype, dtype=None):
     """Return a view in another shape (PyTorch) or with another dtype (NumPy).
 
     Without an argument it has the shape and dtype of `x`. With a dtype of another size the last
@@ -271,6 +271,10 @@ def view(x, /, *shape_or_dtype):
     >>> gt.ones(1, device="host").view("int32").tolist()
     [1065353216]
     """
+    if dtype is not None:
+        if shape_or_dtype:
+            raise argument_error(TypeError, "view: shape", shape_or_dtype, "none beside dtype=")
+        return reinterpreted(x, dtype)
     if not shape_or_dtype:
         return x[...]
     first = shape_or_dtype[0] if len(shape_or_dtype) == 1 else None

@@ -406,3 +406,13 @@ def test_lists_are_parameters_as_in_numpy(place):
         assert got.tolist() == want.tolist() and str(got.device) == str(rng.device)
     assert rng.poisson([0.0, 1e4]).tolist()[0] == 0 and rng.exponential([0.0, 1.0]).tolist()[0] == 0
     assert gt.random.normal([0.0, 1e6], 1.0, (5, 2), device=place).shape == (5, 2)
+
+
+def test_dtypes_by_position_as_in_numpy(place):
+    rng = gt.random.generator(3, device=place)
+    for call in (rng.random, rng.standard_normal, rng.standard_exponential):
+        assert call((2, 3), "float64").dtype == call(3, np.float64).dtype == gt.float64
+    assert rng.standard_gamma(2.0, (2,), "float64").dtype == gt.float64
+    dice = rng.integers(1, 6, (50,), "int8", True)
+    assert dice.dtype == gt.int8 and 1 <= int(dice.min()) and int(dice.max()) == 6
+    assert gt.random.randint(0, 5, (2,), "int32", device=place).dtype == gt.int32

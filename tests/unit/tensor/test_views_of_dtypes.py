@@ -61,3 +61,10 @@ def test_view_of_no_axes_or_elements():
         gt.ones((), device="host").view("int8")
     assert gt.ones((0, 0), dtype="float64", device="host").view("int32").shape == (0, 0)
     assert gt.ones((2, 0), dtype="int8", device="host").view("int32").shape == (2, 0)
+
+
+def test_dtype_by_name_as_in_pytorch():
+    x = gt.asarray([1.0], device="host")
+    assert x.view(dtype="int32").tolist() == x.view("int32").tolist() == [1065353216]
+    with pytest.raises(TypeError, match="view: shape: got tuple; expected none beside dtype="):
+        x.view(1, dtype="int32")
