@@ -6,6 +6,9 @@
 Extents are log-uniform from 1 to 16,384, half of them multiples of 8 or 64; a product has at most
 2^38 multiplications and 1 GiB. Random shapes ensure that special cases for listed shapes do not
 help. The reported rows are the slowest relative to torch; `geometric_mean` is over all products.
+`floor us` is the time for the product's bytes at the rate of a copy, or for its multiplications at
+the peak of an H200, whichever is longer; `beyond_floor` counts the products of 20 us or more that
+take over 1.3 times as long, all of them and those that torch computes faster.
 With `--few-rows`, all have 1 to 8 rows, or columns, by weights that lie along the others.
 """
 
@@ -22,6 +25,9 @@ from report import Report, require_gpu
 MOST_WORK, MOST_BYTES = 1 << 38, 1 << 30
 LAYOUTS = ("NN", "NT", "TN", "TT")
 WORST = 30
+COPY_RATE = 4.2e12  # bytes per second
+PEAK = {"fp32": 67e12, "tf32": 495e12, "fp16": 989e12, "bf16": 989e12}  # of dense products, H200
+LEAST_US, BEYOND = 20, 1.3  # a shorter product has a launch and a first wait that count
 
 
 class Turned(Operands):
@@ -68,6 +74,13 @@ def drawn_of_few_rows(rng):
         return wide, few, k, dtype, "TN" if rng.random() < 0.5 else "TT"
 
 
+def floor_us(m, n, k, dtype, operands):
+    """Return the least time of a product in microseconds, by its bytes and multiplications."""
+    itemsize = operands.torch_pairs[0][0].element_size()
+    nbytes = itemsize * (m * k + k * n + m * n)
+    return 1e6 * max(nbytes / COPY_RATE, 2 * m * n * k / PEAK[dtype])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=300)
@@ -96,6 +109,7 @@ def main():
             "shape": f"{m}x{n}x{k}", "dtype": dtype, "layout": layout, "us": round(ours, 2),
             "torch us": round(min(times.values()), 2),
             "ratio": round(min(times.values()) / ours, 3),
+            "floor us": round(floor_us(m, n, k, dtype, operands), 2),
         })  # fmt: skip
         del operands, contenders
     rows.sort(key=lambda row: row["ratio"])
@@ -104,10 +118,12 @@ def main():
     )  # fmt: skip
     report = Report(kind[0], f"{kind[1]}, seed {arguments.seed}")
     ratios = [row["ratio"] for row in rows]
+    beyond = [r for r in rows if r["us"] >= LEAST_US and r["us"] > BEYOND * r["floor us"]]
     report.facts = {
         "count": len(rows),
         "seed": arguments.seed,
         "geometric_mean": round(math.exp(sum(map(math.log, ratios)) / len(ratios)), 3),
+        "beyond_floor": {"all": len(beyond), "torch_faster": sum(r["ratio"] < 1 for r in beyond)},
         "below": {str(limit): sum(one < limit for one in ratios) for limit in (0.9, 0.98, 1.0)},
     }
     report.add(shape=f"all {len(rows)}", ratio=report.facts["geometric_mean"])
