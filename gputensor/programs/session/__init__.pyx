@@ -15,9 +15,8 @@ from gputensor._driver.table cimport (
 from gputensor._kernels.launch cimport CallOperand, host_call, host_view, raise_pending
 from gputensor.streams.capture cimport CUDAGraph, NodePatches, Span, capture_state
 from gputensor.streams.order cimport (
-    captures_active, current_handle, current_tracer, device_text, enter_stream, event_take,
-    is_tracing, leave, resolve_device,
-    use_log_hold, use_log_release,
+    captures_active, current_handle, current_tracer, device_text, enter_stream, is_tracing, leave,
+    mark_replay, resolve_device, use_log_hold, use_log_release,
 )
 from gputensor.streams.queue cimport Stream, stream_argument
 from gputensor.tensor.core cimport Tensor, copied, empty_tensor, work_begin, work_end

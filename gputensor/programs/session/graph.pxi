@@ -95,14 +95,8 @@ cdef class Graph:
 
 cdef int mark_launch(CUDAGraph graph, int device, uint64_t stream) except -1:
     """Make a graph wait for the queued work of a stream before it is freed."""
-    cdef Driver* driver = driver_get(device)
-    cdef status_t status = STATUS_OK
-    if driver == NULL or graph.generation != device_generation(device):
-        return 0
-    if graph.replayed == 0:
-        status = event_take(device, &graph.replayed)
-    if status == STATUS_OK:
-        driver.event_record(driver.self, graph.replayed, stream)
+    if driver_get(device) != NULL and graph.generation == device_generation(device):
+        mark_replay(device, stream, &graph.replayed)
     return 0
 
 
@@ -114,7 +108,7 @@ cdef CUDAGraph capture_calls(Bound bound, Graph graph, vector[uint64_t]& moving,
     cdef tuple addresses = (graph.arena, *[address for address in moving], *bound.fixed)
     enter_stream(device, stream.handle, stream)
     try:
-        made.is_private = made.is_quiet = True  # a function may need no work
+        made.is_quiet = True        # a function may need no work
         made.capture_begin(pool, "relaxed")
         try:
             bound.branches(bound.binding, addresses, bound.weights, graph.streams, graph.bodies)

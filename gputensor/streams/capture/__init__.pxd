@@ -5,7 +5,7 @@ from libcpp.vector cimport vector
 
 from gputensor._alloc.model cimport PoolHold
 from gputensor._driver.table cimport Driver, status_t
-from gputensor.streams.order cimport Captured
+from gputensor.streams.order cimport Captured, GraphStream, Mark
 from gputensor.streams.queue cimport Stream
 
 # ---- node_patches
@@ -48,12 +48,11 @@ cdef class CUDAGraph:
     cdef PoolHold* holds            # on other pools that the capture took memory from
     cdef uint64_t capture_id
     cdef uint64_t thread            # the thread that has to end the capture; 0: any may
-    cdef uint64_t replayed          # event after the latest replay; 0: none yet
+    cdef Mark* replayed             # after the latest replay; NULL: none yet
     cdef int device
     cdef int generation
     cdef int state
     cdef readonly bint keep_graph
-    cdef bint is_private            # the stream was made for captures
     cdef bint is_quiet              # no warning if nothing is captured
     cdef Stream stream              # the stream on which it was captured
     cdef list members               # handles of all streams that took part
@@ -64,8 +63,8 @@ cdef class CUDAGraph:
 
     cdef Driver* driver(self) except NULL
     cdef status_t finish_capture(self)
-    cdef set wait_for_peers(self, uint64_t stream)
-    cdef int mark_replay(self, uint64_t stream, set peers) except -1
+    cdef int wait_for_peers(self, uint64_t stream, vector[GraphStream*]& peers) except -1
+    cdef int mark(self, uint64_t stream, vector[GraphStream*]& peers) except -1
     cdef int abandon(self) except -1
     cdef int release(self) except -1
     cdef CUDAGraph successor(self)

@@ -76,7 +76,8 @@ cdef class CUDAGraph:
         cdef Driver* driver = driver_get(device)
         cdef uint64_t stream = current_handle(device)
         cdef uint64_t pool_id
-        cdef uint64_t before = 0, capture_id = 0
+        cdef Mark* before = NULL
+        cdef uint64_t capture_id = 0
         cdef status_t status
         if is_tracing():
             current_tracer().refuse("a graph", "programs are captured when they run")
@@ -100,12 +101,11 @@ cdef class CUDAGraph:
         if status != STATUS_OK:
             raise_for_status(status, "pool_begin", f"on {device_text(device)}")
         with nogil:
-            status = event_behind(device, stream, &before)
+            status = mark_before(device, stream, &before)
             if status == STATUS_OK:
                 status = begin(driver, stream, mode, &capture_id)
         if status != STATUS_OK:
-            if before:
-                event_return(device, before)
+            mark_drop(device, before)
             pool_end(device, pool_id, stream, &self.holds)
             pool_release_capture(device, pool_id)
             raise_for_status(status, "capture_begin", f"on {device_text(device)}")
@@ -116,8 +116,8 @@ cdef class CUDAGraph:
         self.capture_id = capture_id
         self.thread = 0 if capture_error_mode == "relaxed" else pool_thread()
         self.state = CAPTURING
-        pool_streams(device)[pool_id] = self.stream, self.is_private
-        capture_started(device, self.capture_id, pool_id, stream, before, self.is_private)
+        pool_streams(device)[pool_id] = self.stream
+        capture_started(device, self.capture_id, pool_id, stream, before)
 
     def capture_end(self):
         """End the capture, and make the graph ready unless `keep_graph` is set.
@@ -259,8 +259,9 @@ cdef class CUDAGraph:
         cdef Driver* driver
         cdef uint64_t stream
         cdef status_t status
-        cdef set peers
+        cdef vector[GraphStream*] peers
         cdef vector[Span] given
+        cdef bint is_captured
         if self.state == CAPTURED:
             self.instantiate()
         elif self.state != READY:
@@ -274,10 +275,12 @@ cdef class CUDAGraph:
             for other in inputs.values() if inputs else ():
                 other._write_on(stream)
             # A replay that is itself captured is ordered as work of that capture.
-            peers = None if capture_state(self.device, stream) else self.wait_for_peers(stream)
+            is_captured = capture_state(self.device, stream) != 0
+            if not is_captured:
+                self.wait_for_peers(stream, peers)
             queue_replay(self, driver, stream, given)
-            if peers is not None:
-                self.mark_replay(stream, peers)
+            if not is_captured:
+                self.mark(stream, peers)
         finally:
             with nogil:
                 status = section_end()
@@ -339,48 +342,23 @@ cdef class CUDAGraph:
             status = waits
         return status
 
-    cdef set wait_for_peers(self, uint64_t stream):
-        # For a stream that captures now, only its work from before the capture runs.
-        cdef set peers = set()
-        cdef uint64_t member, peer
+    cdef int wait_for_peers(self, uint64_t stream, vector[GraphStream*]& peers) except -1:
         cdef status_t status
         # Done even in manual ordering: a held read is one use of its memory.
         wait_for_held()
-        if ordering_is_manual():
-            return peers
-        for member in self.members:
-            graph_stream_peers(self.device, member, stream, peers)
-        for peer in peers:
-            if capture_state(self.device, peer) == 0:
-                status = stream_wait_stream(self.device, stream, peer)
-            else:
-                status = capture_wait_before(self.device, stream, peer)
+        if not ordering_is_manual():
+            graph_peers(self.device, self.members, peers)
+            status = graph_peers_wait(self.device, stream, peers)
             if status != STATUS_OK:
                 raise_for_status(status, "stream_wait_event",
                                  f"before a replay on {device_text(self.device)}")
-        return peers
+        return 0
 
-    cdef int mark_replay(self, uint64_t stream, set peers) except -1:
+    cdef int mark(self, uint64_t stream, vector[GraphStream*]& peers) except -1:
         cdef Driver* driver = driver_get(self.device)
-        cdef uint64_t peer
-        cdef status_t status = STATUS_OK
-        if self.replayed == 0:
-            status = event_take(self.device, &self.replayed)
+        cdef status_t status = mark_replay(self.device, stream, &self.replayed)
         if status == STATUS_OK:
-            status = driver.event_record(driver.self, self.replayed, stream)
-        if not ordering_is_manual():
-            peers.update(self.members)
-        for peer in peers:
-            if status != STATUS_OK:
-                break
-            if capture_state(self.device, peer) == 0:
-                if peer != stream:
-                    status = driver.stream_wait_event(driver.self, peer, self.replayed)
-                if status == STATUS_OK:
-                    graph_stream_waited(self.device, peer, stream)
-            else:
-                # A capturing stream cannot wait now; it waits when its capture is over.
-                status = capture_owe(self.device, peer, stream)
+            status = graph_peers_follow(self.device, stream, self.replayed, peers)
         if status != STATUS_OK:
             # The replay is queued but not ordered, so this call may return only after it.
             with nogil:
@@ -407,12 +385,13 @@ cdef class CUDAGraph:
             self.clear_records()
             return 0
         # The pool's memory, and objects of captured host functions, must outlive the last replay.
-        if self.replayed:
+        if self.replayed != NULL:
             with nogil:
-                status = driver.event_synchronize(driver.self, self.replayed)
+                status = driver.event_synchronize(driver.self, self.replayed.event)
             if status != STATUS_OK:
                 postponed.append(self.successor())
                 return 0
+            graph_peers_done(self.device, self.members, self.replayed)
         with nogil:
             if self.executable:
                 driver.graph_executable_destroy(driver.self, self.executable)
@@ -432,6 +411,7 @@ cdef class CUDAGraph:
         made.retained = self.retained
         self.members = None
         self.holds = NULL
+        self.replayed = NULL
         self.clear_records()
         return made
 
@@ -443,9 +423,14 @@ cdef class CUDAGraph:
                 graph_stream_release(self.device, member)
         pool_forget_holds(self.holds)
         self.holds = NULL
-        self.graph = self.executable = self.replayed = self.pool_id = 0
+        # The event of a closed device is gone too.
+        if self.generation == device_generation(self.device):
+            mark_drop(self.device, self.replayed)
+        else:
+            mark_forget(self.replayed)
+        self.replayed = NULL
+        self.graph = self.executable = self.pool_id = 0
         self.state = EMPTY
-        self.is_private = False
         self.stream = None
         self.members = None
         self.retained = None
@@ -453,8 +438,6 @@ cdef class CUDAGraph:
 
     cdef int forget(self) except -1:
         cdef uint64_t pool_id = self.pool_id
-        if self.replayed:
-            event_return(self.device, self.replayed)
         pool_release_holds(self.device, self.holds)
         self.holds = NULL
         self.clear_records()

@@ -45,14 +45,13 @@ class graph:
         cdef int device = current_device()
         cdef CUDAGraph captured = self.cuda_graph
         cdef Stream stream
-        stream, is_private = side_stream(device, self.pool, self.stream)
+        stream = side_stream(device, self.pool, self.stream)
         if capture_state(device, current_handle(device)) != 0:
             raise RuntimeError("the current stream is already capturing")
         if captures_active():       # otherwise capture_begin waits
             settle(stream.device_number)
         enter_stream(stream.device_number, stream.handle, stream)
         try:
-            captured.is_private = is_private
             captured.capture_begin(self.pool, self.capture_error_mode)
         except BaseException:
             leave()
@@ -69,12 +68,12 @@ class graph:
             leave()
 
 
-cdef tuple side_stream(int device, object pool, object stream):
-    # The stream to capture on, and whether it is private.
+cdef Stream side_stream(int device, object pool, object stream):
+    # The stream to capture on.
     if stream is not None:
-        return any_stream(stream, device), False
+        return any_stream(stream, device)
     kept = None if pool is None else pool_stream(device, pool_number(pool))
-    return (stream_for_captures(device), True) if kept is None else kept
+    return stream_for_captures(device) if kept is None else kept
 
 
 cdef int settle(int device) except -1:
@@ -90,7 +89,9 @@ cdef int settle(int device) except -1:
             status = allocator_settle(device)
             for_all = status != STATUS_CAPTURE_UNSUPPORTED
         if not for_all:
-            status = driver.stream_synchronize(driver.self, stream)
+            status = graph_stream_give(device, stream)
+            if status == STATUS_OK:
+                status = driver.stream_synchronize(driver.self, stream)
     if status != STATUS_OK:
         raise_for_status(status, "synchronize", f"of {device_text(device)} before a capture")
     if for_all:

@@ -32,16 +32,15 @@ cdef tuple pools_of(tuple own, PoolHold* hold):
     return tuple(found)
 
 
-# The stream kept for captures into a pool, and whether it is private; None: no capture yet.
+# The stream kept for captures into a pool; None: no capture yet.
 cdef object pool_stream(int device, uint64_t pool_id):
     return pool_streams(device).get(pool_id)
 
 
 # ---- the slot of this room (registry.pxd) ----
 
-# For an open device: pool id -> the Stream of the last capture into the pool, and whether it is
-# private. Graphs that share a pool capture on one stream, because the allocator reuses memory
-# stream by stream.
+# For an open device: pool id -> the Stream of the last capture into the pool. Graphs that share a
+# pool capture on one stream, because the allocator reuses memory stream by stream.
 cdef dict pool_streams(int device):
     cdef PyObject** kept = <PyObject**>device_slot(device, capture_slot)
     cdef dict made

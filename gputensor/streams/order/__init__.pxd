@@ -62,15 +62,73 @@ cdef void event_return(int device, uint64_t event) noexcept nogil
 cdef status_t event_behind(int device, uint64_t stream, uint64_t* event) noexcept nogil
 
 
+# ---- marks
+
+# Events after some work of a stream that several records share and count.
+
+cdef extern from "gputensor/streams/order/graph_streams.h" namespace "gputensor" nogil:
+    cdef struct Mark:
+        int holders
+        uint64_t event
+        uint64_t stream
+        uint64_t moment
+
+    cdef cppclass GraphStream:
+        uint64_t stream
+        uint64_t visit
+        Mark* after
+        int graphs
+        bint is_private
+        bint is_given
+        vector[Mark*] more
+        vector[GraphStream*] users
+
+    cdef cppclass StreamTable:
+        StreamTable()
+        GraphStream* find(uint64_t stream)
+        GraphStream* make(uint64_t stream)
+        Mark* take_mark()
+        int member_count()
+        int private_count()
+
+    bint appended[T](vector[T]& to, T value)
+    bint has_user(const GraphStream* of, const GraphStream* user)
+    void mark_hold(Mark* mark, ...)
+    bint mark_is_shared(const Mark* mark)
+    bint mark_let_go(Mark* mark, ...)
+    bint waits_add_one(vector[Mark*]& waits, Mark* mark, uint64_t waiter)
+    bint waits_add(vector[Mark*]& waits, const GraphStream* of, uint64_t waiter)
+
+# Marks a replay that was just queued on `stream`. `mark` holds the mark of the graph's former
+# replay, or NULL; it holds the new one if the status is OK.
+cdef status_t mark_replay(int device, uint64_t stream, Mark** mark) noexcept nogil
+# Ends a holder's use of a mark, which may be NULL.
+cdef void mark_drop(int device, Mark* mark) noexcept nogil
+# The same after the device was closed, with its events.
+cdef void mark_forget(Mark* mark) noexcept nogil
+
+
 # ---- graph_streams
 
 # The streams that live graphs were captured on, and the users of the same memory.
 
+# `stream` was made for captures: only they queue work on it, until graph_stream_open.
+cdef int graph_stream_made(int device, uint64_t stream) except -1
+# Before other work on such a stream, or a wait for it, unless it captures: gives the driver its
+# waits. From then on it is a stream like others.
+cdef status_t graph_stream_open(int device, uint64_t stream) noexcept nogil
+# Gives the driver its waits, and the stream stays what it is.
+cdef status_t graph_stream_give(int device, uint64_t stream) noexcept nogil
 cdef void graph_stream_release(int device, uint64_t stream) noexcept nogil
-# Adds to `peers` the streams that a replay on `stream` has to be ordered with because of `member`.
-cdef int graph_stream_peers(int device, uint64_t member, uint64_t stream, set peers) except -1
-# Notes that `peer`, a member of the replayed graph or not, waits for a replay on `stream`.
-cdef void graph_stream_waited(int device, uint64_t peer, uint64_t stream) noexcept nogil
+# Around a replay: finds the streams that a replay of a graph with these members is ordered with,
+# makes `stream` wait for them, and makes them wait for the replay that `mark` follows.
+cdef int graph_peers(int device, list members, vector[GraphStream*]& peers) except -1
+cdef status_t graph_peers_wait(int device, uint64_t stream,
+                               vector[GraphStream*]& peers) noexcept nogil
+cdef status_t graph_peers_follow(int device, uint64_t stream, Mark* mark,
+                                 vector[GraphStream*]& peers) noexcept nogil
+# The host has waited for the mark of a graph that is about to be released: no stream needs it.
+cdef int graph_peers_done(int device, list members, Mark* mark) except -1
 
 
 # ---- waited
@@ -100,21 +158,17 @@ cdef extern from "gputensor/streams/order/captured.h" namespace "gputensor" nogi
 
 # The number of active captures of this library, on all devices.
 cdef int captures_active() noexcept nogil
-# The caller has called pool_begin for `stream`, and calls pool_end for it. `before`: an event after
-# the stream's work from before the capture; ownership passes to this function. `is_private`: only
-# captures queue work on the stream.
+# The caller has called pool_begin for `stream`, and calls pool_end for it. `before`: from
+# mark_before; ownership passes to this function.
 cdef int capture_started(int device, uint64_t capture_id, uint64_t pool_id, uint64_t stream,
-                         uint64_t before, bint is_private) except -1
+                         Mark* before) except -1
+# Marks the work of a stream that is about to capture. NULL for a private stream.
+cdef status_t mark_before(int device, uint64_t stream, Mark** before) noexcept nogil
 # Called before and after `stream` is made to wait while captures are active. If the wait makes the
 # stream join a capture, the second call records this and directs the stream's allocations to the
 # capture's pool. The first call sets `before`, which the second one takes.
-cdef status_t capture_joining(int device, uint64_t stream, uint64_t* before) noexcept nogil
-cdef void capture_joined(int device, uint64_t stream, uint64_t before) noexcept nogil
-# For a stream `other` that captures. Needs the GIL, which keeps the capture from ending meanwhile.
-# Orders `waiter` after the work of `other` from before its capture, and after its owed waits.
-cdef status_t capture_wait_before(int device, uint64_t waiter, uint64_t other) noexcept nogil
-# Makes `other` wait, when its capture is over, for the work that `stream` holds now.
-cdef status_t capture_owe(int device, uint64_t other, uint64_t stream) noexcept nogil
+cdef status_t capture_joining(int device, uint64_t stream, Mark** before) noexcept nogil
+cdef void capture_joined(int device, uint64_t stream, Mark* before) noexcept nogil
 # Removes the capture, makes its streams wait for their owed events, and returns their handles, the
 # first one first; the caller calls graph_stream_release for each. `waits` is set to the status of
 # the waits. `holds` gets the pools from which joined streams took memory (pool_end). `captured`

@@ -5,6 +5,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
+from libcpp.vector cimport vector
 
 import os
 import sys
@@ -30,6 +31,7 @@ from gputensor.errors import DeviceError, UnorderedAccessError, argument_error, 
 include "current.pxi"
 include "traces.pxi"
 include "event_pool.pxi"
+include "marks.pxi"
 include "graph_streams.pxi"
 include "waited.pxi"
 include "capture.pxi"

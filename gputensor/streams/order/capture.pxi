@@ -6,9 +6,9 @@ ordering of replays needs it too, since it starts from these streams (graph_stre
 of other libraries are not listed here.
 
 A capturing stream cannot wait, and others cannot wait for it: both would concern the graph. Others
-wait for an event that follows its work from before the capture; its own waits are owed until the
+wait for a mark that follows its work from before the capture; its own waits are owed until the
 capture ends. Then it also waits for the earlier work and the owed waits of the capture's other
-streams.
+streams. A private stream needs neither: its waits are in its record (graph_streams.pxi).
 """
 
 cdef extern from "gputensor/streams/order/spin_lock.h":
@@ -17,16 +17,11 @@ cdef extern from "gputensor/streams/order/spin_lock.h":
     int count_read(const int* count) noexcept nogil
     void count_change(int* count, int by) noexcept nogil
 
-# A wait to make when a capture is over.
-cdef struct Owed:
-    uint64_t stream             # the stream to wait for
-    uint64_t event              # after the latest work to wait for
-
 # One stream's part in a capture.
 cdef struct Part:
     uint64_t stream
-    uint64_t before             # event after its work when it joined; 0: not known
-    Owed* owed
+    Mark* before                # its work when it joined; NULL: not known, or it is private
+    Mark** owed                 # the replays to wait for when the capture is over
     int owed_count
 
 cdef struct Capture:
@@ -44,24 +39,22 @@ cdef Capture* captures = NULL       # guarded by capture_lock, with everything r
 cdef int active = 0                 # the length of that list; read without the capture_lock
 cdef int capture_lock = 0
 
-# No stream's handle: the stream waited for several.
-cdef uint64_t CAPTURE_SEVERAL = <uint64_t>-1
-
 
 cdef int captures_active() noexcept nogil:
     return count_read(&active)
 
 
 cdef int capture_started(int device, uint64_t capture_id, uint64_t pool_id, uint64_t stream,
-                         uint64_t before, bint is_private) except -1:
+                         Mark* before) except -1:
     global captures
     cdef Capture* capture = <Capture*>malloc(sizeof(Capture))
     if capture == NULL:
         raise MemoryError
     capture[0] = Capture(device, capture_id, pool_id, NULL, 0, 0, NULL, NULL, NULL)
-    if add_part(capture, stream, before) < 0 or not graph_stream_retain(device, stream, is_private):
+    if add_part(capture, stream, before) < 0 or not graph_stream_retain(device, stream):
         free(capture.parts)
         free(capture)
+        mark_drop(device, before)
         raise MemoryError
     capture.captured = new Captured()
     spin_acquire(&capture_lock)
@@ -74,16 +67,22 @@ cdef int capture_started(int device, uint64_t capture_id, uint64_t pool_id, uint
 
 # ---- streams that join ----
 
-cdef status_t capture_joining(int device, uint64_t stream, uint64_t* before) noexcept nogil:
+cdef status_t capture_joining(int device, uint64_t stream, Mark** before) noexcept nogil:
     cdef uint64_t capture_id
-    before[0] = 0
+    before[0] = NULL
     # The default stream never captures.
     if stream == 0 or capture_of_stream(device, stream, &capture_id):
         return STATUS_OK
-    return event_behind(device, stream, before)
+    return mark_before(device, stream, before)
 
 
-cdef void capture_joined(int device, uint64_t stream, uint64_t before) noexcept nogil:
+cdef status_t mark_before(int device, uint64_t stream, Mark** before) noexcept nogil:
+    before[0] = NULL
+    return (STATUS_OK if graph_stream_is_private(device, stream)
+            else mark_behind(device, stream, before))
+
+
+cdef void capture_joined(int device, uint64_t stream, Mark* before) noexcept nogil:
     cdef Capture* capture = NULL
     cdef uint64_t capture_id
     cdef uint64_t pool_id = 0
@@ -97,10 +96,10 @@ cdef void capture_joined(int device, uint64_t stream, uint64_t before) noexcept 
             added = add_part(capture, stream, before)
             pool_id = capture.pool_id
         spin_release(&capture_lock)
-    if added <= 0 and before:
-        event_return(device, before)
+    if added <= 0:
+        mark_drop(device, before)
     if added > 0:
-        graph_stream_retain(device, stream, False)
+        graph_stream_retain(device, stream)
         pool_begin(device, pool_id, stream)
 
 
@@ -121,7 +120,7 @@ cdef Capture* find_capture(int device, uint64_t capture_id) noexcept nogil:
 
 
 # Returns 1: added, 0: the stream was there, -1: no memory.
-cdef int add_part(Capture* capture, uint64_t stream, uint64_t before) noexcept nogil:
+cdef int add_part(Capture* capture, uint64_t stream, Mark* before) noexcept nogil:
     cdef Part* parts
     cdef int i
     for i in range(capture.count):
@@ -152,61 +151,54 @@ cdef Part* find_part(int device, uint64_t stream) noexcept nogil:
 
 
 cdef status_t capture_wait_before(int device, uint64_t waiter, uint64_t other) noexcept nogil:
-    cdef Driver* driver = driver_get(device)
+    cdef vector[Mark*] marks
     cdef Part* part
-    cdef status_t status = STATUS_OK
-    cdef uint64_t event = 0
-    cdef int i = -1
-    # The index -1 stands for `before`, which precedes the owed events.
-    while status == STATUS_OK:
-        spin_acquire(&capture_lock)
-        part = find_part(device, other)
-        if part == NULL or i == part.owed_count:
-            spin_release(&capture_lock)
-            break
-        event = part.before
-        if i >= 0:
-            event = 0 if part.owed[i].stream == waiter else part.owed[i].event
-        spin_release(&capture_lock)
-        if event:
-            status = driver.stream_wait_event(driver.self, waiter, event)
-        i += 1
-    return status
+    cdef bint is_complete = True
+    cdef int i
+    if graph_stream_is_private(device, other):
+        return wait_for_private(device, waiter, other)
+    spin_acquire(&capture_lock)
+    part = find_part(device, other)
+    if part != NULL:
+        if part.before != NULL:
+            is_complete = waits_add_one(marks, part.before, waiter)
+        for i in range(part.owed_count):
+            is_complete = is_complete and waits_add_one(marks, part.owed[i], waiter)
+    spin_release(&capture_lock)
+    return wait_for_marks(device, waiter, marks,
+                          STATUS_OK if is_complete else STATUS_OUT_OF_MEMORY)
 
 
-cdef status_t capture_owe(int device, uint64_t other, uint64_t stream) noexcept nogil:
-    cdef uint64_t event = 0
-    cdef status_t status = event_behind(device, stream, &event)
-    cdef uint64_t former = event
+cdef status_t capture_owe(int device, uint64_t other, Mark* mark) noexcept nogil:
+    cdef Mark* former = NULL
+    cdef status_t status
     replay_came(device, other)
-    if status == STATUS_OK:
-        spin_acquire(&capture_lock)
-        status = add_owed(find_part(device, other), stream, event, &former)
-        spin_release(&capture_lock)
-    if former:
-        event_return(device, former)
+    spin_acquire(&capture_lock)
+    status = add_owed(find_part(device, other), mark, &former)
+    spin_release(&capture_lock)
+    mark_drop(device, former)
     return status
 
 
-cdef status_t add_owed(Part* part, uint64_t stream, uint64_t event,
-                       uint64_t* former) noexcept nogil:
-    # A later event of the same stream replaces an earlier one, which is returned in `former`.
-    cdef Owed* owed
+cdef status_t add_owed(Part* part, Mark* mark, Mark** former) noexcept nogil:
+    # A later mark of the same stream replaces an earlier one, which is returned in `former`.
+    cdef Mark** owed
     cdef int i
     if part == NULL:
         return STATUS_OK        # another library's capture: the program orders it
     for i in range(part.owed_count):
-        if part.owed[i].stream == stream:
-            former[0] = part.owed[i].event
-            part.owed[i].event = event
+        if part.owed[i].stream == mark.stream:
+            former[0] = part.owed[i]
+            mark_hold(mark)
+            part.owed[i] = mark
             return STATUS_OK
-    owed = <Owed*>realloc(part.owed, (part.owed_count + 1) * sizeof(Owed))
+    owed = <Mark**>realloc(part.owed, (part.owed_count + 1) * sizeof(Mark*))
     if owed == NULL:
         return STATUS_OUT_OF_MEMORY
     part.owed = owed
-    owed[part.owed_count] = Owed(stream, event)
+    mark_hold(mark)
+    owed[part.owed_count] = mark
     part.owed_count += 1
-    former[0] = 0
     return STATUS_OK
 
 
@@ -310,54 +302,58 @@ cdef list capture_finished(int device, uint64_t capture_id, status_t* waits, Poo
     while holds[0] != NULL:
         holds = &holds[0].next
     holds[0] = capture.holds
-    return_events(device, capture)
     drop(capture)
     return streams
 
 
 cdef status_t pay(int device, Capture* capture, int at) noexcept nogil:
     # Logs take the edges of the capture for waits of its streams. So each stream waits for its own
-    # owed events, and for the others' earlier work and owed events.
-    cdef Driver* driver = driver_get(device)
+    # owed replays, and for the others' earlier work and owed replays.
     cdef uint64_t stream = capture.parts[at].stream
     cdef uint64_t capture_id
-    cdef uint64_t waited_for = stream
-    # A capture that the driver did not end is left intact.
-    cdef bint goes_on = capture_of_stream(device, stream, &capture_id)
+    cdef vector[Mark*] marks
     cdef status_t status = STATUS_OK
     cdef Part* part
-    cdef Owed* owed
+    cdef bint is_complete = True
     cdef int i, j
     for i in range(capture.count):
         part = &capture.parts[i]
-        if i != at and part.before and driver.event_query(driver.self, part.before) != STATUS_OK:
-            waited_for = CAPTURE_SEVERAL
-            if not goes_on and status == STATUS_OK:
-                status = driver.stream_wait_event(driver.self, stream, part.before)
+        if i != at:
+            if graph_stream_is_private(device, part.stream):
+                status = private_marks(device, part.stream, stream, marks)
+            elif part.before != NULL and not is_over(device, part.before):
+                is_complete = waits_add_one(marks, part.before, stream) and is_complete
         for j in range(part.owed_count):
-            owed = &part.owed[j]
-            if owed.stream == stream:
-                continue
-            waited_for = owed.stream if waited_for in (stream, owed.stream) else CAPTURE_SEVERAL
-            if not goes_on and status == STATUS_OK:
-                status = driver.stream_wait_event(driver.self, stream, owed.event)
-    if waited_for != stream:
-        graph_stream_waited(device, stream, waited_for)
+            is_complete = waits_add_one(marks, part.owed[j], stream) and is_complete
+        if status != STATUS_OK or not is_complete:
+            drop_all(device, marks)
+            return STATUS_OUT_OF_MEMORY
+    if not marks.size():
+        return STATUS_OK
+    replay_came(device, stream)
+    if graph_stream_is_private(device, stream):
+        for i in range(<int>marks.size()):
+            if status == STATUS_OK:
+                status = private_follows(device, stream, marks[i])
+        drop_all(device, marks)
+    elif capture_of_stream(device, stream, &capture_id):
+        drop_all(device, marks)     # a capture that the driver did not end is left intact
+    else:
+        status = wait_for_marks(device, stream, marks, status)
     return status
 
 
-cdef void return_events(int device, Capture* capture) noexcept nogil:
-    cdef int i, j
-    for i in range(capture.count):
-        for j in range(capture.parts[i].owed_count):
-            event_return(device, capture.parts[i].owed[j].event)
-        if capture.parts[i].before:
-            event_return(device, capture.parts[i].before)
+cdef bint is_over(int device, Mark* mark) noexcept nogil:
+    cdef Driver* driver = driver_get(device)
+    return driver.event_query(driver.self, mark.event) == STATUS_OK
 
 
 cdef void drop(Capture* capture) noexcept nogil:
-    cdef int i
+    cdef int i, j
     for i in range(capture.count):
+        for j in range(capture.parts[i].owed_count):
+            mark_drop(capture.device, capture.parts[i].owed[j])
+        mark_drop(capture.device, capture.parts[i].before)
         free(capture.parts[i].owed)
     free(capture.parts)
     del capture.captured

@@ -71,8 +71,14 @@ cdef bint use_log_has(const UseLog* log, uint64_t stream) noexcept nogil:
 
 
 cdef void use_log_drop(UseLog* log) noexcept nogil:
+    cdef int i
     if order_checked():
         check_forget(log)
+    if count_read(&private_count):
+        # The allocator waits for these streams before the memory is used again. Without the waits
+        # it may be used too early, but not before the replays of a graph that lives long enough.
+        for i in range(log.count):
+            graph_stream_give(log.device, log.uses[i].stream)
     free(log.uses)
     log.uses = NULL
     log.count = log.capacity = 0
@@ -242,7 +248,8 @@ cdef status_t wait_for_use(int device, uint64_t waiter, uint64_t other, uint64_t
         # done; when the use is not done, the two cannot be ordered.
         if is_waited_for(device, other, used):
             return STATUS_OK
-        status = driver.stream_query(driver.self, other)
+        status = (query_private(device, other) if graph_stream_is_private(device, other)
+                  else driver.stream_query(driver.self, other))
         return STATUS_CAPTURE_ISOLATION if status == STATUS_NOT_READY else status
     if other_captures and not waiter_captures:
         # A write by `other` happens only when the graph runs. A read has not run, unless it was
@@ -252,6 +259,10 @@ cdef status_t wait_for_use(int device, uint64_t waiter, uint64_t other, uint64_t
         return capture_wait_before(device, waiter, other)
     if waiter_captures and waiter_capture != other_capture:
         return STATUS_CAPTURE_ISOLATION
+    if not waiter_captures and graph_stream_is_private(device, other):
+        if order_checked():
+            check_stream_waits(device, waiter, device, other)
+        return wait_for_private(device, waiter, other)
     return stream_wait_stream(device, waiter, other)
 
 
@@ -268,7 +279,7 @@ cdef status_t capture_of(Driver* driver, uint64_t stream, int* captures,
 cdef status_t stream_wait_stream(int device, uint64_t waiter, uint64_t other) noexcept nogil:
     cdef Driver* driver = driver_get(device)
     cdef uint64_t event
-    cdef uint64_t before = 0
+    cdef Mark* before = NULL
     cdef status_t status = STATUS_OK
     if waiter == other:
         return STATUS_OK
@@ -279,7 +290,7 @@ cdef status_t stream_wait_stream(int device, uint64_t waiter, uint64_t other) no
     if status == STATUS_OK:
         status = driver.stream_wait_event(driver.self, waiter, event)
         event_return(device, event)
-    if before or captures_active():
+    if before != NULL or captures_active():
         capture_joined(device, waiter, before)
     if status == STATUS_OK and order_checked():
         check_stream_waits(device, waiter, device, other)

@@ -1,6 +1,7 @@
 """This room's state for each open device (registry.pxd), and its cleanup.
 
-Captures and the streams of graphs are in lists of the process, since there are only a few.
+Captures are in a list of the process, since there are only a few, and the streams of graphs in
+tables beside it.
 """
 
 cdef struct OrderSlot:
@@ -15,11 +16,11 @@ cdef inline OrderSlot* order_of(int device) noexcept nogil:
 
 cdef int _close(int device) except -1:
     forget_device(device)
+    forget_graph_streams(device)
+    forget_captures(device)
     release_events(device)
     free(order_of(device).events.events)
     order_of(device).events = EventPool(NULL, 0, 0, 0)
-    forget_graph_streams(device)
-    forget_captures(device)
     forget_waits(device)
     return 0
 

@@ -6,7 +6,8 @@ program waited. So each use of memory gets a stamp of a clock that every wait ad
 stamp from before a wait for its stream, or for its device, is done, whatever the stream holds now.
 
 Replays use memory without a stamp. The streams that the logs of such memory may name wait for the
-replay, and their records are void until the next wait for them.
+replay, and their records are void until the next wait for them. The marks of a private stream
+(graph_streams.pxi) have the moments of its replays.
 """
 
 cdef extern from "gputensor/streams/order/spin_lock.h":
@@ -93,6 +94,8 @@ cdef bint is_waited_for(int device, uint64_t stream, uint64_t stamp) noexcept no
         covered = max(covered, found.done)
         replay = max(replay, found.replay)
     spin_release(&waits.lock)
+    if graph_stream_is_private(device, stream):
+        replay = max(replay, private_moment(device, stream))
     return stamp <= covered and replay <= covered
 
 

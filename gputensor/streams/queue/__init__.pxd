@@ -24,10 +24,12 @@ cdef class Stream:
     cdef int generation         # of the device number; it differs after the device was closed
     cdef uint64_t handle
     cdef bint is_owned          # made by this library; goes to the reuse list when dropped
+    cdef bint is_private        # made for captures, and not used otherwise yet
     cdef object owner           # keeps the object behind an external stream alive
     cdef object __weakref__
 
     cdef int drop(self) except -1
+    cdef int open(self) except -1
     cdef Driver* driver(self) except NULL
     cdef int check(self, status_t status, str call) except -1
 

@@ -21,14 +21,13 @@ from gputensor._driver.table cimport (
     STATUS_NOT_READY, STATUS_OK, Driver, status_t,
 )
 from gputensor.streams.order cimport (
-    NO_DEVICE, UseLog, capture_joined, capture_joining, captures_active, current_device,
+    NO_DEVICE, Mark, UseLog, capture_joined, capture_joining, captures_active, current_device,
     current_handle, current_stream_object, current_tracer, device_text, enter_device, enter_stream,
-    event_return, event_take, is_tracing, leave, make_device_current, make_stream_current,
-    order_check_host, order_check_host_all, order_check_host_event, order_check_recorded,
-    order_check_waits, order_is_checked, order_read, order_write, parse_device, raise_closed,
-    raise_for_order, resolve_device,
-    stream_wait_stream, use_log_drop, use_log_init, wait_begun, wait_succeeded,
-    wait_succeeded_for_all,
+    event_return, event_take, graph_stream_made, graph_stream_open, is_tracing, leave,
+    make_device_current, make_stream_current, order_check_host, order_check_host_all,
+    order_check_host_event, order_check_recorded, order_check_waits, order_is_checked, order_read,
+    order_write, parse_device, raise_closed, raise_for_order, resolve_device, stream_wait_stream,
+    use_log_drop, use_log_init, wait_begun, wait_succeeded, wait_succeeded_for_all,
 )
 
 from gputensor.errors import Described, DeviceError, argument_error, raise_for_status

@@ -135,7 +135,7 @@ cdef class Event:
         cdef Stream target
         cdef Driver* driver
         cdef uint64_t handle = self.handle
-        cdef uint64_t before = 0
+        cdef Mark* before = NULL
         cdef int peer = self.device_number
         cdef status_t status
         if stream is None:
@@ -168,7 +168,7 @@ cdef class Event:
                     status = driver.stream_wait_external(driver.self, target.handle, handle)
                 else:
                     status = driver.stream_wait_event(driver.self, target.handle, handle)
-            if before or captures_active():
+            if before != NULL or captures_active():
                 capture_joined(target.device_number, target.handle, before)
         self.check(status, "stream_wait_event")
         if order_is_checked():

@@ -32,3 +32,14 @@ cdef int handle_keep(int device, uint64_t handle, int priority) except -1:
     key = None if handle in kept.capture_handles else priority
     kept.reusable.setdefault(key, []).append(handle)
     return 0
+
+
+def stream_for_captures(int device):
+    """Return a stream to capture on. For the library itself."""
+    cdef Stream made = Stream.__new__(Stream)
+    made.handle = handle_take(device, None)
+    made.device_number = device
+    made.generation = device_generation(device)
+    made.is_owned = made.is_private = True
+    graph_stream_made(device, made.handle)
+    return made

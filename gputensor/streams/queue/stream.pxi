@@ -75,16 +75,17 @@ cdef class Stream:
     @property
     def cuda_stream(self):
         """The driver's handle as an int."""
+        self.open()
         return self.handle
 
     @property
     def _as_parameter_(self):
         """The handle as an argument of functions that ctypes calls."""
-        return c_void_p(self.handle)
+        return c_void_p(self.cuda_stream)
 
     def __cuda_stream__(self):
         """The protocol of CUDA libraries: ``(version, handle)``."""
-        return 0, self.handle
+        return 0, self.cuda_stream
 
     @staticmethod
     def priority_range(device=None):
@@ -171,7 +172,7 @@ cdef class Stream:
     @property
     def ptr(self):
         """The driver's handle as an int: CuPy's name for `cuda_stream`."""
-        return self.handle
+        return self.cuda_stream
 
     @property
     def done(self):
@@ -221,7 +222,14 @@ cdef class Stream:
         cdef Driver* driver = driver_get(self.device_number)
         if driver == NULL or self.generation != device_generation(self.device_number):
             raise_closed(self.device_number, self.generation, "stream")
+        self.open()
         return driver
+
+    # A program that uses a stream made for captures outside of them makes it one like others.
+    cdef int open(self) except -1:
+        if self.is_private and self.generation == device_generation(self.device_number):
+            self.check(graph_stream_open(self.device_number, self.handle), "stream_wait_event")
+        return 0
 
     cdef int check(self, status_t status, str call) except -1:
         if status != STATUS_OK:
@@ -270,16 +278,8 @@ cdef class ExternalStream(Stream):
         self.handle = 0 if number >= 0 and stream_ptr == LEGACY_DEFAULT else stream_ptr
         self.device_number = number
         self.generation = device_generation(number)
-
-
-def stream_for_captures(int device):
-    """Return a stream to capture on. For the library itself."""
-    cdef Stream made = Stream.__new__(Stream)
-    made.handle = handle_take(device, None)
-    made.device_number = device
-    made.generation = device_generation(device)
-    made.is_owned = True
-    return made
+        self.is_private = True      # for all that is known here
+        self.open()
 
 
 cdef tuple priority_range(int device):
@@ -314,6 +314,7 @@ cdef object find_event_type():
 cdef Stream any_stream(object stream, int device):
     cdef ExternalStream made
     if isinstance(stream, Stream):
+        (<Stream>stream).open()
         return traced_stream(<Stream>stream) if is_tracing() else <Stream>stream
     if getattr(stream, "__cuda_stream__", None) is None:
         raise argument_error(TypeError, "stream", stream,
