@@ -1,8 +1,9 @@
 """Graphs that share memory, replayed on random streams between other work, as a state machine.
 
 Replays leave marks in place of waits on the streams of captures (gputensor/streams/DESIGN.md).
-Graphs are released in between, and driver calls fail. The deferred host device runs queued work in
-any order that waits allow, so a missing wait shows as a wrong number.
+Graphs are released in between, replayed in captures of other graphs, and driver calls fail. The
+deferred host device runs queued work in any order that waits allow, so a missing wait shows as a
+wrong number.
 """
 
 import threading
@@ -27,7 +28,7 @@ ENTRIES = ("stream_wait_event", "event_record", "event_create", "capture_info", 
 
 
 class ReplayWorld(GraphWorld):
-    """A GraphWorld whose replays may fail."""
+    """A GraphWorld whose graphs replay each other and may fail."""
 
     def __init__(self, seed):
         super().__init__(seed)
@@ -37,8 +38,8 @@ class ReplayWorld(GraphWorld):
         self.capture_streams.clear()
         super().__exit__(*error)
 
-    def captured(self, copies, pool=None, side=None, meanwhile=None):
-        """Capture copies of whole buffers.
+    def captured(self, copies, inner=(), pool=None, side=None, meanwhile=None):
+        """Capture replays of other graphs, then copies of whole buffers.
 
         With `side`, every other copy is on that stream. `meanwhile` is called in the capture.
         """
@@ -48,6 +49,9 @@ class ReplayWorld(GraphWorld):
             self.capture_streams.append(origin)
             if side is not None:
                 side.wait_stream(origin)
+            for one, one_effects in inner:
+                one.replay()
+                effects += one_effects
             for i, (dst, src) in enumerate(copies):
                 stream = origin if side is None or i % 2 else side
                 effects.append(self.captured_copy(stream, dst, src, 0, WORDS))
@@ -55,6 +59,8 @@ class ReplayWorld(GraphWorld):
                 meanwhile()
             if side is not None:
                 origin.wait_stream(side)
+        for one, _ in inner:
+            made.retain_object(one)
         self.graphs.append((made, effects))
 
     def failing_replay(self, at, stream, k, entry):
@@ -95,6 +101,12 @@ class Replays(RuleBasedStateMachine):
     def capture(self, copies, shares):
         pool = self.world.graphs[0][0] if shares and self.world.graphs else None
         self.world.captured([copy[:2] for copy in copies], pool=pool)
+
+    @precondition(lambda self: self.world.graphs)
+    @rule(numbers=st.lists(PICKS, min_size=1, max_size=2), copy=st.permutations(range(5)))
+    def capture_replays(self, numbers, copy):
+        inner = [self.world.graphs[self.pick(number)] for number in numbers]
+        self.world.captured([copy[:2]], inner)
 
     @precondition(lambda self: self.world.graphs)
     @rule(
@@ -141,7 +153,10 @@ class Replays(RuleBasedStateMachine):
     @rule(number=PICKS, resets=st.booleans())
     def release(self, number, resets):
         captured, _ = self.world.graphs.pop(self.pick(number))
-        if resets:
+        users = [one for one, _ in self.world.graphs]
+        if resets and not any(
+            captured.member_streams()[0] in one.member_streams() for one in users
+        ):
             captured.reset()
 
     @rule()
@@ -189,6 +204,23 @@ def test_work_on_another_stream_waits_for_replays_that_only_left_marks():
             world.copy(world.streams[3], 3, 2)
             world.fill(world.streams[0], 1)
             world.fill(world.streams[0], 0)
+            world.check()
+
+
+@pytest.mark.parametrize("copies", [[], [(2, 3)]])
+def test_replays_in_a_capture_are_ordered_like_those_outside(copies):
+    """The graph around them uses the memory of the graphs that it replays."""
+    for seed in fresh_seeds(60):
+        with ReplayWorld(seed) as world:
+            first, second = world.streams[:2]
+            world.captured([(1, 0)])
+            world.captured(copies, inner=world.graphs[:1])
+            world.fill(first, 0)
+            world.replay(1, second)
+            world.fill(first, 0)
+            world.replay(0, first)
+            world.fill(first, 1)
+            world.replay(1, second)
             world.check()
 
 

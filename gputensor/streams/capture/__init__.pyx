@@ -24,12 +24,13 @@ from gputensor._driver.table cimport (
     STATUS_CAPTURE_UNSUPPORTED, STATUS_CAPTURE_WRONG_THREAD, STATUS_OK, Driver, status_t,
 )
 from gputensor.streams.order cimport (
-    GraphStream, Mark, capture_add_condition, capture_body_began, capture_body_ended,
-    capture_finished, capture_pool, capture_started, captures_active, current_device,
-    current_handle, current_tracer, device_text, enter_stream, graph_peers, graph_peers_done,
-    graph_peers_follow, graph_peers_wait, graph_stream_give, graph_stream_release, is_tracing,
-    leave, mark_before, mark_drop, mark_forget, mark_replay, ordering_is_manual, raise_closed,
-    wait_begun, wait_for_held, wait_succeeded, wait_succeeded_for_all,
+    GraphStream, Mark, capture_add_condition, capture_add_inner, capture_body_began,
+    capture_body_ended, capture_finished, capture_pool, capture_started, captures_active,
+    current_device, current_handle, current_tracer, device_text, enter_stream, graph_peers,
+    graph_peers_done, graph_peers_follow, graph_peers_wait, graph_stream_give,
+    graph_stream_release, is_tracing, leave, mark_before, mark_drop, mark_forget, mark_replay,
+    ordering_is_manual, raise_closed, wait_begun, wait_for_held, wait_succeeded,
+    wait_succeeded_for_all,
 )
 from gputensor.streams.queue cimport Stream, after_synchronize, any_stream, stream_argument
 

@@ -276,7 +276,10 @@ cdef class CUDAGraph:
                 other._write_on(stream)
             # A replay that is itself captured is ordered as work of that capture.
             is_captured = capture_state(self.device, stream) != 0
-            if not is_captured:
+            if is_captured:
+                raise_for_status(capture_add_inner(self.device, stream, self.members), "replay",
+                                 f"in a capture on {device_text(self.device)}")
+            else:
                 self.wait_for_peers(stream, peers)
             queue_replay(self, driver, stream, given)
             if not is_captured:
@@ -312,7 +315,10 @@ cdef class CUDAGraph:
         self.retained = (self.retained or []) + [obj]
 
     def member_streams(self):
-        """Return the handles of the streams that took part in the capture, the first one first."""
+        """Return the handles of the streams that took part in the capture, the first one first.
+
+        They include those of the graphs that were replayed in it.
+        """
         return tuple(self.members or ())
 
     def __repr__(self):

@@ -153,6 +153,7 @@ cdef extern from "gputensor/streams/order/captured.h" namespace "gputensor" nogi
     cdef cppclass Captured:
         vector[uint64_t] graphs
         vector[uint64_t] conditions
+        vector[uint64_t] inner
 
 # The streams that take part in active captures, and the work that they must be ordered with.
 
@@ -170,14 +171,16 @@ cdef status_t mark_before(int device, uint64_t stream, Mark** before) noexcept n
 cdef status_t capture_joining(int device, uint64_t stream, Mark** before) noexcept nogil
 cdef void capture_joined(int device, uint64_t stream, Mark* before) noexcept nogil
 # Removes the capture, makes its streams wait for their owed events, and returns their handles, the
-# first one first; the caller calls graph_stream_release for each. `waits` is set to the status of
-# the waits. `holds` gets the pools from which joined streams took memory (pool_end). `captured`
-# gets the bodies and conditions captured beside the graph itself.
+# first one first, and those of capture_add_inner; the caller calls graph_stream_release for each.
+# `waits` is set to the status of the waits. `holds` gets the pools from which joined streams took
+# memory (pool_end). `captured` gets the bodies and conditions captured beside the graph itself.
 cdef list capture_finished(int device, uint64_t capture_id, status_t* waits, PoolHold** holds,
                            Captured* captured)
 # The pool and the id of the capture that a stream takes part in; 0: no capture of this library.
 cdef uint64_t capture_pool(int device, uint64_t stream, uint64_t* capture_id) noexcept nogil
 cdef int capture_add_condition(int device, uint64_t capture_id, uint64_t condition) except -1
+# A graph with these streams was replayed on `stream`, which captures.
+cdef status_t capture_add_inner(int device, uint64_t stream, list members) except? 1
 # `stream` is about to capture a body of the capture's graph: its memory comes from the capture's
 # pool until the second call.
 cdef status_t capture_body_began(int device, uint64_t capture_id, uint64_t stream,

@@ -226,6 +226,34 @@ cdef int capture_add_condition(int device, uint64_t capture_id, uint64_t conditi
     return 0
 
 
+cdef status_t capture_add_inner(int device, uint64_t stream, list members) except? 1:
+    # A replay of the capture's graph uses the memory of those graphs, so their streams are its own.
+    cdef status_t status = STATUS_OK
+    cdef uint64_t capture_id, member
+    for member in members:
+        if capture_of_stream(device, stream, &capture_id):
+            spin_acquire(&capture_lock)
+            if not add_inner(find_capture(device, capture_id), member):
+                status = STATUS_OUT_OF_MEMORY
+            spin_release(&capture_lock)
+    return status
+
+
+cdef bint add_inner(Capture* capture, uint64_t member) noexcept nogil:
+    cdef size_t i
+    if capture == NULL:
+        return True             # another library's capture: the program orders it
+    for i in range(capture.captured.inner.size()):
+        if capture.captured.inner[i] == member:
+            return True
+    if not appended(capture.captured.inner, member):
+        return False
+    if graph_stream_retain(capture.device, member):
+        return True
+    capture.captured.inner.pop_back()
+    return False
+
+
 cdef status_t capture_body_began(int device, uint64_t capture_id, uint64_t stream,
                                  uint64_t body) except? 1:
     cdef Capture* capture
@@ -299,6 +327,7 @@ cdef list capture_finished(int device, uint64_t capture_id, status_t* waits, Poo
         if status != STATUS_OK:
             waits[0] = status
     captured[0] = capture.captured[0]
+    streams += list(captured.inner)
     while holds[0] != NULL:
         holds = &holds[0].next
     holds[0] = capture.holds

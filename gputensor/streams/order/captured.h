@@ -11,6 +11,7 @@ namespace gputensor {
 // conditions, too.
 struct Captured {
     std::vector<uint64_t> graphs, conditions;
+    std::vector<uint64_t> inner;  // the streams of the graphs that were replayed in it
 };
 
 }  // namespace gputensor
