@@ -247,6 +247,29 @@ def test_streams_of_a_capture_come_after_replays_that_ran_beside_it(writer):
             world.check()
 
 
+def test_a_stream_whose_first_use_failed_is_ordered_with_replays():
+    """The stream that wrote the memory becomes a stream of a graph between the two attempts."""
+    for seed in fresh_seeds(60):
+        with ReplayWorld(seed) as world:
+            writer, user, other = world.streams[:3]
+            world.captured([(4, 0)])
+            registry.fail_call(world.device, 1, status=999, name="stream_wait_event")
+            with pytest.raises(DriverError):
+                world.uses[1].read(user)
+            made = CUDAGraph()
+            with writer:
+                made.capture_begin()
+                effects = [world.captured_copy(writer, 3, 1, 0, WORDS)]
+                made.capture_end()
+            world.graphs.append((made, effects))
+            for start in range(0, WORDS, 8):
+                world.uses[1].write(user)
+                world.fill_raw(world.buffers[1] + 4 * start, start, 8, user)
+                world.model[1, start : start + 8] = start
+            world.replay(1, other)
+            world.check()
+
+
 def test_marks_of_released_graphs_still_order_other_graphs():
     """The stream of a released graph stands between graphs that used the same memory."""
     for seed in fresh_seeds(60):

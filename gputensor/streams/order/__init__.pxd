@@ -218,6 +218,8 @@ cdef struct UseLog:
     int writer_reads        # the writer's stream has read since another stream's first read
     int lock
     int held                # reads under way that writes wait for; raised and read in sections
+    uint64_t noted          # the stream that was noted as a user of graphs' streams last, and
+    int noted_changes       # how many streams had become such streams by then
 
 # `stream`: the stream of the allocation, or a stream that may use foreign memory without a wait.
 cdef void use_log_init(UseLog* log, int device, uint64_t stream) noexcept nogil

@@ -21,6 +21,7 @@ cdef extern from "gputensor/streams/order/spin_lock.h":
 # The counts are read without the lock.
 cdef StreamTable* stream_tables[MAX_DEVICES]
 cdef int member_count = 0           # the records of streams that take part in a graph or capture
+cdef int member_changes = 0         # how often a stream became one of them
 cdef int private_count = 0
 cdef uint64_t visits = 0
 cdef int graph_streams_lock = 0
@@ -53,7 +54,9 @@ cdef bint graph_stream_retain(int device, uint64_t stream) noexcept nogil:
     spin_acquire(&graph_streams_lock)
     found = graph_stream_record(device, stream)
     if found != NULL:
-        count_change(&member_count, found.graphs == 0)
+        if found.graphs == 0:
+            count_change(&member_count, 1)
+            count_change(&member_changes, 1)
         found.graphs += 1
     spin_release(&graph_streams_lock)
     return found != NULL

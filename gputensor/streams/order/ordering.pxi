@@ -60,6 +60,7 @@ cdef void use_log_init(UseLog* log, int device, uint64_t stream) noexcept nogil:
     log.writer_reads = 0
     log.lock = 0
     log.held = 0
+    log.noted = ORDERING_SEVERAL
 
 
 cdef bint use_log_has(const UseLog* log, uint64_t stream) noexcept nogil:
@@ -165,8 +166,15 @@ cdef status_t order_write_among(UseLog* log, Block* block, uint64_t stream) noex
 
 
 cdef void touch_graphs(UseLog* log, uint64_t stream) noexcept nogil:
-    # Replays use memory without updating logs; graph_streams.pxi orders them with `stream`.
+    # Replays use memory without updating logs; graph_streams.pxi orders them with `stream`. Nothing
+    # is new if the latest caller was the same stream, and no stream became a graph's since then:
+    # a new name in the log comes from another caller.
+    cdef int changes = count_read(&member_changes)
     cdef int i
+    if log.noted == stream and log.noted_changes == changes:
+        return
+    log.noted = stream
+    log.noted_changes = changes
     graph_stream_touch(log.device, log.writer, stream)
     for i in range(log.count):
         graph_stream_touch(log.device, log.uses[i].stream, stream)
