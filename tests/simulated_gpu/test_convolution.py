@@ -74,10 +74,11 @@ def test_poolings(rng):
 
 @pytest.mark.process(FAKE_CUDA_MULTIPROCESSORS="2", FAKE_CUDA_SHARED="233472")
 def test_boxes_of_depthwise(rng, used_boxes):
-    """Enough results for boxes: cut channels, columns, lines; small and large tiles of threads."""
-    for _ in range(6):
+    """Enough results for boxes: cut channels, columns, lines; several tiles and widths of blocks."""
+    for _ in range(8):
         depthwise_program(rng, "cuda", has_many=True, is_turned=False)
-    assert len({dict(call[3:])["tile"] for call in used_boxes()}) > 1
+    used = [dict(call[3:]) for call in used_boxes()]
+    assert len({(one["tile"], one["lanes"]) for one in used}) > 1
 
 
 # The maps of a captured kernel are parameters whose first words are addresses.

@@ -151,7 +151,6 @@ def modf(x, /):
     return where(isinf(x), 0.0, subtract(x, whole)), whole
 
 
-@numbers_too
 def _by_parts(x, function, out):
     """Return the complex numbers whose parts are a function of those of x, infinities included."""
     result = positive(x)
@@ -160,6 +159,7 @@ def _by_parts(x, function, out):
     return result if out is None else positive(result, out=out)
 
 
+@numbers_too
 def round(x, /, decimals=0, out=None):
     """Return x rounded to `decimals` decimal places; halves go to the even neighbour.
 

@@ -28,7 +28,7 @@ def depthwise_program(rng, device, has_many=False, is_turned=None):
     reach = [int(d) * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
     extents = [int(rng.integers(n, n + rng.choice([3, 12, 40]))) for n in reach]
     if has_many:
-        extents = [int(rng.integers(24, 40)) for _ in reach]
+        extents = [int(rng.integers(12, 40)) for _ in reach]
     more = 8 * int(rng.integers(3)) if has_many else 4 * int(rng.integers(3))
     wide = rng.standard_normal(
         (2 if has_many else int(rng.integers(1, 4)), *extents, channels + more)
