@@ -74,7 +74,7 @@ def test_poolings(rng):
 
 @pytest.mark.process(FAKE_CUDA_MULTIPROCESSORS="2", FAKE_CUDA_SHARED="233472")
 def test_boxes_of_depthwise(rng, used_boxes):
-    """Enough results for boxes: cut channels, columns, lines; several tiles and widths of blocks."""
+    """Enough results for boxes: cut channels, columns, lines; several tiles and blocks."""
     for _ in range(8):
         depthwise_program(rng, "cuda", has_many=True, is_turned=False)
     used = [dict(call[3:]) for call in used_boxes()]
