@@ -85,11 +85,11 @@ def choice_cases(torch, nbytes):
 
 
 def statistic_cases(torch, nbytes):
-    for dtype in ("float32", "bfloat16", "int32"):
+    for dtype in ("float32", "bfloat16", "float16", "float64", "int32", "int64", "int8"):
         kind = getattr(torch, dtype)
         x = (torch.randn(nbytes // kind.itemsize, device="cuda") * 99).to(kind).view(-1, 4096)
         for name in ("var", "std", "argmax", "argmin"):
-            if name in ("var", "std") and dtype == "int32":
+            if name in ("var", "std") and not kind.is_floating_point:
                 continue
             for axis, word in ((1, "rows"), (0, "columns")):
                 theirs = {"correction": 0} if name in ("var", "std") else {}
