@@ -4,7 +4,7 @@ In the array API standard arrays are parameters by position, so each library nam
 likes, and programs use these names. The tables name the parameters of a function in order, as
 `core.named` takes them: ``_`` for a name that needs no help, ``|`` between several names of one.
 Element-wise functions are absent: NumPy's ufuncs have no such names either. `OPTIONS` lists options
-that functions of ``numerics.options`` provide.
+that functions of ``numerics.options`` provide, and `PLACED` those of them that may be positional.
 """
 
 import importlib
@@ -14,8 +14,8 @@ import sys
 from gputensor.tensor.core import checked_parameters, named
 
 __all__ = [
-    "DRAWS", "DRAW_OPTIONS", "LINALG", "LINALG_OPTIONS", "NAMES", "OPTIONS", "SERIES", "TRANSFORMS",
-    "TRANSFORM_OPTIONS", "drawing", "find", "given_names",
+    "DRAWS", "DRAW_OPTIONS", "LINALG", "LINALG_OPTIONS", "NAMES", "OPTIONS", "PLACED", "SERIES",
+    "TRANSFORMS", "TRANSFORM_OPTIONS", "drawing", "find", "given_names",
 ]  # fmt: skip
 
 #: Names of parameters -> functions of the package.
@@ -191,6 +191,25 @@ OPTION_GROUPS = (
     ("axisb", "along_axis_of_second", "cross"),
     ("axisc", "along_axis_of_result", "cross"),
 )  # fmt: skip
+#: Options that follow the parameters by position in NumPy; see `core.named`.
+PLACED = {
+    **dict.fromkeys(CREATION.split(), "order"),
+    **dict.fromkeys(LIKE.split(), "order subok shape"),
+    **dict.fromkeys(("take", "choose"), "out mode"),
+    **dict.fromkeys(("geomspace", "logspace"), "dtype axis"),
+    **dict.fromkeys(("setdiff1d", "setxor1d"), "assume_unique"),
+    **dict.fromkeys(("matrix_rank", "pinv", "svd"), "hermitian"),
+    "astype": "order casting subok copy",
+    "choice": "shuffle",
+    "compress": "out",
+    "copy": "order subok",
+    "cross": "2 axisa axisb axisc axis",  # two arguments and one are `axis`, as in PyTorch
+    "intersect1d": "assume_unique return_indices",
+    "linspace": "axis",
+    "put": "mode",
+    "ravel_multi_index": "mode order",
+    "unravel_index": "order",
+}
 #: Modules whose functions have their flags checked if no table names them; flags of programs and
 #: devices may be numbers, too.
 CHECKED = tuple(
@@ -283,7 +302,8 @@ def find(module, name, names=NAMES, options=OPTIONS):
         and (code.co_argcount or code.co_flags & inspect.CO_VARARGS)
     )
     if code is not None and is_named or takes_tensors:
-        found = named(found, names.get(name, ""), options.get(name))
+        placed = PLACED.get(name, "") if name in options else ""
+        found = named(found, names.get(name, ""), options.get(name), placed)
         # So that a copy that pickle makes is the same function.
         for place in (home, sys.modules[found.__module__]):
             if hasattr(place, name):
@@ -295,7 +315,8 @@ def drawing(function):
     """Return a function of `random` with the names and options of the tables."""
     name = function.__name__
     if name in DRAWS or name in DRAW_OPTIONS or checked_parameters(function):
-        return named(function, DRAWS.get(name, ""), DRAW_OPTIONS.get(name))
+        placed = PLACED.get(name, "") if name in DRAW_OPTIONS else ""
+        return named(function, DRAWS.get(name, ""), DRAW_OPTIONS.get(name), placed)
     return function
 
 

@@ -62,9 +62,8 @@ polynomial.polynomial.polysub polynomial.polynomial.polyval polynomial.polynomia
 CUPY = """
 asnumpy get_array_module ElementwiseKernel RawKernel ReductionKernel RawModule fuse scatter_add
 cuda.Device cuda.Stream cuda.Event cuda.MemoryPool cuda.set_allocator cuda.Graph linalg.lu
-linalg.lu_factor linalg.lu_solve
-clear_memo memoize
-cuda.runtime.deviceSynchronize cuda.runtime.getDevice cuda.runtime.getDeviceCount
+linalg.lu_factor linalg.lu_solve clear_memo memoize cuda.runtime.deviceSynchronize
+cuda.runtime.getDevice cuda.runtime.getDeviceCount
 cuda.runtime.getDeviceProperties cuda.runtime.memGetInfo cuda.runtime.setDevice
 testing.assert_allclose testing.assert_array_almost_equal testing.assert_array_equal
 testing.assert_array_less testing.assert_array_list_equal
@@ -113,13 +112,11 @@ slogdet ger addr pdist cholesky_solve Generator diagonal_scatter enable_grad get
 mvlgamma polygamma select_scatter set_grad_enabled slice_scatter testing.assert_close bilinear
 chain_matmul cholesky_inverse igamma igammac lobpcg lu_unpack nonzero_static orgqr pca_lowrank
 set_default_dtype sparse_coo_tensor svd_lowrank vmap special.digamma special.entr special.erf
-special.erfc special.erfcx special.erfinv special.exp2 special.expit special.expm1
-special.gammainc
+special.erfc special.erfcx special.erfinv special.exp2 special.expit special.expm1 special.gammainc
 special.gammaincc special.gammaln special.i0 special.log1p special.log_softmax special.logit
-special.log_ndtr special.logsumexp special.multigammaln special.ndtr special.ndtri
-special.polygamma special.psi special.sinc
-special.softmax special.xlog1py special.xlogy special.zeta
-special.airy_ai special.bessel_j0 special.bessel_j1 special.bessel_y0 special.bessel_y1
+special.log_ndtr special.logsumexp special.multigammaln special.ndtr special.ndtri special.polygamma
+special.psi special.sinc special.softmax special.xlog1py special.xlogy special.zeta special.airy_ai
+special.bessel_j0 special.bessel_j1 special.bessel_y0 special.bessel_y1
 special.i0e special.i1 special.i1e special.modified_bessel_i0 special.modified_bessel_i1
 special.modified_bessel_k0 special.modified_bessel_k1 special.scaled_modified_bessel_k0
 special.scaled_modified_bessel_k1 special.spherical_bessel_j0
@@ -280,6 +277,7 @@ DIFFERENCES = {
             "the same",
             "return tensors, or raise; `np.asarray(t)` copies to the host",
         ),
+        ("cross(x, y, 0)", "the same", "`axis`, as in PyTorch; four arguments or more as in NumPy"),
         ("sort(kind=), partition", "sort", "always stable; `partition` sorts completely"),
         ("save, load", "save, load", "`.npy` and `.npz` without pickles"),
         (

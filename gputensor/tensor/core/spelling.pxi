@@ -52,7 +52,9 @@ cdef class Spelled:
     cdef dict options               # another library's option -> the function that provides it
     cdef tuple names                # their keywords, those names and the options
     cdef bint takes_sizes           # several ints in front are one shape
-    cdef Py_ssize_t order_place     # where NumPy has ``order`` by position, or NO_PLACE
+    cdef Py_ssize_t own_count       # the parameters by position, if options may follow them
+    cdef Py_ssize_t first_option    # the position of the first of these options
+    cdef tuple placed               # the options in the order of their positions
     cdef tuple checked              # names of parameters that take no arrays
     cdef tuple rules                # what each of them takes: one of the three below
     cdef tuple checked_places       # their positions; NO_PLACE for keywords
@@ -214,9 +216,9 @@ cdef object tensors_call(object self, PyObject* const* values, size_t count, PyO
     cdef Py_ssize_t i
     if known.takes_sizes and PyVectorcall_NARGS(count) > 1 and is_exactly_int(values[1]):
         return call_with_shape(known, values, PyVectorcall_NARGS(count), keywords)
-    if PyVectorcall_NARGS(count) == known.order_place + 1:
-        if isinstance(<object> values[known.order_place], str):
-            return call_with_order(known, values, keywords)
+    if PyVectorcall_NARGS(count) > known.own_count:
+        if has_placed_options(known, values, PyVectorcall_NARGS(count)):
+            return call_with_options(known, values, PyVectorcall_NARGS(count), keywords)
     if known.checked:
         arguments_check(known, values, PyVectorcall_NARGS(count), keywords)
     if keywords is not NULL:
@@ -265,8 +267,9 @@ cdef object respelled_call(Spelled spelled, PyObject* const* values, Py_ssize_t 
         if name not in given:
             break
         leading.append(given.pop(name))
-    for word, value in chosen.items():
-        called = functools.partial(of_dotted_name(spelled.options[word]), value, called)
+    for word, provider in spelled.options.items():  # each is around those above it in the table
+        if word in chosen:
+            called = functools.partial(of_dotted_name(provider), chosen[word], called)
     return called(*leading, **given)
 
 
@@ -292,17 +295,32 @@ cdef object call_with_shape(Spelled spelled, PyObject* const* values, Py_ssize_t
     return spelled(tuple([<object> values[i] for i in range(count)]), **given)
 
 
-cdef object call_with_order(Spelled spelled, PyObject* const* values, PyObject* keywords):
-    cdef Py_ssize_t count = spelled.order_place
-    cdef dict given = {"order": <object> values[count]}
+cdef bint has_placed_options(Spelled spelled, PyObject* const* values, Py_ssize_t count):
+    """Whether arguments behind the parameters may be options; an ``order`` must be a word."""
+    if count - spelled.first_option > len(spelled.placed):
+        return False
+    return spelled.placed[0] != "order" or isinstance(<object> values[spelled.first_option],
+                                                      (str, type(None)))
+
+
+cdef object call_with_options(Spelled spelled, PyObject* const* values, Py_ssize_t count,
+                              PyObject* keywords):
+    """Call with options by position as keywords; None is the same as no argument."""
+    cdef dict given = {}
     cdef Py_ssize_t i
+    cdef object word
+    for i in range(spelled.first_option, count):
+        given[spelled.placed[i - spelled.first_option]] = <object> values[i]
     if keywords is not NULL:
         for i in range(len(<tuple> keywords)):
-            if (<tuple> keywords)[i] in given:
-                raise argument_error(TypeError, f"{spelled.function.__name__}: order",
+            word = (<tuple> keywords)[i]
+            if word in given:
+                raise argument_error(TypeError, f"{spelled.function.__name__}: {word}",
                                      Described("the argument twice"), "it once")
-            given[(<tuple> keywords)[i]] = <object> values[count + 1 + i]
-    return spelled(*[<object> values[i] for i in range(count)], **given)
+            given[word] = <object> values[count + i]
+    given = {name: value for name, value in given.items()
+             if value is not None or name not in spelled.placed}
+    return spelled(*[<object> values[i] for i in range(spelled.first_option)], **given)
 
 
 cdef str spelled_as(Spelled spelled, tuple own, str name):
@@ -349,12 +367,12 @@ cdef Spelled spelled(object function, object theirs, dict words):
     result.checked = tuple([sys.intern(name) for name, _, _ in checked])
     result.rules = tuple([rule for _, _, rule in checked])
     result.checked_places = tuple([place for _, place, _ in checked])
-    result.order_place = NO_PLACE
+    result.own_count = NO_PLACE
     result.first_checked = min(result.checked_places, default=NO_PLACE)
     return result
 
 
-def named(function, names, options=None, /):
+def named(function, names, options=None, placed="", /):
     """Return the function, which then also accepts keywords for parameters at given positions.
 
     Parameters
@@ -366,6 +384,9 @@ def named(function, names, options=None, /):
     options : dict of str, optional
         Further keywords, and the dotted names of the functions that provide them: these are called
         with the value, the function, and the other arguments.
+    placed : str, optional
+        Options and keywords that may also follow the parameters by position. A number in front is
+        the position of the first, if some take the place of parameters in calls with more.
 
     >>> def ask(x, k, /, axis=None):
     ...     return x, k, axis
@@ -377,8 +398,12 @@ def named(function, names, options=None, /):
     for i, several in enumerate(names.split()):
         result.places |= {word: i for word in several.split("|") if word != "_"}
     result.options |= options or {}
-    if result.options.get("order", "").endswith(".in_memory_order"):
-        result.order_place = function.__code__.co_argcount
+    if placed:
+        result.own_count = result.first_option = function.__code__.co_argcount
+        first, *others = placed.split()
+        if first.isdecimal():
+            result.first_option = int(first)
+        result.placed = tuple(others if first.isdecimal() else [first, *others])
     words = [*result.words, *result.places, *result.options]
     result.names = tuple([sys.intern(word) for word in words])
     return result

@@ -96,8 +96,6 @@ def in_index_order(order, function, /, index, shape, **keywords):
         return function(index, shape, **keywords)
     if _name(function) == "unravel_index":
         return tuple(reversed(function(index, tuple(reversed(shape)), **keywords)))
-    mode = keywords.get("mode")
-    keywords |= {"mode": tuple(reversed(mode))} if isinstance(mode, tuple) else {}
     return function(tuple(reversed(index)), tuple(reversed(shape)), **keywords)
 
 
@@ -354,15 +352,21 @@ def along_new_axis(axis, function, /, *arguments, **keywords):
 
 
 def along_axis_of_first(axis, function, /, x1, *arguments, **keywords):
-    """``axisa=`` of a cross product: the vectors of `x1` are along that axis."""
+    """``axisa=`` of a cross product: the vectors of `x1` are along that axis, without `axis`."""
+    if keywords.get("axis") is not None:
+        return function(x1, *arguments, **keywords)
     return function(moveaxis(x1, axis, -1), *arguments, **keywords)
 
 
 def along_axis_of_second(axis, function, /, x1, x2, **keywords):
-    """``axisb=`` of a cross product: the vectors of `x2` are along that axis."""
+    """``axisb=`` of a cross product: the vectors of `x2` are along that axis, without `axis`."""
+    if keywords.get("axis") is not None:
+        return function(x1, x2, **keywords)
     return function(x1, moveaxis(x2, axis, -1), **keywords)
 
 
 def along_axis_of_result(axis, function, /, *arguments, **keywords):
-    """``axisc=`` of a cross product: the vectors of the result are along that axis."""
+    """``axisc=`` of a cross product: those of the result are along that axis, without `axis`."""
+    if keywords.get("axis") is not None:
+        return function(*arguments, **keywords)
     return moveaxis(function(*arguments, **keywords), -1, axis)
