@@ -28,6 +28,9 @@ from gputensor.tensor.parameter_names import find as _find
 
 __version__ = "0.1.0"
 newaxis = None
+# PyTorch's orders of axes in memory, for ``memory_format=``.
+channels_last, channels_last_3d = "channels_last", "channels_last_3d"
+contiguous_format, preserve_format = "contiguous_format", "preserve_format"
 
 # Names from modules that are always loaded. gputensor/__init__.pyi has the same names with types.
 _NAMES = {
@@ -126,7 +129,8 @@ _LATE = {
         "diag_indices indices ix_ ravel_multi_index tril_indices triu_indices unravel_index vander"
     ),
     "gputensor.random": (
-        "bernoulli Generator manual_seed multinomial normal poisson rand randint randn randperm"
+        "bernoulli Generator initial_seed manual_seed multinomial normal poisson rand randint "
+        "randn randperm"
     ),
     "gputensor.random.in_place": "rand_like randint_like randn_like",
     "gputensor.tensor.numerics.attributes": (
@@ -156,6 +160,10 @@ _LATE = {
     ),
     "gputensor.tensor.numerics.polynomials": "polyadd polyder polydiv polyint polymul polysub",
     "gputensor.tensor.numerics.progressions": "geomspace logspace",
+    "gputensor.tensor.numerics.torch_methods": (
+        "clamp_max clamp_min detach index_put index_put_ is_same_size is_signed relu_ "
+        "split_with_sizes"
+    ),
     "gputensor.tensor.numerics.running": (
         "cummax cummin logcumsumexp mode unique_consecutive unwrap"
     ),
@@ -164,7 +172,6 @@ _LATE = {
         "hanning kaiser kaiser_window"
     ),
     "gputensor.tensor.numerics.text_files": "fromfile fromstring genfromtxt loadtxt savetxt",
-    "gputensor.tensor.numerics.torch_methods": "clamp_max clamp_min",
     "gputensor.tensor.numerics.torch_results": "aminmax",
     "gputensor.tensor.numerics.windows": (
         "as_strided resize rollaxis sliding_window_view t trim_zeros view_as_complex view_as_real"

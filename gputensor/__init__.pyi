@@ -207,6 +207,7 @@ from gputensor.programs import spec as spec
 from gputensor.programs import while_loop as while_loop
 from gputensor.random import Generator as Generator
 from gputensor.random import bernoulli as bernoulli
+from gputensor.random import initial_seed as initial_seed
 from gputensor.random import manual_seed as manual_seed
 from gputensor.random import multinomial as multinomial
 from gputensor.random import poisson as poisson
@@ -540,6 +541,12 @@ from gputensor.tensor.numerics.text_files import loadtxt as loadtxt
 from gputensor.tensor.numerics.text_files import savetxt as savetxt
 from gputensor.tensor.numerics.torch_methods import clamp_max as clamp_max
 from gputensor.tensor.numerics.torch_methods import clamp_min as clamp_min
+from gputensor.tensor.numerics.torch_methods import detach as detach
+from gputensor.tensor.numerics.torch_methods import index_put as index_put
+from gputensor.tensor.numerics.torch_methods import index_put_ as index_put_
+from gputensor.tensor.numerics.torch_methods import is_same_size as is_same_size
+from gputensor.tensor.numerics.torch_methods import is_signed as is_signed
+from gputensor.tensor.numerics.torch_methods import relu_ as relu_
 from gputensor.tensor.numerics.torch_results import aminmax as aminmax
 from gputensor.tensor.numerics.windows import as_strided as as_strided
 from gputensor.tensor.numerics.windows import resize as resize
@@ -640,6 +647,10 @@ inf: builtins.float
 nan: builtins.float
 pi: builtins.float
 newaxis: None
+channels_last: builtins.str
+channels_last_3d: builtins.str
+contiguous_format: builtins.str
+preserve_format: builtins.str
 __array_api_version__: str
 __version__: str
 
@@ -970,6 +981,7 @@ def split(
     split_size_or_sections: Any = ...,
     split_size: Any = ...,
 ) -> list[Tensor]: ...
+def split_with_sizes(x: Any, split_sizes: Any, /, axis: Any = ..., *, dim: Any = ...) -> Tensor: ...
 def stack(
     arrays: Any, /, axis: Any = ..., out: Any = ..., *, dtype: Any = ..., dim: Any = ...
 ) -> Tensor: ...

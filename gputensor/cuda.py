@@ -81,7 +81,7 @@ from gputensor.memory import (
     set_per_process_memory_fraction,
     use_mem_pool,
 )
-from gputensor.random import get_state, manual_seed, seed, set_state
+from gputensor.random import get_state, initial_seed, manual_seed, seed, set_state
 from gputensor.streams import (
     Device,
     Event,
@@ -124,16 +124,6 @@ __all__ = [
 get_current_stream = current_stream
 manual_seed_all, seed_all = manual_seed, seed  # a seed is that of all devices here
 get_rng_state = get_state
-
-
-def initial_seed(device=None):
-    """Return the seed of a device's default generator; waits for the device.
-
-    >>> manual_seed(7)
-    >>> initial_seed("host")
-    7
-    """
-    return int(get_rng_state(device)[0])
 
 
 def set_rng_state(new_state, device=None):

@@ -58,6 +58,7 @@ from gputensor.random.generators import (
     default_rng,
     generator,
     get_state,
+    initial_seed,
     manual_seed,
     set_state,
 )
@@ -88,7 +89,7 @@ __all__ = [
     "Generator", "RandomState", "SeedSequence", "bernoulli", "beta", "binomial", "bytes",
     "categorical", "chisquare",
     "choice", "default_rng", "dirichlet", "exponential", "f", "gamma", "generator", "geometric",
-    "get_state",
+    "get_state", "initial_seed",
     "gumbel", "hypergeometric", "integers", "laplace", "logistic", "lognormal", "logseries",
     "manual_seed", "multinomial",
     "multivariate_hypergeometric", "multivariate_normal", "negative_binomial",

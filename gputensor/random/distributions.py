@@ -131,19 +131,25 @@ def random(size=None, dtype=None, *, device=None, generator=None):
     return _floats("random", "uniform", (0.0, 1.0), Target(size, dtype, device, generator))
 
 
-def rand(*size, dtype=None, device=None, generator=None):
+def rand(*extents, size=None, dtype=None, device=None, generator=None):
     """Return uniform numbers from 0 to 1, excluding 1; each extent is an argument, as in PyTorch.
 
     >>> rand(2, 3, device="host").shape
     (2, 3)
     """
-    target = Target(_extents(size), dtype, device, generator)
+    target = Target(_extents(extents, size, "rand"), dtype, device, generator)
     return _floats("rand", "uniform", (0.0, 1.0), target)
 
 
-def _extents(size):
-    is_one = len(size) == 1 and isinstance(size[0], (tuple, list))
-    return size[0] if is_one else size
+def _extents(extents, size, name):
+    """Return the shape of a draw: extents, or one sequence of them, or ``size=`` of PyTorch."""
+    if size is not None:
+        if extents:
+            got = Described("extents as well")
+            raise argument_error(TypeError, f"{name}: size", got, "it or extents")
+        return size
+    is_one = len(extents) == 1 and isinstance(extents[0], (tuple, list))
+    return extents[0] if is_one else extents
 
 
 @spellings(mean="loc", std="scale")
@@ -183,13 +189,13 @@ def standard_normal(size=None, dtype=None, *, device=None, generator=None):
     return _floats("standard_normal", "normal", (0.0, 1.0), target)
 
 
-def randn(*size, dtype=None, device=None, generator=None):
+def randn(*extents, size=None, dtype=None, device=None, generator=None):
     """Return numbers as :func:`standard_normal`; each extent is an argument, as in PyTorch.
 
     >>> randn(2, 3, device="host").shape
     (2, 3)
     """
-    target = Target(_extents(size), dtype, device, generator)
+    target = Target(_extents(extents, size, "randn"), dtype, device, generator)
     return _floats("randn", "normal", (0.0, 1.0), target)
 
 

@@ -21,7 +21,10 @@ from gputensor.tensor.interop import asarray, copy
 from gputensor.tensor.manipulation import zeros
 from gputensor.tensor.parameter_names import drawing
 
-__all__ = ["Generator", "default_rng", "generator", "get_state", "manual_seed", "set_state"]
+__all__ = [
+    "Generator", "default_rng", "generator", "get_state", "initial_seed", "manual_seed",
+    "set_state",
+]  # fmt: skip
 
 
 def _method(function):
@@ -311,6 +314,16 @@ def manual_seed(seed):
     >>> manual_seed(1)
     """
     seed_all(_unsigned(seed))
+
+
+def initial_seed(device=None):
+    """Return the seed of a device's default generator; waits for the device.
+
+    >>> manual_seed(7)
+    >>> initial_seed("host")
+    7
+    """
+    return int(get_state(device)[0])
 
 
 def _unsigned(seed):

@@ -145,7 +145,7 @@ def diag_indices(n, ndim=2, *, device=None):
     return (arange(n, device=device),) * ndim
 
 
-def within(index, extent):
+def within(index, extent, axis=0):
     """Return the index as int64; one outside of an axis of that extent raises as ``x[index]`` does.
 
     >>> import gputensor as gt
@@ -154,8 +154,10 @@ def within(index, extent):
     """
     if index.dtype.kind in "iu":
         index = astype(index, int64, copy=False)
-    nothing = broadcast_to(zeros(1, index.dtype, device=index.device), (extent,))
-    return fn.add(index, nothing[index])
+    nothing = zeros(1, index.dtype, device=index.device)
+    nothing = broadcast_to(nothing, (1,) * axis + (extent,))  # its errors name the axis
+    found = nothing[(slice(None),) * axis + (index,)]
+    return fn.add(index, reshape(found, index.shape) if axis else found)
 
 
 def unravel_index(index, shape, /):

@@ -42,7 +42,7 @@ LATE = {
     "gputensor.tensor.blends": (
         "addcdiv addcmul div frac lerp logaddexp2 logit narrow unflatten xlogy"
     ),
-    "gputensor.tensor.numerics.attributes": "H adjoint data flags mH ptr requires_grad",
+    "gputensor.tensor.numerics.attributes": "H adjoint data flags is_leaf mH ptr requires_grad",
     "gputensor.tensor.numerics.distances": "addbmm addmv dist renorm",
     "gputensor.tensor.numerics.facts": "is_complex is_floating_point",
     "gputensor.tensor.numerics.group_reductions": "index_reduce scatter_reduce",
@@ -54,7 +54,8 @@ LATE = {
     "gputensor.tensor.numerics.torch_methods": (
         "clamp_max clamp_min detach detach_ expand_as fill_ fill_diagonal_ "
         "index_put index_put_ is_same_size is_signed nelement ndimension new_empty "
-        "new_full new_ones new_tensor new_zeros put_ requires_grad_ reshape_as select sum_to_size "
+        "new_full new_ones new_tensor new_zeros put_ requires_grad_ reshape_as select "
+        "split_with_sizes sum_to_size "
         "type type_as view_as zero_"
     ),
     "gputensor.tensor.numerics.windows": "as_strided t unfold",

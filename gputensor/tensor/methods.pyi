@@ -309,6 +309,8 @@ class Methods:
     @property
     def is_cuda(self) -> Any: ...
     is_floating_point = _facts.is_floating_point
+    @property
+    def is_leaf(self) -> Any: ...
     is_same_size = _torch_methods.is_same_size
     is_signed = _torch_methods.is_signed
     isclose = _closeness.isclose
@@ -594,6 +596,7 @@ class Methods:
         split_size_or_sections: Any = ...,
         split_size: Any = ...,
     ) -> list[Tensor]: ...
+    def split_with_sizes(x, split_sizes: Any, /, axis: Any = ..., *, dim: Any = ...) -> Tensor: ...
     sqrt = _functions.sqrt
     square = _functions.square
     squeeze = _manipulation.squeeze

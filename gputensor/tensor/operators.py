@@ -12,6 +12,7 @@ from gputensor.tensor import functions, interop, manipulation, methods, products
 from gputensor.tensor.core import bind_methods, bind_operators
 from gputensor.tensor.import_hooks import watch
 from gputensor.tensor.interop import array_api
+from gputensor.tensor.parameter_names import find
 from gputensor.tensor.printing import format_number, represent, text
 
 PROTOCOLS = "gputensor.tensor.numpy_protocols"  # imported at the first call of a NumPy function
@@ -118,7 +119,8 @@ watch()
 bind_methods(
     {"__array_ufunc__": _array_ufunc, "__array_function__": _array_function}
     | {"__array_priority__": 100.0, "__dlpack_c_exchange_api__": interop.exchange_capsule()}
-    | {"contiguous": interop.ascontiguous, "fill": fill, "record_stream": interop.record_stream}
+    | {"contiguous": find("gputensor.tensor.interop", "ascontiguous")}
+    | {"fill": fill, "record_stream": interop.record_stream}
     | {"reshape": reshape, "tolist": tolist}
     | {"__format__": format_number, "__round__": _round}
     | methods.table()

@@ -22,10 +22,11 @@ __all__ = [
 GROUPS = {
     "a|input": (
         "all amax amin any argmax argmin argsort argwhere count_nonzero cumprod cumsum diagonal "
-        "diff expand_dims flatnonzero full_like histogram max mean median min nanmean nanmedian "
-        "nanquantile nansum nonzero ones_like permute_dims prod quantile ravel repeat reshape roll "
-        "round sort squeeze std sum swapaxes trace transpose var zeros_like copy empty_like clip"
+        "diff expand_dims flatnonzero histogram max mean median min nanmean nanmedian "
+        "nanquantile nansum nonzero permute_dims prod quantile ravel repeat reshape roll "
+        "round sort squeeze std sum swapaxes trace transpose var copy clip"
     ),
+    "a|input|prototype": "empty_like full_like ones_like zeros_like",
     "a": (
         "array2string array_str average histogram_bin_edges nanargmax nanargmin nancumprod "
         "nancumsum nanmax nanmin nanprod ndim ptp real_if_close shape size "
@@ -151,12 +152,14 @@ LIKE = "empty_like full_like ones_like zeros_like"
 #: Option, the function of `numerics.options` that provides it, functions of the package.
 OPTION_GROUPS = (
     ("order", "in_memory_order", f"{CREATION} {LIKE} astype copy"),
+    ("order", "row_major", "matmul matvec vecdot vecmat"),
     ("order", "without_fields", "argpartition argsort partition sort"),
     ("order", "in_index_order", "ravel_multi_index unravel_index"),
     ("like", "on_device_of", f"{CREATION} arange frombuffer fromiter tri"),
     ("subok", "unused", f"{LIKE} array astype broadcast_arrays broadcast_to copy"),
     ("casting", "unused", "astype"),
-    ("casting", "by_same_kind", "concat copyto hstack stack vstack"),
+    ("casting", "by_same_kind",
+     "concat copyto hstack matmul matvec stack vecdot vecmat vstack"),
     ("casting", "castable", "can_cast"),
     ("kind", "unused", "argpartition isin partition"),
     ("max_work", "unused", "may_share_memory"),
@@ -173,8 +176,11 @@ OPTION_GROUPS = (
     ("assume_unique", "in_given_order", "setdiff1d"),
     ("return_indices", "with_indices", "intersect1d"),
     ("out", "copied_to", "choose compress cumulative_prod cumulative_sum einsum "
-     "nancumprod nancumsum take"),
+     "matvec nancumprod nancumsum take vecdot vecmat"),
     ("dtype", "in_dtype", "corrcoef cov"),
+    ("dtype", "of_operands_in", "matmul matvec vecdot vecmat"),
+    ("memory_format", "in_memory_format",
+     f"ascontiguous copy empty {LIKE} rand_like randint_like randn_like to"),
     ("mode", "within_extent", "choose put ravel_multi_index take"),
     ("sparse", "as_open_grid", "indices"),
     ("inplace", "in_place", ACTIVATIONS),

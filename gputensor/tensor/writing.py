@@ -320,7 +320,7 @@ def flat_places(x, axis, index, name):
     if any(index.shape[i] > extent for i, extent in enumerate(x.shape) if i != axis):
         got = Described(f"shape {index.shape}")
         raise argument_error(ValueError, f"{name}: index", got, f"{x.shape} or less")
-    places, index = 0, within(index, x.shape[axis])
+    places, index = 0, within(index, x.shape[axis], axis)
     for i, extent in enumerate(x.shape):
         line = arange(index.shape[i], device=x.device).reshape(
             [-1 if i == k else 1 for k in range(x.ndim)]

@@ -416,6 +416,7 @@ DIFFERENCES = {
         ("from_numpy", "asarray(a, copy=False)", "shares memory on a host device"),
         ("x.size()", "x.shape", "`x.size` is the number of elements, as in NumPy; `x.numel()` too"),
         ("x.is_contiguous()", "x.is_contiguous", "a property"),
+        ("memory_format=channels_last", "the same", "of `contiguous`, `to`, `clone`, `empty`"),
         (
             "scaled_dot_product_attention",
             "the same",

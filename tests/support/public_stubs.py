@@ -23,6 +23,10 @@ inf: builtins.float
 nan: builtins.float
 pi: builtins.float
 newaxis: None
+channels_last: builtins.str
+channels_last_3d: builtins.str
+contiguous_format: builtins.str
+preserve_format: builtins.str
 __array_api_version__: str
 __version__: str
 

@@ -52,6 +52,7 @@ class Info:
 
     def default_dtypes(self, *, device=None):
         """Return the default dtypes of creation functions, by kind."""
+        Device(device)  # raises for one that is none
         return {
             "real floating": DTYPES[DEFAULT_FLOAT].numpy,
             "complex floating": DTYPES[DEFAULT_COMPLEX].numpy,
@@ -61,6 +62,7 @@ class Info:
 
     def dtypes(self, *, device=None, kind=None):
         """Return the standard's dtypes of a kind (default: all), by name."""
+        Device(device)  # raises for one that is none
         return {
             row.name: row.numpy
             for row in DTYPES

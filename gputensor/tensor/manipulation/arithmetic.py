@@ -31,9 +31,11 @@ from gputensor.tensor.functions import (
     clip,
     divide,
     equal,
+    exp,
     floor_divide,
     greater,
     imag,
+    isfinite,
     isinf,
     isnan,
     less,
@@ -89,7 +91,12 @@ def exp2(x, /, out=None):
     >>> exp2(gt.asarray([3, -1], device="host")).tolist()
     [8.0, 0.5]
     """
-    return pow(2.0, tensor_argument(x, "exp2"), out=out)
+    if tensor_argument(x, "exp2").dtype.kind != "c":
+        return pow(2.0, x, out=out)
+    # pow multiplies by the logarithm of 2 as a complex number, which makes NaN of infinite parts.
+    parts = multiply(reinterpreted(x.contiguous()[..., None], x.real.dtype), math.log(2))
+    scaled = reinterpreted(parts, x.dtype)[..., 0]
+    return where(isfinite(x), pow(2.0, x), exp(scaled), out=out)
 
 
 @numbers_too
@@ -349,11 +356,15 @@ def ldexp(x1, x2, /, out=None):
     elif type(x1) is Tensor and x1.dtype == float16:
         dtype = float16  # the results are float16 too
     # The part beyond one power of 2 is applied first: those steps are exact, or decide the result.
+    own, has_places = getattr(x1, "dtype", None), type(x2) is Tensor
     first, *more = _exponents(x2, dtype)
     for part in more[::-1]:
         if type(part) is Tensor or part:
             x1 = multiply(x1, _power_of_two(part, dtype))
-    return multiply(x1, _power_of_two(first, dtype), out=out)
+    result = multiply(x1, _power_of_two(first, dtype), out=out)
+    # Those of 16 bits are exact in float32 wherever the last rounding does not lose them.
+    is_narrow = has_places and own is not None and own.itemsize == 2 and out is None
+    return astype(result, own) if is_narrow else result
 
 
 def _exponents(exponent, dtype):

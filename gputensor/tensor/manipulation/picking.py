@@ -300,7 +300,12 @@ def one_hot(x, num_classes=-1, /, *, dtype=int64):
     places = x if x.dtype.kind == "i" else astype(x, int64)
     if tracer() is None and x.size:
         row = broadcast_to(empty(1, bool_, device=x.device), (num_classes,))
-        row[where(places < 0, num_classes, astype(places, int64, copy=False))]  # raises
+        try:
+            row[where(places < 0, num_classes, astype(places, int64, copy=False))]
+        except IndexError:
+            wrong = places[(places < 0) | (places >= num_classes)]
+            rule = f"0 to {num_classes - 1}"
+            raise argument_error(IndexError, "one_hot: index in x", wrong[0].item(), rule) from None
     return astype(equal(expand_dims(places, -1), classes), dtype)
 
 

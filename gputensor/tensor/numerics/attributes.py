@@ -7,8 +7,8 @@ from gputensor.tensor.core import tensor_argument
 from gputensor.tensor.manipulation import matrix_transpose
 
 __all__ = [
-    "H", "adjoint", "data", "enable_grad", "flags", "get_default_dtype", "inference_mode", "mH",
-    "no_grad", "ptr", "requires_grad", "set_grad_enabled",
+    "H", "adjoint", "data", "enable_grad", "flags", "get_default_dtype", "inference_mode",
+    "is_leaf", "mH", "no_grad", "ptr", "requires_grad", "set_grad_enabled",
 ]  # fmt: skip
 
 
@@ -138,6 +138,11 @@ def _requires_grad(_):
     return False
 
 
+def _is_leaf(_):
+    """True: no tensor has a history of derivatives."""
+    return True
+
+
 def _data(x):
     """The tensor itself: PyTorch's view without derivatives, and CuPy's ``x.data.ptr``."""
     return x
@@ -159,3 +164,4 @@ mH = property(_mh)  # noqa: N816 - PyTorch's name
 ptr = property(_ptr)
 H = property(_h)
 requires_grad = property(_requires_grad)
+is_leaf = property(_is_leaf)

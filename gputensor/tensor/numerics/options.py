@@ -20,9 +20,10 @@ from gputensor.tensor.writing import scatter_add
 __all__ = [
     "along_axis_of_first", "along_axis_of_result", "along_axis_of_second", "along_new_axis",
     "as_open_grid", "by_same_kind", "castable", "copied_to", "drawn_to", "in_dtype",
-    "in_given_order", "in_index_order", "in_int32", "in_memory_order", "in_place",
-    "of_matrices_along", "on_device_of", "on_either_side", "only_pivoted", "over_last_extents",
-    "scattered", "unused", "with_indices", "with_spacing", "within_extent", "without_fields",
+    "in_given_order", "in_index_order", "in_int32", "in_memory_format", "in_memory_order",
+    "in_place", "of_matrices_along", "of_operands_in", "on_device_of", "on_either_side",
+    "only_pivoted", "over_last_extents", "row_major", "scattered",
+    "unused", "with_indices", "with_spacing", "within_extent", "without_fields",
     "without_gradient",
 ]  # fmt: skip
 
@@ -72,6 +73,44 @@ def in_memory_order(order, function, /, *arguments, **keywords):
             return result
     moved = ascontiguous(permute_dims(result, axes))
     return permute_dims(moved, sorted(range(len(axes)), key=axes.__getitem__))
+
+
+def row_major(order, function, /, *arguments, **keywords):
+    """``order=`` of products, whose results are row-major: "C", or NumPy's default "K"."""
+    if order not in ("C", "K", "A", None):
+        rule = "C or K, as the result is row-major"
+        raise argument_error(ValueError, f"{_name(function)}: order", order, rule)
+    return function(*arguments, **keywords)
+
+
+def in_memory_format(memory_format, function, /, *arguments, **keywords):
+    """``memory_format=``: with "channels_last" channels follow each other in memory.
+
+    The shape stays that of PyTorch, with channels on axis 1. PyTorch's own constants count, too.
+
+    >>> import gputensor as gt
+    >>> x = gt.ones((1, 2, 3, 3), device="host")
+    >>> x.contiguous(memory_format=gt.channels_last).strides
+    (72, 4, 24, 8)
+    """
+    word = str(memory_format).rpartition(".")[2]
+    ndim = {"channels_last": 4, "channels_last_3d": 5}.get(word)
+    if ndim is None and word not in ("contiguous_format", "preserve_format"):
+        rule = "channels_last, channels_last_3d, contiguous_format or preserve_format"
+        raise argument_error(ValueError, f"{_name(function)}: memory_format", memory_format, rule)
+    is_view = _name(function) == "ascontiguous" and ndim
+    result = arguments[0] if is_view else function(*arguments, **keywords)
+    if word == "contiguous_format":
+        return ascontiguous(result)
+    if ndim is None:
+        return result
+    if tensor_argument(result, _name(function)).ndim != ndim:
+        got = Described(f"{result.ndim} dimensions")
+        raise argument_error(ValueError, f"{_name(function)}: x", got, f"{ndim} for {word}")
+    behind = permute_dims(result, (0, *range(2, ndim), 1))
+    if behind.is_contiguous:
+        return result
+    return permute_dims(ascontiguous(behind), (0, ndim - 1, *range(1, ndim - 1)))
 
 
 def without_fields(order, function, /, *arguments, **keywords):
@@ -290,6 +329,20 @@ def in_dtype(dtype, function, /, x, *arguments, **keywords):
     if dtype is None:
         return function(x, *arguments, **keywords)
     return astype(function(astype(x, dtype, copy=False), *arguments, **keywords), dtype, copy=False)
+
+
+def of_operands_in(dtype, function, /, x1, x2, **keywords):
+    """``dtype=`` of a product: the dtype to which its operands are converted.
+
+    >>> import gputensor as gt
+    >>> x = gt.asarray([200], "uint8", device="host")
+    >>> gt.matmul(x, x, dtype="int32").item()
+    40000
+    """
+    if dtype is not None:
+        x1, x2 = (astype(one, dtype, copy=False) if isinstance(one, Tensor) else one
+                  for one in (x1, x2))  # fmt: skip
+    return function(x1, x2, **keywords)
 
 
 def _moved_in(mode, index, extent, name):

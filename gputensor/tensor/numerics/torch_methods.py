@@ -8,12 +8,14 @@ from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.interop import asarray, astype, copy
 from gputensor.tensor.manipulation import broadcast_to, empty, full, reshape
 from gputensor.tensor.manipulation.diagonals import fill_diagonal
+from gputensor.tensor.numerics.torch_results import split_by_size
 
 __all__ = [
     "clamp_max", "clamp_min", "detach", "detach_", "expand_as", "fill_", "fill_diagonal_",
     "index_put", "index_put_", "is_same_size", "is_signed", "ndimension", "nelement", "new_empty",
-    "new_full", "new_ones", "new_tensor", "new_zeros", "put_", "requires_grad_", "reshape_as",
-    "select", "sum_to_size", "type", "type_as", "view_as", "zero_",
+    "new_full", "new_ones", "new_tensor", "new_zeros", "put_", "relu_", "requires_grad_",
+    "reshape_as", "select", "split_with_sizes", "sum_to_size", "type", "type_as", "view_as",
+    "zero_",
 ]  # fmt: skip
 
 
@@ -226,6 +228,28 @@ def put_(x, index, source, /, accumulate=False):
     if not x.is_contiguous:
         x[...] = reshape(flat, x.shape)
     return x
+
+
+def relu_(x, /):
+    """Set elements below 0 to 0 and return the tensor.
+
+    >>> import gputensor as gt
+    >>> gt.relu_(gt.asarray([-1.0, 2.0], device="host")).tolist()
+    [0.0, 2.0]
+    """
+    return fn.relu(x, out=x)
+
+
+@spellings(dim="axis")
+def split_with_sizes(x, split_sizes, /, axis=0):
+    """Return parts of `x` along `axis`, which have the given numbers of elements.
+
+    >>> import gputensor as gt
+    >>> [part.tolist() for part in gt.split_with_sizes(gt.arange(3, device="host"), [2, 1])]
+    [[0, 1], [2]]
+    """
+    sizes = list_argument("split_with_sizes: split_sizes", split_sizes)
+    return split_by_size(x, sizes, axis)
 
 
 def sum_to_size(x, /, *size):

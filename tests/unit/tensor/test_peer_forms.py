@@ -1,0 +1,120 @@
+"""Forms of calls in programs for NumPy, CuPy and PyTorch: keywords and names, and their results."""
+
+import numpy as np
+import pytest
+
+import gputensor as gt
+
+M = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+
+
+def test_products_take_a_dtype_for_their_operands(device):
+    x = gt.asarray([[200, 100]], "uint8", device=device)
+    assert gt.matmul(x, x.T, dtype="int32").tolist() == [[50000]]
+    assert gt.matmul(x, x.T, dtype="float64", order="K", casting="same_kind").dtype == gt.float64
+    assert gt.vecdot(x[0], x[0], dtype="int32").item() == 50000
+    with pytest.raises(ValueError, match="order: got 'F'"):
+        gt.matmul(x, x.T, order="F")
+    with pytest.raises(ValueError, match="casting: got 'no'"):
+        gt.matmul(x, x.T, casting="no")
+
+
+def test_products_of_vectors_take_out(device):
+    m = gt.asarray(M, device=device)
+    out, row = gt.empty(2, device=device), gt.empty(3, device=device)
+    assert gt.matvec(m, m[0], out=out) is out
+    assert out.tolist() == np.matvec(M, M[0]).tolist()
+    assert gt.vecmat(m[:, 0], m, out=row) is row
+    assert row.tolist() == np.vecmat(M[:, 0], M).tolist()
+    assert gt.vecdot(m, m, out=out) is out and out.tolist() == np.vecdot(M, M).tolist()
+
+
+@pytest.mark.parametrize("name", ["empty_like", "ones_like", "zeros_like"])
+def test_like_functions_take_a_prototype(device, name):
+    made = getattr(gt, name)(prototype=gt.asarray(M, device=device))
+    assert made.shape == M.shape and made.dtype == M.dtype
+    assert gt.full_like(prototype=made, fill_value=3).tolist() == [[3] * 3] * 2
+
+
+@pytest.mark.parametrize("name", ["rand", "randn"])
+def test_draws_take_extents_as_size(device, name):
+    draw = getattr(gt, name)
+    gt.manual_seed(5)
+    first = draw(2, 3, device=device).tolist()
+    gt.manual_seed(5)
+    assert draw(size=(2, 3), device=device).tolist() == first
+    assert getattr(gt.random.default_rng(0, device), name)(size=(2,)).shape == (2,)
+    with pytest.raises(TypeError, match="size: got extents as well"):
+        draw(2, size=(2, 3), device=device)
+
+
+def test_the_seed_of_default_generators_is_known(device):
+    gt.manual_seed(7)
+    assert gt.initial_seed() == gt.random.initial_seed(device) == gt.cuda.initial_seed(device) == 7
+
+
+def test_functions_of_torch_that_were_methods(device):
+    x = gt.asarray([-1.0, 2.0, 3.0], device=device)
+    index, m = (gt.asarray([1], device=device),), gt.asarray(M, device=device)
+    assert gt.detach(x) is x and x.is_leaf
+    assert gt.index_put(x, index, gt.asarray(5.0, device=device)).tolist() == [-1, 5, 3]
+    assert [one.tolist() for one in gt.split_with_sizes(x, [1, 2])] == [[-1], [2, 3]]
+    assert [one.shape for one in m.split_with_sizes((1, 2), dim=1)] == [(2, 1), (2, 2)]
+    assert gt.relu_(x) is x and x.tolist() == [0, 2, 3]
+    with pytest.raises(ValueError, match="sizes"):
+        gt.split_with_sizes(x, [1, 1])
+
+
+def test_channels_last_is_an_order_of_memory(device):
+    x = gt.reshape(gt.arange(24.0, device=device), (1, 2, 3, 4))
+    last = x.contiguous(memory_format=gt.channels_last)
+    assert last.shape == x.shape and last.strides == tuple(4 * one for one in (24, 1, 8, 2))
+    assert gt.array_equal(last, x)
+    assert x.to(memory_format="torch.channels_last").strides == last.strides
+    assert x.to(gt.float16, memory_format=gt.channels_last).strides == (48, 2, 16, 4)
+    assert last.contiguous(memory_format=gt.channels_last).data_ptr() == last.data_ptr()
+    assert last.contiguous(memory_format=gt.contiguous_format).is_contiguous
+    assert last.clone(memory_format=gt.channels_last).strides == last.strides
+    assert gt.empty((1, 2, 3, 4), memory_format=gt.channels_last).strides == last.strides
+    assert x.to("float32", memory_format=gt.preserve_format) is x
+    with pytest.raises(ValueError, match="dimensions; expected 4"):
+        x[0].contiguous(memory_format=gt.channels_last)
+    with pytest.raises(ValueError, match="memory_format: got 'rows'"):
+        x.contiguous(memory_format="rows")
+
+
+def test_exp2_of_complex_infinities_follows_exp(device):
+    values = [complex(np.inf, 0), complex(-np.inf, 0), complex(-np.inf, 2), 1 + 2j, 3 + 0j]
+    found = gt.exp2(gt.asarray(values, "complex128", device=device)).numpy()
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(found, np.exp2(np.asarray(values)), rtol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_ldexp_keeps_floats_of_16_bits(device, dtype):
+    x = gt.asarray([1.5, -3.25, 0.75, 1023 / 1024], device=device).astype(dtype)
+    found = gt.ldexp(x, gt.asarray([4, -20, -24, 15], device=device))
+    assert found.dtype == x.dtype
+    if dtype == "float16":
+        assert found.tolist() == np.ldexp(x.numpy(), [4, -20, -24, 15]).tolist()
+
+
+def test_errors_name_the_index_and_the_axis():
+    x = gt.zeros((2, 3), device="host")
+    for wrong in (-1, 7):
+        with pytest.raises(IndexError, match=f"one_hot: index in x: got {wrong}; expected 0 to 2"):
+            gt.one_hot(gt.asarray([0, wrong], device="host"), 3)
+    with pytest.raises(IndexError, match="index 5 is out of bounds for axis 1 with size 3"):
+        gt.scatter_add(x, 1, gt.asarray([[5]], device="host"), x)
+    assert gt.scatter_add(x, 1, gt.asarray([[-1]], device="host"), x + 1).tolist() == [
+        [0, 0, 1],
+        [0, 0, 0],
+    ]
+
+
+def test_dtypes_of_an_unknown_device_raise():
+    info = gt.__array_namespace_info__()
+    for call in (info.dtypes, info.default_dtypes):
+        assert call(device="host") == call()
+        with pytest.raises(ValueError, match="device: got 'nope'"):
+            call(device="nope")
