@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gputensor._arrays.dtypes import bool_, dtype_code, float32, float64, int64
+from gputensor._arrays.dtypes import bool_, dtype_code, float32, float64, int64, uint64
 from gputensor._arrays.element_types import DTYPES
 from gputensor.errors import Described, argument_error, float_argument, int_argument
 from gputensor.random.states import state_of
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, spellings
 from gputensor.tensor.engine import queue_call
-from gputensor.tensor.interop import asarray, astype
+from gputensor.tensor.interop import asarray, astype, reinterpreted
 from gputensor.tensor.manipulation import empty
 from gputensor.tensor.manipulation.axes import broadcast_shapes
 
@@ -223,8 +223,10 @@ def integers(low, high=None, size=None, dtype=None, endpoint=False, *, device=No
 
     Parameters
     ----------
-    low, high : int
-        Without `high`: 0 to `low`.
+    low, high : int, Tensor or list
+        Without `high`: 0 to `low`. Between bounds that are tensors or lists, the probabilities of
+        two integers differ by at most their number / 2**64 of them. Bounds in lists are checked;
+        those in tensors are not, because that would wait for the device.
     size, device, generator
         As in :func:`uniform`.
     dtype : dtype, optional
@@ -239,13 +241,19 @@ def integers(low, high=None, size=None, dtype=None, endpoint=False, *, device=No
     return _integers("integers", (low, high, endpoint), Target(size, dtype, device, generator))
 
 
+def _limits(row):
+    return int(np.iinfo(row.numpy).min), int(np.iinfo(row.numpy).max)
+
+
 def _integers(name, ends, target):
     low, high, endpoint = ends
     low, high = (0, low) if high is None else (low, high)
+    if any(isinstance(one, (Tensor, list, tuple)) for one in (low, high)):
+        return integers_between(name, (low, high, endpoint), target)
     low = int_argument("integers: low", low)
     greatest = int_argument("integers: high", high) - (not endpoint)
     row = _element(target.dtype, int64, ("bool", "int", "uint"), name)
-    limits = (0, 1) if row.kind == "bool" else (np.iinfo(row.numpy).min, np.iinfo(row.numpy).max)
+    limits = (0, 1) if row.kind == "bool" else _limits(row)
     if low > greatest:
         got = Described(f"{low} to {greatest}")
         raise argument_error(ValueError, f"{name}: ends", got, "at least one integer")
@@ -256,13 +264,71 @@ def _integers(name, ends, target):
     return draw(name, "integers", (low, greatest), target._replace(dtype=row.numpy))
 
 
+def integers_between(name, ends, target):
+    """Return integers between bounds that are tensors or lists, which broadcast.
+
+    >>> import gputensor as gt
+    >>> gt.random.integers([0, 5], [1, 6], device="host").tolist()
+    [0, 5]
+    """
+    low, high, endpoint = ends
+    row = _element(target.dtype, int64, ("bool", "int", "uint"), name)
+    wide = uint64 if row.numpy == uint64 else int64
+    hosts = [one for one in (low, high) if not isinstance(one, Tensor)]
+    for one in hosts:
+        _whole(one, row, name, endpoint or one is low)
+    if len(hosts) == 2:
+        gap = np.subtract(high, low, dtype=object) + endpoint
+        if np.size(gap) and np.min(gap) < 1:
+            got = Described("a high end below the low one")
+            raise argument_error(ValueError, f"{name}: ends", got, "at least one integer")
+    tensors = [one for one in (low, high) if isinstance(one, Tensor)]
+    if target.generator is None and target.device is None and tensors:
+        target = target._replace(device=tensors[0].device)
+    device = getattr(target.generator, "device", target.device)
+    low, high = (_bound(one, wide, device, name) for one in (low, high))
+    if target.size is None:
+        target = target._replace(size=broadcast_shapes(low.shape, high.shape))
+    bits = draw(name, "integers", (0, (1 << 64) - 1), target._replace(dtype=uint64))
+    low = reinterpreted(low, uint64)
+    count = fn.subtract(reinterpreted(high, uint64), low)
+    count = fn.maximum(fn.add(count, 1) if endpoint else count, 1)
+    found = fn.add(low, fn.remainder(bits, count))
+    return astype(reinterpreted(found, wide), row.numpy, copy=False)
+
+
+def _whole(values, row, name, is_included):
+    """Check that a bound on the host is an int, or ints in lists, which the dtype holds."""
+    values = np.asarray(values)
+    least, most = (0, 1) if row.kind == "bool" else _limits(row)
+    most = most if is_included else most + 1
+    for one in values.ravel().tolist():
+        if not isinstance(one, int):
+            raise argument_error(TypeError, f"{name}: ends", one, "ints")
+        if not least <= one <= most:
+            rule = f"{least} to {most}, which {row.name} holds"
+            raise argument_error(ValueError, f"{name}: ends", one, rule)
+
+
+def _bound(value, wide, device, name):
+    if isinstance(value, Tensor):
+        if value.dtype.kind not in "biu":
+            got = Described(value.dtype.name)
+            raise argument_error(TypeError, f"{name}: ends", got, "an integer dtype")
+        return astype(value, wide, copy=False).contiguous()
+    # As the bits of the number: a high end may be one above the greatest of the dtype.
+    words = np.asarray(np.asarray(value, object) % (1 << 64), np.uint64)
+    return reinterpreted(asarray(words, device=device), wide)
+
+
 def randint(low, high=None, size=None, dtype=None, *, device=None, generator=None):
     """Return integers from low to high, excluding high, as NumPy; also ``randint(high, (2, 3))``.
 
     >>> randint(10, (2, 3), device="host").shape
     (2, 3)
     """
-    if isinstance(high, (tuple, list)) and size is None:
+    is_shape = isinstance(high, (tuple, list)) and not isinstance(low, (Tensor, tuple, list))
+    if is_shape and size is None:
         high, size = None, high
     return _integers("randint", (low, high, False), Target(size, dtype, device, generator))
 

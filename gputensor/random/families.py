@@ -8,7 +8,7 @@ last bit of float64 decides about a rounding.
 import math
 
 from gputensor._arrays.dtypes import float32, float64, int64
-from gputensor.errors import argument_error, int_argument
+from gputensor.errors import Described, argument_error, int_argument
 from gputensor.random.distributions import Target, _element, _finite, _listed, draw, normal
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor
@@ -180,8 +180,8 @@ def binomial(n, p, size=None, *, dtype=None, device=None, generator=None):
 
     Parameters
     ----------
-    n : int
-        0 or more.
+    n : int, Tensor or list
+        0 or more. A tensor waits for the device, because its greatest element counts the draws.
     p : float or Tensor
         From 0 to 1.
     size, device, generator
@@ -192,6 +192,8 @@ def binomial(n, p, size=None, *, dtype=None, device=None, generator=None):
     >>> binomial(10, 1.0, 3, device="host").tolist()
     [10, 10, 10]
     """
+    if isinstance(n, (Tensor, list, tuple)):
+        return binomial_of_each(n, p, Target(size, dtype, device, generator))
     n = int_argument("binomial: n", n)
     if not 0 <= n < 1 << 53:
         raise argument_error(ValueError, "binomial: n", n, "0 to 2**53 - 1")
@@ -219,6 +221,47 @@ def binomial(n, p, size=None, *, dtype=None, device=None, generator=None):
         count = _sum(count, fn.sum(draws < (expand_dims(p, 0) if type(p) is Tensor else p), axis=0))
         n -= some
     return family.result(family.draw("uniform") * 0 if count is None else count)
+
+
+def binomial_of_each(n, p, target):
+    """Return numbers of the binomial distribution with a number of trials for each element.
+
+    >>> import gputensor as gt
+    >>> gt.random.binomial([3, 70], 1.0, device="host").tolist()
+    [3, 70]
+    """
+    tensors = [one for one in (n, p) if isinstance(one, Tensor)]
+    if target.generator is None and target.device is None and tensors:
+        target = target._replace(device=tensors[0].device)
+    trials = _listed(n, target)
+    if trials.dtype.kind not in "biu" and trials.size:
+        got = Described(trials.dtype.name)
+        raise argument_error(TypeError, "binomial: n", got, "an integer dtype")
+    family = Family("binomial", target, {"n": (trials, False), "p": (p, False)},
+                    ("int", "uint", "float"), int64)  # fmt: skip
+    n, p = family.given
+    if type(p) is not Tensor and not 0 <= p <= 1:
+        raise argument_error(ValueError, "binomial: p", p, "0 to 1")
+    least, most = (int(fn.min(n)), int(fn.max(n))) if n.size else (0, 0)
+    if least < 0 or most >= 1 << 53:
+        raise argument_error(ValueError, "binomial: n", min(least, most), "0 to 2**53 - 1")
+    count = family.draw("uniform") * 0
+    while most > 32:  # as for one number of trials, where more than 32 are left
+        is_many = n > 32
+        is_even = is_many & (fn.remainder(n, 2) == 0)
+        count = count + fn.where(is_even & (family.draw("uniform") < p), 1.0, 0.0)
+        half = fn.floor(fn.where(is_even, n - 1, n) / 2)
+        middle = _beta(family, half + 1, half + 1)
+        is_below = middle <= p
+        count = count + fn.where(is_many & is_below, half + 1, 0.0)
+        other = fn.where(is_below, (p - middle) / (1 - middle), p / middle)
+        p, n = fn.where(is_many, other, p), fn.where(is_many, half, n)
+        most //= 2
+    for first in range(0, most, 8):
+        draws = draw("binomial", "uniform", (0.0, 1.0), _wider(family.target, min(8, most - first)))
+        for i in range(draws.shape[0]):
+            count = count + fn.where((draws[i] < p) & (first + i < n), 1.0, 0.0)
+    return family.result(count)
 
 
 def _sum(count, more):

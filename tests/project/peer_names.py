@@ -239,7 +239,11 @@ DIFFERENCES = {
         ("x.base, x.setflags", "", "a view does not name its source and can be written to"),
         ("x.shape = (2, 3)", "x.reshape(2, 3)", "a tensor keeps its shape; views share memory"),
         ("ufunc, add.nin, add.identity", "", "functions, with the methods of ufuncs"),
-        ("add(x, y, casting='unsafe')", "astype", "`dtype=` is there; it converts tensors as in C"),
+        (
+            "add(casting='safe', order='F')",
+            "",
+            "same_kind or unsafe; row-major, as all products are",
+        ),
         ("roots, polyroots, eigvals", "the same", "always of complex numbers"),
         (
             "polynomial.Polynomial, chebyshev",

@@ -28,6 +28,7 @@ __all__ = [
 __all__ += elementwise_functions.__all__
 
 NUMPY_NAMES: dict[str, str]
+UFUNC_OPTIONS: tuple[str, ...]
 
 def add_ufunc_methods(function: Callable[..., Any], name: str) -> None: ...
 def find_ufunc_methods_with(find: Callable[[], Callable[..., Any]]) -> None: ...
@@ -48,6 +49,10 @@ def clip(
     *,
     a_min: Tensor | Number | None = None,
     a_max: Tensor | Number | None = None,
+    where: Tensor | bool = True,
+    dtype: Any = None,
+    order: str | None = None,
+    casting: str | None = None,
 ) -> Tensor: ...
 def gelu(x: ArrayLike, /, *, approximate: str = "none", out: Tensor | None = None) -> Tensor: ...
 def sum(

@@ -1,6 +1,7 @@
 """Element-wise functions of numbers only: NumPy's scalars, computed without a device."""
 
 ufunc_methods = None    # set by find_ufunc_methods_with
+UFUNC_OPTIONS = ("out", "where", "dtype", "order", "casting")
 NUMPY_NAMES = {
     "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan",
     "atan2": "arctan2", "atanh": "arctanh", "bitwise_invert": "invert",
@@ -40,6 +41,15 @@ cdef object scaled(str name, object x, object factor):
     if type(x) is Tensor:
         return elementwise_tensor(OP_MUL, name, (x, factor), None, RULE_SAME)
     return of_other(OP_MUL, name, (x, factor), None, RULE_SAME)
+
+
+cpdef int check_result(str name, object order, object casting) except -1:
+    """Check NumPy's options for the memory and the conversion of a result."""
+    if order is not None and order not in ("C", "K", "A"):
+        raise argument_error(ValueError, f"{name}: order", order, "C, K or A: it is row-major")
+    if casting is not None and casting not in ("same_kind", "unsafe"):
+        raise argument_error(ValueError, f"{name}: casting", casting, "same_kind or unsafe")
+    return 0
 
 
 cpdef object merged(object result, object out, object mask):
@@ -97,11 +107,12 @@ def ufunc_method(name, method, /, *inputs, **keywords):
 
 
 cdef object with_options(object function, tuple arguments, dict keywords, bint has_several):
-    """Compute a composed function with the options `out`, `where` and `dtype` of NumPy's ufuncs."""
+    """Compute a composed function with the options of NumPy's ufuncs, such as `out`."""
     cdef str name = function.__name__
     cdef object out = keywords.pop("out", None)
     cdef object mask = keywords.pop("where", True)
     cdef object dtype = keywords.pop("dtype", None)
+    check_result(name, keywords.pop("order", None), keywords.pop("casting", None))
     if isinstance(out, tuple) and len(out) == 1:
         out = out[0]
     if dtype is not None and has_several:
@@ -138,7 +149,7 @@ def numbers_too(function):
     """Let a composed element-wise function take lists, and return NumPy's scalar for numbers.
 
     If NumPy has a ufunc of its name, it also takes ``out``, which may follow the operands,
-    ``where`` and ``dtype``, as the functions of the table of operations do.
+    ``where``, ``dtype``, ``order`` and ``casting``, as the functions of the table of operations do.
 
     >>> numbers_too(lambda x: x)(2.0)    # NumPy has no such function
     2.0
@@ -149,7 +160,7 @@ def numbers_too(function):
     ufunc = getattr(np, "rint" if name == "round" else name, None)
     results = ufunc.nout if isinstance(ufunc, np.ufunc) else 0
     own = frozenset(code.co_varnames[:code.co_argcount + code.co_kwonlyargcount] if code else ())
-    options = frozenset(("out", "where", "dtype")) if results else frozenset()
+    options = frozenset(UFUNC_OPTIONS) if results else frozenset()
     further = options - own
 
     @functools.wraps(function)

@@ -37,12 +37,13 @@ cdef object bound(object number, object other, Tensor a, bint is_lower):
     return limits.max if number > limits.max else number
 
 
-def clip(x, /, min=None, max=None, out=None, *, a_min=None, a_max=None):
+def clip(x, /, min=None, max=None, out=None, *, a_min=None, a_max=None, where=True, dtype=None,
+         order=None, casting=None):
     """Return x with values below `min` raised to it, and values above `max` lowered to it.
 
     `min` and `max` are tensors or numbers; None means no limit. An int outside the range of an
     integer dtype is no limit either if all values of the dtype satisfy it. `a_min` and `a_max` are
-    NumPy's older names.
+    NumPy's older names; `where`, `dtype`, `order` and `casting` are as in :func:`maximum`.
 
     >>> clip(gt.asarray([1, 5, 9], device="host"), 2, 8).numpy()
     array([2, 5, 8])
@@ -52,6 +53,12 @@ def clip(x, /, min=None, max=None, out=None, *, a_min=None, a_max=None):
             got = Described("limits together with min or max")
             raise argument_error(TypeError, "clip: a_min, a_max", got, "one pair of names")
         min, max = a_min, a_max
+    if order is not None or casting is not None:
+        check_result("clip", order, casting)
+    if dtype is not None:
+        return clipped_in(dtype, (x, min, max), out, where)
+    if where is not True:
+        return merged(clip(x, min, max), out, where)
     if type(x) is Tensor:
         min, max = bound(min, max, <Tensor> x, True), bound(max, min, <Tensor> x, False)
     elif out is None:
@@ -65,6 +72,19 @@ def clip(x, /, min=None, max=None, out=None, *, a_min=None, a_max=None):
     if min is None:
         return elementwise_tensor(OP_MINIMUM, "clip", (x, max), out, RULE_SAME)
     return elementwise_tensor(OP_CLIP, "clip", (x, min, max), out, RULE_SAME)
+
+
+def clipped_in(dtype, arguments, out, mask):
+    """Return :func:`clip` computed in a dtype."""
+    has_limit = [value is not None for value in arguments]
+
+    def limited(*given):
+        values = iter(given)
+        return clip(*[next(values) if is_given else None for is_given in has_limit])
+
+    limited.__name__ = "clip"
+    given = tuple([value for value in arguments if value is not None])
+    return in_dtype(limited, given, out, mask, dtype, RULE_SAME)
 
 
 def gelu(x, /, *, approximate="none", out=None):

@@ -11,9 +11,12 @@ import textwrap
 __all__ = ["cython_source", "docstring", "stub_source"]
 
 _FUNCTION = '''
-def {name}({parameters}, /, out=None, *, where=True, dtype=None):
+def {name}({parameters}, /, out=None, *, where=True, dtype=None, order=None,
+{indent}casting=None):
     """{doc}
     """
+    if order is not None or casting is not None:
+        check_result("{name}", order, casting)
     if dtype is not None:
         return in_dtype({name}, ({arguments}), out, where, dtype, RULE_{rule})
     if where is not True:
@@ -24,9 +27,12 @@ def {name}({parameters}, /, out=None, *, where=True, dtype=None):
 '''
 # PyTorch's factor of the second argument.
 _SCALED = '''
-def {name}({parameters}, /, out=None, *, alpha=None, where=True, dtype=None):
+def {name}({parameters}, /, out=None, *, alpha=None, where=True, dtype=None, order=None,
+{indent}casting=None):
     """{doc}
     """
+    if order is not None or casting is not None:
+        check_result("{name}", order, casting)
     if alpha is not None:
         x2 = scaled("{name}", x2, alpha)
     if dtype is not None:
@@ -50,6 +56,9 @@ where : Tensor, optional
     A mask. Where it is false, `out` keeps its elements; without `out` they are 0.
 dtype : dtype, optional
     The dtype to compute in, and that of the result.
+order, casting : str, optional
+    NumPy's options. The result is row-major, so `order` may be "C", or "K" and "A" where that is
+    meant; `casting` may be "same_kind" or "unsafe", and changes no rule of `out`.
 
 Returns
 -------
@@ -107,6 +116,7 @@ def cython_source(rows, rules):
         text.append(
             (_SCALED if row.public_name in SCALED else _FUNCTION).format(
                 name=row.public_name,
+                indent=" " * (len(row.public_name) + 5),
                 parameters=parameters,
                 is_tensor=" or ".join(f"type({one}) is Tensor" for one in row.parameters[:2]),
                 doc=doc,
@@ -132,6 +142,7 @@ def stub_source(rows):
         more = ", alpha: Number | None = None" if row.public_name in SCALED else ""
         text.append(
             f"def {row.public_name}(\n    {inputs}/, out: Tensor | None = None, *{more}, "
-            "where: Tensor | bool = True, dtype: Any = None\n) -> Tensor: ..."
+            "where: Tensor | bool = True, dtype: Any = None,\n    "
+            "order: str | None = None, casting: str | None = None\n) -> Tensor: ..."
         )
     return "\n".join([*text, ""])

@@ -142,9 +142,9 @@ def test_function_has_a_signature_and_documentation(row):
     has_factor = parameters.pop("alpha", None) is not None
     assert has_factor == (row.public_name in ("add", "subtract"))
     assert [one.kind.name for one in parameters.values()] == (
-        ["POSITIONAL_ONLY"] * row.arity + ["POSITIONAL_OR_KEYWORD", "KEYWORD_ONLY", "KEYWORD_ONLY"]
+        ["POSITIONAL_ONLY"] * row.arity + ["POSITIONAL_OR_KEYWORD"] + ["KEYWORD_ONLY"] * 4
     )
-    assert list(parameters)[-3:] == ["out", "where", "dtype"]
+    assert list(parameters)[-5:] == ["out", "where", "dtype", "order", "casting"]
     assert function.__name__ == function.__qualname__ == row.public_name
     assert function.__module__ == "gputensor.tensor.functions"
     for section in ("Parameters", "Returns", "Examples"):

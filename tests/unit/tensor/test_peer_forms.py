@@ -118,3 +118,34 @@ def test_dtypes_of_an_unknown_device_raise():
         assert call(device="host") == call()
         with pytest.raises(ValueError, match="device: got 'nope'"):
             call(device="nope")
+
+
+@pytest.mark.parametrize("name", ["add", "exp", "less", "subtract", "hypot", "exp2", "clip"])
+def test_elementwise_functions_take_order_and_casting(device, name):
+    x = gt.asarray(M, device=device)
+    operands = {"exp": 1, "exp2": 1, "clip": 3}.get(name, 2)
+    function = getattr(gt, name)
+    plain = function(*[x] * operands)
+    for order in "CKA":
+        found = function(*[x] * operands, order=order, casting="same_kind")
+        assert gt.array_equal(found, plain) and found.is_contiguous
+    assert gt.array_equal(function(*[x] * operands, casting="unsafe"), plain)
+    with pytest.raises(ValueError, match=f"{name}: order: got 'F'; expected C, K or A"):
+        function(*[x] * operands, order="F")
+    with pytest.raises(ValueError, match=f"{name}: casting: got 'no'; expected same_kind"):
+        function(*[x] * operands, casting="no")
+
+
+def test_clip_takes_a_dtype_and_a_mask(device):
+    x = gt.asarray(M, device=device)
+    for limits in ((1, 4), (None, 4), (1, None), (1, gt.asarray(4.0, device=device))):
+        found = gt.clip(x, *limits, dtype="float64")
+        host = [one.item() if isinstance(one, gt.Tensor) else one for one in limits]
+        assert found.dtype == gt.float64
+        assert found.tolist() == np.clip(M, *host, dtype="float64").tolist()
+    out = gt.zeros((2, 3), device=device)
+    assert gt.clip(x, 1, 4, out, where=x > 2) is out
+    assert out.tolist() == np.clip(M, 1, 4, out=np.zeros_like(M), where=M > 2).tolist()
+    assert x.clip(1, 4, dtype="float64", where=x > 2).tolist() == [[0, 0, 0], [3, 4, 4]]
+    with pytest.raises(TypeError, match="clip: dtype"):
+        gt.clip(gt.asarray([1j], device=device), 0, 1, dtype="float32")
