@@ -262,7 +262,7 @@ _MODULES = (
 # Further names for the functions above; there are no methods with these names.
 _SPELLINGS = _ALIASES | {
     "bool": "bool_", "cat": "concat", "concatenate": "concat", "identity": "eye",
-    "as_tensor": "asarray", "asanyarray": "asarray",
+    "as_tensor": "asarray", "asanyarray": "asarray", "fromDlpack": "from_dlpack",
     "broadcast_tensors": "broadcast_arrays", "ndarray": "Tensor", "promote_types": "result_type",
     "row_stack": "vstack", "shares_memory": "may_share_memory", "trapz": "trapezoid",
     # NumPy's and PyTorch's names of dtypes; where they differ, `int` and `float` are PyTorch's.
@@ -287,6 +287,7 @@ __all__ = [
     ),
     *_MODULES,
     *("e", "inf", "nan", "newaxis", "pi", "tensor"),
+    *("channels_last", "channels_last_3d", "contiguous_format", "preserve_format"),
     *("__array_api_version__", "__array_namespace_info__", "__version__"),
 ]
 globals().update({name: globals()[full] for name, full in _SPELLINGS.items() if full in globals()})

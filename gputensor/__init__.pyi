@@ -1114,6 +1114,7 @@ eq = equal
 fix = trunc
 float = float32
 float8_e4m3fn = float8_e4m3
+fromDlpack = from_dlpack
 ge = greater_equal
 gt = greater
 half = float16

@@ -66,7 +66,8 @@ LATE = {
     "gputensor.tensor.order_statistics": "histc kthvalue msort",
     "gputensor.tensor.placement": (
         "bfloat16 bool byte char copy_ cpu cuda dim double element_size float get get_device half "
-        "imag int is_cuda long memoryview numel real set short stride to tobytes view"
+        "imag int is_cuda long memoryview numel real set short stride to toDlpack "
+        "tobytes view"
     ),
     "gputensor.tensor.products.outer": "cross dot inner kron outer vdot",
     "gputensor.tensor.histograms": "bincount",

@@ -639,6 +639,7 @@ class Methods:
         x, /, *counts: Any, repetitions: Any = ..., reps: Any = ..., dims: Any = ...
     ) -> Tensor: ...
     to = _placement.to
+    toDlpack = _placement.toDlpack
     tobytes = _placement.tobytes
     tofile = _text_files.tofile
     def topk(

@@ -22,7 +22,7 @@ from gputensor.tensor.transfer import numpy
 __all__ = [
     "bfloat16", "bool", "byte", "char", "copy_", "cpu", "cuda", "dim", "double", "element_size",
     "float", "get", "get_device", "half", "imag", "int", "is_cuda", "long", "memoryview", "numel",
-    "real", "short", "stride", "to", "tobytes", "view",
+    "real", "short", "stride", "to", "toDlpack", "tobytes", "view",
 ]  # fmt: skip
 
 
@@ -75,6 +75,16 @@ def to(x, /, *targets, device=None, dtype=None, non_blocking=False, copy=False):
     if device is not None:
         result = result.to_device(device)
     return copy_of(result) if copy and result is x else result
+
+
+def toDlpack(x, /):  # noqa: N802 - CuPy's name
+    """Return a DLPack capsule of the tensor, for one import.
+
+    >>> import gputensor as gt
+    >>> gt.fromDlpack(gt.ones(2, device="host").toDlpack()).tolist()
+    [1.0, 1.0]
+    """
+    return x.__dlpack__()
 
 
 def cpu(x, /, *, non_blocking=False):

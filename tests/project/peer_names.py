@@ -66,7 +66,7 @@ linalg.lu_factor linalg.lu_solve clear_memo memoize cuda.runtime.deviceSynchroni
 cuda.runtime.getDevice cuda.runtime.getDeviceCount
 cuda.runtime.getDeviceProperties cuda.runtime.memGetInfo cuda.runtime.setDevice
 testing.assert_allclose testing.assert_array_almost_equal testing.assert_array_equal
-testing.assert_array_less testing.assert_array_list_equal
+testing.assert_array_less testing.assert_array_list_equal fromDlpack
 cublas.gemm random.default_rng random.seed cuda.get_device_id cuda.get_elapsed_time cuda.alloc
 cuda.using_allocator random.bytes random.random_integers get_default_memory_pool
 get_default_pinned_memory_pool random.Generator.tomaxint
@@ -116,7 +116,8 @@ special.erfc special.erfcx special.erfinv special.exp2 special.expit special.exp
 special.gammaincc special.gammaln special.i0 special.log1p special.log_softmax special.logit
 special.log_ndtr special.logsumexp special.multigammaln special.ndtr special.ndtri special.polygamma
 special.psi special.sinc special.softmax special.xlog1py special.xlogy special.zeta special.airy_ai
-special.bessel_j0 special.bessel_j1 special.bessel_y0 special.bessel_y1
+detach index_put is_same_size is_signed relu_ split_with_sizes special.bessel_j0
+special.bessel_j1 special.bessel_y0 special.bessel_y1
 special.i0e special.i1 special.i1e special.modified_bessel_i0 special.modified_bessel_i1
 special.modified_bessel_k0 special.modified_bessel_k1 special.scaled_modified_bessel_k0
 special.scaled_modified_bessel_k1 special.spherical_bessel_j0
@@ -240,9 +241,9 @@ DIFFERENCES = {
         ("x.shape = (2, 3)", "x.reshape(2, 3)", "a tensor keeps its shape; views share memory"),
         ("ufunc, add.nin, add.identity", "", "functions, with the methods of ufuncs"),
         (
-            "add(casting='safe', order='F')",
+            "add(casting='no', order='F')",
             "",
-            "same_kind or unsafe; row-major, as all products are",
+            "`casting` same_kind, unsafe; `order` C, K, A: row-major",
         ),
         ("roots, polyroots, eigvals", "the same", "always of complex numbers"),
         (
@@ -266,11 +267,7 @@ DIFFERENCES = {
         ),
         ("sqrt(2.0), add(1, 2)", "the same", "NumPy's scalar; next to a tensor it is weak"),
         ("mgrid, ogrid, r_, c_", "the same", "on the current device; `r_` without directives"),
-        (
-            "lib.stride_tricks.sliding_window_view",
-            "the same",
-            "a view that can be written to",
-        ),
+        ("lib.stride_tricks.sliding_window_view", "the same", "a view that can be written to"),
         (
             "int ** negative int",
             "pow",
@@ -326,11 +323,7 @@ DIFFERENCES = {
         ("cupy.asarray(host)", "asarray", "float32 for Python floats; arrays keep their dtype"),
         ("cupy.asnumpy(x), x.get()", "x.numpy(), x.get()", "waits for the device"),
         ("cuda.Stream", "Stream", "uses of a tensor on several streams are ordered automatically"),
-        (
-            "cuda.Device(0)",
-            "Device(0)",
-            "`with gt.Device(0):`; `id`, `use()`, `synchronize()`",
-        ),
+        ("cuda.Device(0)", "Device(0)", "`with gt.Device(0):`; `id`, `use()`, `synchronize()`"),
         (
             "Device(0).mem_info, .compute_capability",
             "memory.mem_get_info, get_device_capability",
@@ -384,6 +377,9 @@ DIFFERENCES = {
         ("x.data.ptr", "the same", "also `x.data_ptr()`"),
         ("cupyx.scipy.linalg.solve_triangular", "linalg.solve_triangular", "stacks, too"),
         ("scatter_add", "scatter_add", "returns the result; 16-bit floats are summed in float32"),
+        ("scatter_max(x, i, v)", "maximum.at", "`scatter_add` is PyTorch's here: `add.at`"),
+        ("fromDlpack(x.toDlpack())", "the same", "read-only from capsules without a version"),
+        ("RawKernel.num_regs", "", "nor the other attributes of a compiled kernel"),
         ("random.default_rng", "random", "other numbers, from Philox"),
     ),
     "PyTorch": (

@@ -133,6 +133,12 @@ cdef class Tensor:
                 refuse_value_of(self, "data_ptr()")
         return self.ptr if self.size_ else 0
 
+    def storage_offset(self):
+        """Return how many elements lie between the start of the memory and the first element."""
+        if self.storage.device < closable:
+            storage_check_open(self.storage)
+        return (self.ptr - self.storage.ptr) // dtype_itemsize(self.dtype_code) if self.size_ else 0
+
     def _write_on(self, uint64_t stream):
         """Order a coming write on a stream, inside a section. Used by replays of graphs."""
         self.prepare_write(stream)

@@ -5,7 +5,7 @@ from cpython.buffer cimport PyObject_CheckBuffer
 from cpython.exc cimport PyErr_SetObject
 from cpython.number cimport PyNumber_Index
 from cpython.pycapsule cimport (
-    PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New, PyCapsule_SetName,
+    PyCapsule_CheckExact, PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New, PyCapsule_SetName,
 )
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.sequence cimport PySequence_Check

@@ -367,7 +367,8 @@ def from_dlpack(x, /, *, device=None, copy=None, assume_writable=False):
     Parameters
     ----------
     x : object
-        An array of any library on the CPU or a CUDA device.
+        An array of any library on the CPU or a CUDA device, or an unused DLPack capsule. Work
+        that still writes to the memory of a capsule is not waited for.
     device : str, int or Device, optional
         The device of the tensor; the memory is copied if `x` is on another device.
     copy : bool, optional
@@ -406,9 +407,11 @@ def from_dlpack(x, /, *, device=None, copy=None, assume_writable=False):
     cdef DLPackExchangeAPI* table
     cdef bint is_ours = flag_argument(assume_writable, "from_dlpack", "assume_writable")
     copy = copy_argument(copy, "from_dlpack")
+    if PyCapsule_CheckExact(x):
+        return imported_to(adopt(x, home_of_capsule(x, device), is_ours), device, copy)
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
         raise TypeError(f"from_dlpack: x: got {type(x).__name__}; expected an object with "
-                        "__dlpack__ and __dlpack_device__")
+                        "__dlpack__ and __dlpack_device__, or a DLPack capsule")
     if type(x) is Tensor:
         home = (<Tensor> x).storage.device
         if device is None or resolve_device(device) == home:
@@ -431,6 +434,19 @@ def from_dlpack(x, /, *, device=None, copy=None, assume_writable=False):
         raise BufferError(f"from_dlpack: device type: got {kind}; expected 1 (CPU), 2 (CUDA) or 3 "
                           "(pinned host memory)")
     return imported_to(adopt(capsule, home, is_ours), device, copy)
+
+
+cdef int home_of_capsule(object capsule, object wanted) except? -1000:
+    """Return the number of the device of a capsule's memory; `adopt` checks the rest."""
+    cdef DLDevice place
+    place.device_type, place.device_id = DL_CPU, 0
+    if PyCapsule_IsValid(capsule, "dltensor_versioned"):
+        versioned = <DLManagedTensorVersioned*> PyCapsule_GetPointer(capsule, "dltensor_versioned")
+        if versioned.version.major == 1:
+            place = versioned.dl_tensor.device
+    elif PyCapsule_IsValid(capsule, "dltensor"):
+        place = (<DLManagedTensor*> PyCapsule_GetPointer(capsule, "dltensor")).dl_tensor.device
+    return resolve_device(place.device_id) if place.device_type == DL_CUDA else home_for(wanted)
 
 
 cdef int home_for(object wanted) except? -1000:

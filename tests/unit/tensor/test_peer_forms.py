@@ -149,3 +149,22 @@ def test_clip_takes_a_dtype_and_a_mask(device):
     assert x.clip(1, 4, dtype="float64", where=x > 2).tolist() == [[0, 0, 0], [3, 4, 4]]
     with pytest.raises(TypeError, match="clip: dtype"):
         gt.clip(gt.asarray([1j], device=device), 0, 1, dtype="float32")
+
+
+def test_capsules_are_imported_once(device):
+    x = gt.asarray(M, device=device)
+    capsule = x.toDlpack()
+    found = gt.fromDlpack(capsule)
+    assert found.data_ptr() == x.data_ptr() and found.tolist() == M.tolist()
+    with pytest.raises(BufferError, match="no unused DLPack capsule"):
+        gt.from_dlpack(capsule)
+    new = gt.from_dlpack(x.__dlpack__(max_version=(1, 0)), assume_writable=True)
+    new += 1
+    assert x.tolist() == (M + 1).tolist()
+    assert gt.from_dlpack(np.arange(3).__dlpack__(), copy=True).tolist() == [0, 1, 2]
+
+
+def test_storage_offset_counts_elements(device):
+    x = gt.asarray(M, device=device)
+    assert x.storage_offset() == 0 and x[1, 1:].storage_offset() == 4
+    assert x[:, ::-1].storage_offset() == 2 and x[2:].storage_offset() == 0
