@@ -60,9 +60,9 @@ __all__ = [
     "cbrt", "digamma", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "exp10", "exp2",
     "expit", "expm1", "exprel", "gamma", "gammainc", "gammaincc", "gammaln", "i0", "i0e", "i1",
     "i1e", "j0", "j1", "k0", "k0e", "k1", "k1e", "log1p", "log_expit", "log_ndtr",
-    "log_softmax", "logit", "logsumexp", "modified_bessel_i0", "modified_bessel_i1",
+    "log_softmax", "loggamma", "logit", "logsumexp", "modified_bessel_i0", "modified_bessel_i1",
     "modified_bessel_k0", "modified_bessel_k1", "multigammaln", "ndtr", "ndtri", "polygamma",
-    "psi", "rel_entr", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "sinc",
+    "psi", "rel_entr", "rgamma", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "sinc",
     "softmax", "spherical_bessel_j0", "xlog1py", "xlogy", "y0", "y1", "zeta",
 ]  # fmt: skip
 
@@ -83,6 +83,29 @@ def spherical_bessel_j0(x, /):
     x, dtype = computed(x, "spherical_bessel_j0")
     value = fn.where(fn.equal(x, 0), 1.0, fn.sin(x) / x)
     return astype(fn.where(fn.isinf(x), 0.0, value), dtype, copy=False)
+
+
+def loggamma(x, /):
+    """Return the logarithm of gamma of a real number: NaN below 0, where gamma may be negative.
+
+    >>> import gputensor as gt
+    >>> loggamma(gt.asarray([1.0, -0.5], device="host")).tolist()
+    [0.0, nan]
+    """
+    x, dtype = computed(x, "loggamma")
+    return astype(fn.where(x < 0, math.nan, lgamma(x)), dtype, copy=False)
+
+
+def rgamma(x, /):
+    """Return 1 / gamma(x), with 0 where gamma is infinite: at 0, -1, -2 and so on, and from 172 on.
+
+    >>> import gputensor as gt
+    >>> rgamma(gt.asarray([3.0, -1.0], device="host")).tolist()
+    [0.5, 0.0]
+    """
+    x, dtype = _wide(x, "rgamma")
+    is_pole = (x <= 0) & (x == fn.floor(x))
+    return astype(fn.where(is_pole, 0.0, 1 / gamma(x)), dtype, copy=False)
 
 
 def entr(x, /):
