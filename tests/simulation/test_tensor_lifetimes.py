@@ -105,6 +105,29 @@ def test_owner_of_imported_memory_outlives_the_work_that_reads_it():
             assert end() is None
 
 
+def test_owner_of_imported_memory_outlives_the_replays_that_read_it():
+    """Replays leave the capture's stream idle until the tensor is dropped."""
+    waited = 0
+    for seed in fresh_seeds(20):
+        with Opened(seed) as opened:
+            array = owned(np.full(5000, 3))
+            end = weakref.ref(array)
+            x, y, captured = gt.from_dlpack(array), gt.zeros(5000), CUDAGraph()
+            with graph(captured):
+                y[...] = x
+            with opened.streams[0]:
+                captured.replay()
+            del x, array
+            if not opened.streams[0].query():
+                waited += 1
+                assert end() is not None, seed
+            assert (y.numpy() == 3).all()
+            release_unused()
+            assert end() is None
+            del y, captured
+    assert waited
+
+
 def test_dropping_imported_memory_does_not_break_a_capture_of_a_stream_that_used_it():
     for seed in fresh_seeds(20):
         with Opened(seed) as opened:

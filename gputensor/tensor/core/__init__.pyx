@@ -36,9 +36,9 @@ from gputensor._kernels.faces cimport (
 )
 from gputensor._kernels.launch cimport raise_pending
 from gputensor.streams.order cimport (
-    UseLog, current_device, current_handle, current_tracer, device_text, event_return,
-    event_take, is_tracing, order_read, order_write, raise_closed, raise_for_order, resolve_device,
-    use_log_drop, use_log_has, use_log_init,
+    UseLog, current_device, current_handle, current_tracer, device_text, event_return, event_take,
+    graph_stream_give, is_tracing, order_read, order_write, raise_closed, raise_for_order,
+    resolve_device, use_log_drop, use_log_has, use_log_init,
 )
 from gputensor.streams.queue cimport device_object
 

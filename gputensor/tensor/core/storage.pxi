@@ -122,13 +122,17 @@ cdef bint is_in_use(list entry) except -1:
 
 
 cdef list marks(Driver* driver, int device, list streams):
-    """Return an event behind the work queued so far on each stream that is not idle."""
+    """Return an event behind the work queued so far on each stream that is not idle.
+
+    A stream of captures is idle until it gets its waits for replays, which use the memory too.
+    """
     cdef list events = []
     cdef uint64_t event
     cdef uint64_t stream
     for one in set(streams):
         stream = one
         event = 0
+        graph_stream_give(device, stream)
         if driver.stream_query(driver.self, stream) == STATUS_OK:
             continue
         if event_take(device, &event) != STATUS_OK:
