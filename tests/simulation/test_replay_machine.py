@@ -327,6 +327,25 @@ def test_a_mark_that_is_shared_keeps_its_place_when_its_graph_is_replayed_again(
         assert waited == ["an earlier record"]
 
 
+def test_work_after_a_capture_that_the_program_ends_in_its_block_is_ordered():
+    """The stream of the capture is current there, and the work on it is not captured."""
+    for seed in fresh_seeds(40):
+        with ReplayWorld(seed) as world, Device(world.device):
+            x, y = gt.full(5000, 3), gt.zeros(5000, dtype="int64")
+            captured = CUDAGraph()
+            with pytest.raises(RuntimeError, match="not capturing"), graph(captured):
+                y[...] = x
+                captured.capture_end()
+                with world.streams[0]:
+                    captured.replay()
+                z = y + 0
+                x[...] = 7
+                with world.streams[1]:
+                    captured.replay()
+            assert (z.numpy() == 3).all() and (y.numpy() == 7).all(), seed
+            del x, y, z, captured
+
+
 def test_memory_freed_after_a_replay_is_not_reused_before_it_has_run():
     for seed in fresh_seeds(40):
         with ReplayWorld(seed) as world, Device(world.device):

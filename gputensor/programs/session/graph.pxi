@@ -115,9 +115,9 @@ cdef CUDAGraph capture_calls(Bound bound, Graph graph, vector[uint64_t]& moving,
         except BaseException:
             made.abandon()
             raise
-        made.capture_end()
     finally:
         leave()
+    made.capture_end()
     return made
 
 

@@ -27,7 +27,7 @@ from gputensor.streams.order cimport (
     GraphStream, Mark, capture_add_condition, capture_add_inner, capture_body_began,
     capture_body_ended, capture_finished, capture_pool, capture_started, captures_active,
     current_device, current_handle, current_tracer, device_text, enter_stream, graph_peers,
-    graph_peers_done, graph_peers_follow, graph_peers_wait, graph_stream_give,
+    graph_peers_done, graph_peers_follow, graph_peers_wait, graph_stream_give, graph_stream_open,
     graph_stream_release, is_tracing, leave, mark_before, mark_drop, mark_forget, mark_replay,
     ordering_is_manual, raise_closed, wait_begun, wait_for_held, wait_succeeded,
     wait_succeeded_for_all,

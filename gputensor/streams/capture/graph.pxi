@@ -342,6 +342,9 @@ cdef class CUDAGraph:
         pool_end(self.device, self.pool_id, stream, &self.holds)
         self.members = capture_finished(self.device, self.capture_id, &waits, &self.holds,
                                         &self.captured)
+        if waits == STATUS_OK and current_handle(self.device) == stream:
+            # The program may use the stream for other work in the rest of its block.
+            waits = graph_stream_open(self.device, stream)
         self.captured.graphs.insert(self.captured.graphs.begin(), self.graph)
         if status == STATUS_OK and waits != STATUS_OK:
             driver.graph_destroy(driver.self, self.graph)

@@ -59,13 +59,11 @@ class graph:
 
     def __exit__(self, kind, value, trace):
         cdef CUDAGraph captured = self.cuda_graph
-        try:
-            if kind is None:
-                captured.capture_end()
-            elif captured.state == CAPTURING:
-                captured.abandon()
-        finally:
-            leave()
+        leave()         # first: a stream that is current after its capture is one like others
+        if kind is None:
+            captured.capture_end()
+        elif captured.state == CAPTURING:
+            captured.abandon()
 
 
 cdef Stream side_stream(int device, object pool, object stream):
