@@ -34,7 +34,8 @@ cdef class Stream:
     device_number : int
     priority : int
     cuda_stream : int
-        The driver's handle; 0 for the default stream.
+        The driver's handle; 0 for the default stream. One that was read while the stream captured
+        is for work of that capture; read it again for other work.
 
     Notes
     -----
