@@ -408,6 +408,24 @@ def test_events_come_back_when_graphs_are_released():
         assert registry.leaks(world.device)["events"] < 12
 
 
+def test_captures_without_replays_keep_one_event_for_each_busy_stream():
+    """No capture waits for the device, as another one is open, so the stream that joins is busy."""
+    with ReplayWorld(1) as world:
+        world.captured([(1, 0)])
+        open_capture, side = CUDAGraph(), world.streams[0]
+        with world.streams[3]:
+            open_capture.capture_begin(capture_error_mode="relaxed")
+        for _ in range(50):
+            world.fill(side, 4)
+            world.captured([(2, 3)], pool=world.graphs[0][0], side=side)
+            world.graphs.pop()
+        assert registry.leaks(world.device)["events"] < 12
+        with world.streams[3], pytest.warns(UserWarning, match="empty"):
+            open_capture.capture_end()
+        world.replay(0, world.streams[1])
+        world.check()
+
+
 def test_threads_capture_replay_and_release_graphs_that_read_one_tensor():
     device = registry.open_host(capacity=64 << 20, seed=fresh_seeds(1)[0])
     with Device(device):

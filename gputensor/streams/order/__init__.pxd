@@ -96,6 +96,7 @@ cdef extern from "gputensor/streams/order/graph_streams.h" namespace "gputensor"
     void mark_hold(Mark* mark, ...)
     bint mark_is_shared(const Mark* mark)
     bint mark_let_go(Mark* mark, ...)
+    bint mark_covers(const Mark* mark, const Mark* held)
     bint waits_add_one(vector[Mark*]& waits, Mark* mark, uint64_t waiter)
     bint waits_add(vector[Mark*]& waits, const GraphStream* of, uint64_t waiter)
 

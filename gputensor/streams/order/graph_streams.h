@@ -58,6 +58,12 @@ inline bool mark_let_go(Mark* mark, int times = 1) {
     return __atomic_sub_fetch(&mark->holders, times, __ATOMIC_ACQ_REL) == 0;
 }
 
+// Whether a stream that waits for `mark`, a newcomer, need not wait for a mark that is held already.
+inline bool mark_covers(const Mark* mark, const Mark* held) {
+    return mark->stream == held->stream && !mark->moment == !held->moment &&
+           mark->moment >= held->moment;
+}
+
 // Adds a mark, held, if `waiter` has to wait for it; of the replays on one stream only the latest
 // stays. False without memory.
 inline bool waits_add_one(std::vector<Mark*>& waits, Mark* mark, uint64_t waiter) noexcept {

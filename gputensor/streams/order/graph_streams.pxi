@@ -208,19 +208,29 @@ cdef status_t query_private(int device, uint64_t stream) noexcept nogil:
     return status
 
 
-# Makes a private stream come after a mark, in addition to the former ones.
+# Makes a private stream come after a mark, in addition to the former ones. Each capture of it
+# brings a later mark of a stream than the captures before, and keeps only this one.
 cdef status_t private_follows(int device, uint64_t stream, Mark* mark) noexcept nogil:
     cdef GraphStream* found
+    cdef Mark* former = NULL
     cdef bint is_noted = False
+    cdef size_t i
     spin_acquire(&graph_streams_lock)
     found = graph_stream_find(device, stream)
     if found != NULL:
         mark_hold(mark)
-        is_noted = appended(found.more, mark)
+        for i in range(found.more.size()):
+            if mark_covers(mark, found.more[i]):
+                former = found.more[i]
+                found.more[i] = mark
+                is_noted = True
+                break
+        is_noted = is_noted or appended(found.more, mark)
         found.is_given = False
         if not is_noted:
             mark_let_go(mark)       # the caller holds it too
     spin_release(&graph_streams_lock)
+    mark_drop(device, former)
     return STATUS_OK if is_noted else STATUS_OUT_OF_MEMORY
 
 
