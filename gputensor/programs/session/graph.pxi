@@ -106,17 +106,19 @@ cdef CUDAGraph capture_calls(Bound bound, Graph graph, vector[uint64_t]& moving,
     cdef Stream stream = graph.streams[0]
     cdef int device = stream.device_number
     cdef tuple addresses = (graph.arena, *[address for address in moving], *bound.fixed)
+    cdef bint has_begun = False
+    made.is_quiet = True                # a function may need no work
     enter_stream(device, stream.handle, stream)
     try:
-        made.is_quiet = True        # a function may need no work
         made.capture_begin(pool, "relaxed")
-        try:
-            bound.branches(bound.binding, addresses, bound.weights, graph.streams, graph.bodies)
-        except BaseException:
+        has_begun = True
+        bound.branches(bound.binding, addresses, bound.weights, graph.streams, graph.bodies)
+    except BaseException:
+        leave()                         # first, as in `graph`
+        if has_begun:
             made.abandon()
-            raise
-    finally:
-        leave()
+        raise
+    leave()
     made.capture_end()
     return made
 
