@@ -52,14 +52,10 @@ cdef extern from "gputensor/_kernels/cuda/depthwise/depthwise_boxes.h" namespace
 cdef struct BoxesForm:          # a variant of depthwise_boxes.cuh, and the tile of its blocks
     int dtype
     int activation
-    int64_t lanes               # as in BoxChoice
-    int64_t pixels
-    int64_t rows
     int has_bias
     int[2] kernel
     int[2] dilation
-    int64_t across
-    int64_t down
+    BoxChoice tile
 
 cdef KernelTable depthwise_boxes_kernels
 
@@ -76,7 +72,7 @@ cdef bint boxes_fit(const WindowParameters* p, const WindowFold* given,
 cdef object boxes_program(const void* variant):
     cdef const BoxesForm* form = <const BoxesForm*>variant
     return programs.depthwise_boxes(
-        form.dtype, form.activation, lanes=form.lanes, tile=(form.pixels, form.rows),
+        form.dtype, form.activation, lanes=form.tile.lanes, tile=(form.tile.pixels, form.tile.rows),
         has_bias=bool(form.has_bias), kernel=(form.kernel[0], form.kernel[1]),
         dilation=(form.dilation[0], form.dilation[1]))
 
@@ -85,28 +81,23 @@ cdef int64_t box_extent(const WindowAxis* axis, int64_t results) noexcept nogil:
     return results + (axis.kernel - 1) * <int64_t>axis.dilation
 
 
-# Sets the tile of a thread and of a block. Returns the number of blocks of an image, 0 if none
-# fits.
-cdef int64_t choose_boxes(BoxesForm* form, const WindowParameters* p, int64_t batch,
-                          int64_t multiprocessors) noexcept nogil:
+cdef BoxChoice choose_boxes(const WindowParameters* p, int64_t batch,
+                            int64_t multiprocessors) noexcept nogil:
     cdef BoxProblem problem
-    cdef BoxChoice choice
     cdef int axis
     problem.channels, problem.images, problem.multiprocessors = p.channels, batch, multiprocessors
     for axis in range(2):
         problem.out[axis] = p.axes[1 + axis].out
         problem.kernel[axis] = p.axes[1 + axis].kernel
         problem.halo[axis] = box_extent(&p.axes[1 + axis], 0)
-    choice = boxes_for(problem)
-    form.lanes, form.pixels, form.rows = choice.lanes, choice.pixels, choice.rows
-    form.across, form.down = choice.across, choice.down
-    return choice.blocks
+    return boxes_for(problem)
 
 
 cdef uint64_t boxes_key(BoxesForm* form, const WindowParameters* p) noexcept nogil:
     cdef int axis
     cdef uint64_t key = form.dtype << 3 | form.activation
-    key = (((key << 6 | form.lanes) << 3 | form.pixels) << 3 | form.rows) << 1 | form.has_bias
+    key = ((key << 6 | form.tile.lanes) << 3 | form.tile.pixels) << 3 | form.tile.rows
+    key = key << 1 | form.has_bias
     for axis in range(2):
         form.kernel[axis] = p.axes[1 + axis].kernel
         form.dilation[axis] = p.axes[1 + axis].dilation if form.kernel[axis] > 1 else 1
@@ -135,13 +126,13 @@ cdef bint map_images(uint64_t* words, const WindowOperand* images, const Operand
     return map_tiles(words, &tensor)
 
 
-# Fills in all that depends on the form. Returns the bytes of shared memory of a block; 0 where they
+# Fills in all that depends on the tile. Returns the bytes of shared memory of a block; 0 where they
 # are too many, or x or the result is beyond the limits of maps.
-cdef int64_t fill_boxes(DepthwiseBoxParameters* m, const BoxesForm* form,
+cdef int64_t fill_boxes(DepthwiseBoxParameters* m, const BoxChoice* tile,
                         const WindowFold* given) noexcept nogil:
     cdef const WindowParameters* p = &m.common
-    cdef int64_t column = form.lanes * BOX_VECTOR
-    cdef int64_t out_width = form.across * form.pixels, out_height = form.down * form.rows
+    cdef int64_t column = tile.lanes * BOX_VECTOR
+    cdef int64_t out_width = tile.across * tile.pixels, out_height = tile.down * tile.rows
     cdef int64_t width = box_extent(&p.axes[2], out_width)
     cdef int64_t height = box_extent(&p.axes[1], out_height)
     cdef int64_t nbytes = 2 * column * width * height
@@ -151,9 +142,9 @@ cdef int64_t fill_boxes(DepthwiseBoxParameters* m, const BoxesForm* form,
         return 0
     m.line, m.out_line = <int32_t>(column * width), <int32_t>(column * out_width)
     m.nbytes, m.results = <int32_t>nbytes, <int32_t>results
-    if not map_images(<uint64_t*>m.x.words, &p.x, given.x, form.lanes, width, height):
+    if not map_images(<uint64_t*>m.x.words, &p.x, given.x, tile.lanes, width, height):
         return 0
-    return whole if map_images(<uint64_t*>m.out.words, &p.out, given.out, form.lanes, out_width,
+    return whole if map_images(<uint64_t*>m.out.words, &p.out, given.out, tile.lanes, out_width,
                                out_height) else 0
 
 
@@ -164,27 +155,28 @@ cdef bint boxes_launch(int device, uint64_t stream, const WindowParameters* p,
     cdef BoxesForm form
     cdef Launch launch
     cdef Layout axes
-    cdef int64_t blocks, shared_nbytes, batch = given.x.shape[0]
+    cdef int64_t shared_nbytes, batch = given.x.shape[0]
     cdef uint64_t key
     memset(&m, 0, sizeof(m))
     m.common = p[0]
     m.common.channels = <int32_t>(given.out.shape[1] // BOX_VECTOR)
     form.dtype, form.activation, form.has_bias = given.x.dtype, given.activation, given.bias != NULL
-    blocks = choose_boxes(&form, &m.common, batch, max(1, device_facts(device).multiprocessors))
-    if not blocks:
+    form.tile = choose_boxes(&m.common, batch, max(1, device_facts(device).multiprocessors))
+    if not form.tile.blocks:
         return False
     key = boxes_key(&form, p)
     memset(&axes, 0, sizeof(axes))
     axes.ndim = 2
-    axes.shape[0] = parts(m.common.channels, form.lanes)
-    axes.shape[1] = parts(p.axes[2].out, form.across * form.pixels)
+    axes.shape[0] = parts(m.common.channels, form.tile.lanes)
+    axes.shape[1] = parts(p.axes[2].out, form.tile.across * form.tile.pixels)
     layout_axes(&axes, &m.common.chunks)
-    shared_nbytes = fill_boxes(&m, &form, given)
-    if not shared_nbytes or blocks > 0x7fffffff:
+    shared_nbytes = fill_boxes(&m, &form.tile, given)
+    if not shared_nbytes or form.tile.blocks > 0x7fffffff:
         return False
-    launch_init(&launch, device, stream, <uint32_t>blocks, <uint32_t>form.lanes, &m, sizeof(m))
+    launch_init(&launch, device, stream, <uint32_t>form.tile.blocks, <uint32_t>form.tile.lanes, &m,
+                sizeof(m))
     launch.grid[1] = <uint32_t>batch
-    launch.block[1], launch.block[2] = <uint32_t>form.across, <uint32_t>form.down
+    launch.block[1], launch.block[2] = <uint32_t>form.tile.across, <uint32_t>form.tile.down
     launch.shared_nbytes, launch.most_shared_nbytes = <uint32_t>shared_nbytes, BOX_NBYTES
     launch_kernel(kernel_of(&depthwise_boxes_kernels, key, boxes_program, &form), &launch)
     return True

@@ -59,7 +59,7 @@ class graph:
 
     def __exit__(self, kind, value, trace):
         cdef CUDAGraph captured = self.cuda_graph
-        leave()         # first: a stream that is current after its capture is one like others
+        leave()         # first: a stream that is current when its capture ends is no longer private
         if kind is None:
             captured.capture_end()
         elif captured.state == CAPTURING:

@@ -58,7 +58,7 @@ inline bool mark_let_go(Mark* mark, int times = 1) {
     return __atomic_sub_fetch(&mark->holders, times, __ATOMIC_ACQ_REL) == 0;
 }
 
-// Whether a stream that waits for `mark`, a newcomer, need not wait for a mark that is held already.
+// Whether a wait for `mark` includes one for `held`, which was made before it.
 inline bool mark_covers(const Mark* mark, const Mark* held) {
     return mark->stream == held->stream && !mark->moment == !held->moment &&
            mark->moment >= held->moment;
