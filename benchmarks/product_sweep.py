@@ -1,7 +1,7 @@
 """Products of random shapes, dtypes and layouts beside torch's better library, by graph replay.
 
     python benchmarks/product_sweep.py [--count 300] [--seed 1] [--rounds 5] [--seconds S]
-                                       [--few-rows]
+                                       [--few-rows | --narrow]
 
 Extents are log-uniform from 1 to 16,384, half of them multiples of 8 or 64; a product has at most
 2^38 multiplications and 1 GiB. Random shapes ensure that special cases for listed shapes do not
@@ -9,7 +9,8 @@ help. The reported rows are the slowest relative to torch; `geometric_mean` is o
 `floor us` is the time for the product's bytes at the rate of a copy, or for its multiplications at
 the peak of an H200, whichever is longer; `beyond_floor` counts the products of 20 us or more that
 take over 1.3 times as long, all of them and those that torch computes faster.
-With `--few-rows`, all have 1 to 8 rows, or columns, by weights that lie along the others.
+With `--few-rows`, all have 1 to 8 rows, or columns, by weights that lie along the others; with
+`--narrow`, 9 to 64 rows or columns and 512 to 16,384 of the others and terms.
 """
 
 import argparse
@@ -74,11 +75,35 @@ def drawn_of_few_rows(rng):
         return wide, few, k, dtype, "TN" if rng.random() < 0.5 else "TT"
 
 
+def rounded_down(extent, multiple, least):
+    return max(least, extent // multiple * multiple)
+
+
+def drawn_narrow(rng):
+    """Draw one product with 9 to 64 rows or columns."""
+    while True:
+        narrow = rounded_down(round(2 ** rng.uniform(3.1, 6)), rng.choice((1, 1, 4, 8)), 9)
+        wide = rounded_down(round(2 ** rng.uniform(9, 14)), rng.choice((1, 8, 64)), 512)
+        k = rounded_down(round(2 ** rng.uniform(9, 14)), rng.choice((1, 8, 64, 64)), 512)
+        dtype = rng.choice(tuple(ELEMENT))
+        if not 1 << 21 <= wide * k <= MOST_BYTES >> 2:
+            continue
+        m, n = (wide, narrow) if rng.random() < 0.6 else (narrow, wide)
+        return m, n, k, dtype, rng.choice(LAYOUTS)
+
+
 def floor_us(m, n, k, dtype, operands):
     """Return the least time of a product in microseconds, by its bytes and multiplications."""
     itemsize = operands.torch_pairs[0][0].element_size()
     nbytes = itemsize * (m * k + k * n + m * n)
     return 1e6 * max(nbytes / COPY_RATE, 2 * m * n * k / PEAK[dtype])
+
+
+KINDS = (
+    ("product_sweep", "Products of random shapes", drawn),
+    ("product_sweep_few_rows", "Products of few rows", drawn_of_few_rows),
+    ("products/narrow", "Products of 9 to 64 rows or columns", drawn_narrow),
+)
 
 
 def main():
@@ -87,8 +112,11 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no product after")
-    parser.add_argument("--few-rows", action="store_true", help="products of 1 to 8 rows")
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--few-rows", action="store_true", help="products of 1 to 8 rows")
+    kinds.add_argument("--narrow", action="store_true", help="9 to 64 rows or columns")
     arguments = parser.parse_args()
+    name, title, draw = KINDS[arguments.few_rows + 2 * arguments.narrow]
     require_gpu()
     import torch
 
@@ -98,7 +126,7 @@ def main():
     for _ in range(arguments.count):
         if time.monotonic() - start > arguments.seconds:
             break
-        case = drawn_of_few_rows(rng) if arguments.few_rows else drawn(rng)
+        case = draw(rng)
         operands = Turned(case, torch)
         contenders = [GpuTensor(operands)]
         contenders += [Torch(operands, torch, library) for library in ("cublas", "cublaslt")]
@@ -113,10 +141,7 @@ def main():
         })  # fmt: skip
         del operands, contenders
     rows.sort(key=lambda row: row["ratio"])
-    kind = ("product_sweep_few_rows", "Products of few rows") if arguments.few_rows else (
-        "product_sweep", "Products of random shapes"
-    )  # fmt: skip
-    report = Report(kind[0], f"{kind[1]}, seed {arguments.seed}")
+    report = Report(name, f"{title}, seed {arguments.seed}")
     ratios = [row["ratio"] for row in rows]
     beyond = [r for r in rows if r["us"] >= LEAST_US and r["us"] > BEYOND * r["floor us"]]
     report.facts = {

@@ -3,6 +3,7 @@
 // bits.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -33,6 +34,18 @@ inline float use_of(const Proposal& one) {
     return one.waves <= 1.0f ? one.waves : 0.3f - 0.001f * one.waves;
 }
 
+// The results that the tiles of an algorithm have in all; 0: an unknown tile. Beside a narrow result
+// (one with few rows or columns) most of a wide tile is in vain.
+inline double tiled_results(const Proposal& one, int64_t m, int64_t n) {
+    static const short sides[][2] = {       // CUBLASLT_MATMUL_TILE_32x32 and the next ones
+        {32, 32}, {32, 64}, {64, 32}, {32, 128}, {64, 64}, {128, 32}, {64, 128}, {128, 64},
+        {64, 256}, {128, 128}, {256, 64}, {64, 512}, {128, 256}, {256, 128}, {512, 64}};
+    const int place = one.tile - 11;
+    if (place < 0 || place >= (int)(sizeof sides / sizeof *sides)) return 0;
+    const int64_t rows = sides[place][0], columns = sides[place][1];
+    return (double)((m + rows - 1) / rows * rows) * (double)((n + columns - 1) / columns * columns);
+}
+
 inline bool second_of_vector_is_better(int64_t rows, int64_t k, const Proposal& first,
                                        const Proposal& second) {
     const int by_dots = 14;             // the library's kernel for few and long sums
@@ -45,16 +58,25 @@ inline bool second_of_vector_is_better(int64_t rows, int64_t k, const Proposal& 
 // 549 products of random shapes on an H200, timed with both: .995 of the better one's speed in the
 // geometric mean, and of those with more than three terms 3 below .9. A short sum should not be cut
 // (270x576x25 in float32: 3.0 us instead of 8.4), a long one should (4x3200x1675 in float16: 13 us
-// instead of 48). Of 526 other products that no kernel of ours takes, 36 are below .9. Trees and
+// instead of 48); where float32 is exact, two parts are no worse than a whole sum (13888x24x5605: 168
+// us instead of 252). Of two whole sums of a narrow product, that with less in vain is taken (tf32
+// 10007x64x10000: 102 us instead of 129). Of 526 other products that no kernel of ours takes, 36 are below .9. Trees and
 // forests fitted to these facts of seven eighths of them leave 33 to 46.
 inline bool second_is_better(int64_t m, int64_t n, int64_t k, const Proposal& first,
                              const Proposal& second) {
     const int wide = 24, square = 20;   // 256x128 and 128x128, the best tiles of large results
+    const int without_tensor_cores = 55;
     if (m == 1 || n == 1) return second_of_vector_is_better(m * n, k, first, second);
-    if (first.workspace) return !second.workspace && (k < 200 || first.split == 2);
+    const double tiled = tiled_results(first, m, n), others = tiled_results(second, m, n);
+    const bool is_less = others && others * 1.2 < tiled;
+    if (first.workspace) {
+        if (second.workspace) return false;
+        return k < 200 || (first.split == 2 && (is_less || first.id != without_tensor_cores));
+    }
     if (second.workspace) return k >= 1024;
-    const int64_t terms = terms_of(first, k), others = terms_of(second, k);
-    if (terms && others && terms != others) return others < terms;
+    if (std::min(m, n) <= 64 && (is_less || (tiled && tiled * 1.2 < others))) return is_less;
+    const int64_t terms = terms_of(first, k), others_terms = terms_of(second, k);
+    if (terms && others_terms && terms != others_terms) return others_terms < terms;
     if (use_of(first) > 1.15f * use_of(second)) return false;
     if (use_of(second) > 1.15f * use_of(first)) return true;
     if (first.tile == wide) return second.tile == wide;

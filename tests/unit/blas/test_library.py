@@ -157,6 +157,34 @@ def test_a_product_too_small_to_gain_is_left_alone():
     assert internals.padded(BFLOAT16, 68, **thin) == ""
 
 
+@pytest.mark.parametrize(
+    ("sizes", "dtype", "layout", "expected"),
+    [
+        ((11456, 9, 5056), BFLOAT16, "NN", "ad"),
+        ((8616, 9, 8704), BFLOAT16, "TN", "ad"),
+        ((6610, 12, 1016), BFLOAT16, "NN", "ad"),
+        ((28, 7040, 1439), BFLOAT16, "TN", "bd"),
+        ((10, 11985, 7680), BFLOAT16, "TT", "abd"),
+        ((2718, 10, 3328), FLOAT32, "NT", "ad"),
+        ((20, 5399, 11392), FLOAT32, "NT", ""),
+        ((1024, 42, 2825), FLOAT32, "TN", ""),
+        ((24, 6298, 4736), BFLOAT16, "NT", ""),
+        ((56, 1930, 6784), BFLOAT16, "TN", ""),
+        ((12, 6634, 2944), BFLOAT16, "TN", ""),
+        ((20, 867, 2788), BFLOAT16, "TN", ""),
+    ],
+)
+def test_narrow_products_are_padded_where_that_was_faster(sizes, dtype, layout, expected):
+    """Both ways were measured on an H200; float32 may use TF32."""
+    rows, columns, k = sizes
+    found = internals.padded(
+        dtype, 77 if dtype == FLOAT32 else 68, columns, rows, k, ldd=columns,
+        lda=columns if layout[1] == "N" else k, ldb=k if layout[0] == "N" else rows,
+        op_a=int(layout[1] == "T"), op_b=int(layout[0] == "T"),
+    )  # fmt: skip
+    assert found == expected
+
+
 def test_padding_can_be_fixed_for_measurements():
     odd = {"m": 4097, "n": 4095, "k": 4099, "lda": 4097, "ldb": 4099, "ldd": 4097}
     try:
@@ -372,6 +400,12 @@ def test_a_process_that_recorded_nothing_leaves_the_file_of_shapes_alone(tmp_pat
         ((1, 1088, 7137), (34832, 1.177, 13, 0, 8, 0), (0, 0.687, 13, 0, 1, 0), True),
         ((1, 14, 5768), (1739, 0.205, 14, 0, 31, 0), (8464, 1.0, 13, 0, 132, 0), False),
         ((128, 1, 8534), (4112, 0.139, 13, 0, 8, 0), (8208, 0.97, 13, 0, 16, 0), True),
+        ((24, 13888, 5605), (1786880, 0.12, 55, 14, 2, 31), (0, 0.07, 55, 12, 1, 31), False),
+        ((13632, 10, 4555), (1745920, 0.14, 55, 13, 2, 31), (0, 2.58, 11, 0, 1, 0), False),
+        ((6144, 65, 576), (3146752, 0.16, 55, 15, 2, 31), (0, 0.06, 55, 17, 1, 31), False),
+        ((64, 10007, 10000), (0, 0.74, 43, 18, -1, 34), (0, 0.61, 43, 17, -1, 34), True),
+        ((24, 15397, 15072), (0, 0.92, 43, 20, -1, 34), (0, 0.8, 43, 17, 1, 34), True),
+        ((33, 20000, 6000), (0, 2.99, 23, 23, 5, 9), (0, 2.99, 23, 19, 5, 10), True),
     ],
 )
 def test_the_proposal_is_the_one_that_was_faster(sizes, first, second, is_second):
