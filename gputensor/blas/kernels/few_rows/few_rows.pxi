@@ -37,7 +37,8 @@ cdef enum:
     FEW_LEAST_NARROW = 12
     FEW_MOST_UNCUT = 4096           # where K cannot be cut and outputs are fewer than the next
     FEW_LEAST_UNCUT = 512
-    # Lines of fewer bytes than this are too short for more outputs than the next.
+    # Lines of fewer bytes than this are too short for more outputs than the next; and so are the
+    # lines of any length of 9 to 16 rows.
     FEW_LEAST_LINE = 192
     FEW_MOST_SHORT = 4096
 
@@ -348,8 +349,9 @@ cdef bint few_rows_wins(const Product* product) except -1 nogil:
                 and nbytes <= FEW_MOST_OF_EIGHT)
     if p.m <= 8:
         return True
+    # 4613 outputs of 632 terms: 21.4 us, the library 12.3; 3520 of 576: 11.4 and 13.0.
     return (product.compute == COMPUTE_32F and nbytes <= FEW_MOST_OF_ONE
-            and p.k >= FEW_LEAST_OF_SIXTEEN)
+            and p.k >= FEW_LEAST_OF_SIXTEEN and p.n <= FEW_MOST_SHORT)
 
 
 cdef int few_rows_build(const Product* product, const Choice* choice, Plan* plan) except -1 nogil:

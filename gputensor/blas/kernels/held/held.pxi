@@ -36,6 +36,8 @@ cdef double HELD_EAGER_MARGIN = 0.68
 cdef double HELD_PLAIN = 1200
 cdef double HELD_PLAIN_RATE = 3400
 cdef double HELD_PLAIN_MARGIN = 0.88
+cdef enum:
+    HELD_PLAIN_TERMS = 512      # 33 random products: .94 of the library above, 1.06 below
 
 cdef extern from "gputensor/blas/kernels/held/held.h" namespace "gputensor" nogil:
     cdef struct HeldParameters:
@@ -213,7 +215,7 @@ cdef bint held_can(const Product* product) except -1 nogil:
 
 cdef bint held_wins_plain(const PanelProduct* held, double cost) noexcept nogil:
     cdef double nbytes = 2.0 * (held.m * <double>(held.n + held.k) + held.n * <double>held.k)
-    return nbytes < HELD_CACHED_NBYTES and (
+    return nbytes < HELD_CACHED_NBYTES and held.k <= HELD_PLAIN_TERMS and (
         cost < HELD_PLAIN_MARGIN * (HELD_PLAIN + nbytes / HELD_PLAIN_RATE))
 
 
