@@ -129,6 +129,11 @@ SECTIONS = [
         "The slowest products of the sweep, against torch's better library, by graph replay.",
     ),
     (
+        "products/narrow",
+        "Products of 9 to 64 rows or columns",
+        "By `benchmarks/product_sweep.py --narrow`: the slowest of random ones.",
+    ),
+    (
         "attention",
         "Attention of many queries",
         "TFLOP/s, by graphs; torch's flash attention and cuDNN alternate with ours on the same "
