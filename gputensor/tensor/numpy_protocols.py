@@ -126,7 +126,11 @@ def _at(name, target, indices, *values):
     if name not in ASSOCIATIVE and name not in ("subtract", "divide"):
         raise _no_counterpart(f"{name}.at")
     tensor_argument(target, f"{name}.at")
-    places = gt.reshape(gt.arange(target.size, device=target.device), target.shape)[indices]
+    is_plain = type(indices) is Tensor and indices.dtype.kind in "iu" and target.ndim == 1
+    if is_plain and name in ("add", "subtract"):
+        places = indices
+    else:
+        places = gt.reshape(gt.arange(target.size, device=target.device), target.shape)[indices]
     (added,) = values
     added = gt.broadcast_to(astype(beside(added, target), target.dtype, copy=False), places.shape)
     x, places, added = (gt.reshape(one, -1) for one in (target, places, added))

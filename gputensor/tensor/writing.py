@@ -242,7 +242,8 @@ def _added(x, axis, index, source):
     rows = shape[0], source.size // max(1, shape[0] * shape[2]), shape[2]
     source = reshape(astype(source, dtype, copy=False).contiguous(), rows)
     if index.size and source.size:
-        index = reshape(index.contiguous(), rows if index.size == source.size else -1)
+        is_own = index.size == source.size != rows[1]  # an index for each element
+        index = reshape(index.contiguous(), rows if is_own else -1)
         queue_call("add_at", (), (reshape(result, shape),), (index, source), "scatter_add")
     return astype(result, x.dtype, copy=False)
 

@@ -191,10 +191,10 @@ cdef int host_counted(int device, uint64_t stream, const Operand* counts,
 cdef int host_added(int device, uint64_t stream, const Operand* target, const Operand* index,
                     const Operand* source) except -1:
     cdef HostOrder order
-    if (index.dtype != DT_INT64 or index.ndim != 1 or target.shape[2] != 1
-            or source.dtype != target.dtype):
+    if index.dtype != DT_INT64 or source.dtype != target.dtype:
         return 0
-    order.rows, order.columns, order.count = target.shape[0], target.shape[1], index.shape[0]
+    order.flag, order.shape[0] = index.ndim != 1, target.shape[2]
+    order.rows, order.columns, order.count = target.shape[0], target.shape[1], source.shape[1]
     order.input, order.other = <const void*> source.ptr, <const void*> index.ptr
     order.out = <void*> target.ptr
     kind = order_kind(target.dtype)

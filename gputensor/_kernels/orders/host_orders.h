@@ -28,8 +28,8 @@ enum : int64_t { ORDER_NO_MEMORY = -2 };
 struct HostOrder {
     HostOrderRun run;
     int device;
-    int flag;                   // is_right, is_largest, or whether equal NaN are one
-    int ndim;                   // axes of a mask, and their extents
+    int flag;                   // is_right, is_largest, is_own, or whether equal NaN are one
+    int ndim;                   // axes of a mask, and their extents; or the width of rows
     int64_t shape[16];
     int64_t rows, columns;      // of the first input
     int64_t count;              // values, results of a row, or indices
@@ -174,18 +174,28 @@ int64_t run_count(const HostOrder& order) {
     return -1;
 }
 
-// Adds `rows` x `count` elements to `rows` x `columns` elements by a vector of `count` indices.
+// Adds `rows` x `count` x `width` elements to `rows` x `columns` x `width` ones. The index has a place
+// among the columns for each of the `count`, or for each element.
 template <class T>
 int64_t run_add(const HostOrder& order) {
     const int64_t* index = static_cast<const int64_t*>(order.other);
     const T* source = static_cast<const T*>(order.input);
     T* target = static_cast<T*>(order.out);
-    const uint64_t extent = order.columns;
-    for (int64_t i = 0; i < order.count; ++i)
-        if (static_cast<uint64_t>(index[i]) + extent >= 2 * extent) return i;
-    for (int64_t r = 0; r < order.rows; ++r, target += extent)
-        for (int64_t i = 0; i < order.count; ++i)
-            target[index[i] < 0 ? index[i] + order.columns : index[i]] += *source++;
+    const int64_t extent = order.columns, width = order.shape[0];
+    const bool is_own = order.flag;
+    const int64_t indices = order.count * (is_own ? order.rows * width : 1);
+    for (int64_t i = 0; i < indices; ++i)
+        if (static_cast<uint64_t>(index[i]) + extent >= 2 * static_cast<uint64_t>(extent)) return i;
+    const auto place = [extent](int64_t i) { return i < 0 ? i + extent : i; };
+    for (int64_t r = 0; r < order.rows; ++r, target += extent * width)
+        for (int64_t i = 0; i < order.count; ++i, source += width) {
+            if (is_own) {
+                for (int64_t w = 0; w < width; ++w) target[place(*index++) * width + w] += source[w];
+            } else {
+                T* const line = target + place(index[i]) * width;
+                for (int64_t w = 0; w < width; ++w) line[w] += source[w];
+            }
+        }
     return -1;
 }
 

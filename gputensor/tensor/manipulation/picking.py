@@ -31,7 +31,7 @@ from gputensor.tensor.manipulation import (
     reshape,
     take,
 )
-from gputensor.tensor.manipulation.joining import stack
+from gputensor.tensor.manipulation.joining import concat, stack
 
 __all__ = [
     "argwhere", "compress", "compressed", "delete", "extract", "flatnonzero", "gather",
@@ -337,7 +337,15 @@ def delete(x, obj, /, axis=None):
     if axis is None:
         x, axis = reshape(x, -1), 0
     axis = axis_argument(axis, x.ndim, "delete")
-    return x[(slice(None),) * axis + (_kept(obj, x.shape[axis], "delete"),)]
+    extent, prefix = x.shape[axis], (slice(None),) * axis
+    is_number = isinstance(obj, (int, np.integer)) and not isinstance(obj, bool)
+    if is_number and -extent <= obj < extent:
+        obj = slice(int(obj), int(obj) + 1 or None)
+    if isinstance(obj, slice) and obj.step in (None, 1):
+        first, last, _ = obj.indices(extent)
+        parts = slice(first), slice(max(first, last), None)
+        return concat([x[prefix + (one,)] for one in parts], axis=axis)
+    return x[prefix + (_kept(obj, extent, "delete"),)]
 
 
 def insert(x, obj, values, /, axis=None):
@@ -374,13 +382,19 @@ def insert(x, obj, values, /, axis=None):
             values = reshape(values, (1,) * (x.ndim - values.ndim) + values.shape)
         values = moveaxis(values, 0, axis)
         places = np.full(values.shape[axis], places)
+    prefix = (slice(None),) * axis
+    shape = (*x.shape[:axis], extent + places.size, *x.shape[axis + 1 :])
+    if places.size and (places == places[0]).all():
+        parts = slice(places[0]), slice(places[0], None)
+        before, after = (x[prefix + (one,)] for one in parts)
+        made = (*x.shape[:axis], places.size, *x.shape[axis + 1 :])
+        values = broadcast_to(astype(values, x.dtype, copy=False), made)
+        return concat([before, values, after], axis=axis)
     order = np.argsort(places, kind="stable")
     is_new = np.zeros(extent + places.size, bool)
     targets = places.copy()
     targets[order] += np.arange(places.size)
     is_new[targets] = True
-    prefix = (slice(None),) * axis
-    shape = (*x.shape[:axis], extent + places.size, *x.shape[axis + 1 :])
     result = empty(shape, dtype=x.dtype, device=x.device)
     result[prefix + (np.flatnonzero(~is_new),)] = x
     result[prefix + (targets,)] = values

@@ -52,7 +52,7 @@ def packbits(x, /, axis=None, bitorder="big"):
         raise argument_error(TypeError, "packbits: x", got, "bool or an integer dtype")
     _check_order(bitorder, "packbits")
     lines, axis = _lines(x, axis, "packbits")
-    bits = fn.logical_or(lines, False)
+    bits = lines if lines.dtype.kind == "b" else fn.not_equal(lines, 0)
     missing = -bits.shape[-1] % 8
     if missing:
         bits = pad(bits, [(0, 0)] * (bits.ndim - 1) + [(0, missing)])

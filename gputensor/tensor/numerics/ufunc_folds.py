@@ -181,6 +181,16 @@ def _steps(name, join, lines, has_all):
     return concat(parts) if has_all else made
 
 
+# Folds of whole lines into one, without another dtype, and up to how many are computed one by one.
+_FOLDS = {
+    "add": lambda lines: functions.sum(lines, 0, lines.dtype, keepdims=True),
+    "multiply": lambda lines: functions.prod(lines, 0, lines.dtype, keepdims=True),
+    "maximum": lambda lines: functions.max(lines, 0, keepdims=True),
+    "minimum": lambda lines: functions.min(lines, 0, keepdims=True),
+}
+FEW_STARTS = 16
+
+
 def reduced_at(name, join, x, indices, axis=0, dtype=None, out=None):
     """Return the elements from each index up to the next joined, as NumPy's ``reduceat`` does.
 
@@ -200,6 +210,13 @@ def reduced_at(name, join, x, indices, axis=0, dtype=None, out=None):
     starts = _starts(name, indices, rest.shape[0])
     ends = np.append(starts[1:], rest.shape[0])
     lengths = np.maximum(ends - starts, 1)
+    if name in _FOLDS and 0 < starts.size <= FEW_STARTS and rest.dtype.kind in "iuf":
+        fold = _FOLDS[name]
+        parts = [
+            rest[first : first + count] if count == 1 else fold(rest[first : first + count])
+            for first, count in zip(starts.tolist(), lengths.tolist(), strict=True)
+        ]
+        return _into(out, moveaxis(concat(parts), 0, axis), name)
     groups = np.repeat(np.arange(starts.size), lengths)
     within = np.arange(groups.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     rest = rest[asarray(starts[groups] + within, device=x.device)]
