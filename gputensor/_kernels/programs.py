@@ -25,6 +25,7 @@ __all__ = [
     "draw",
     "elementwise",
     "index",
+    "is_packed",
     "reduction",
     "transpose",
     "window",
@@ -214,12 +215,24 @@ def accumulator_nbytes(op, compute):
     return _accumulator(REDUCTIONS[op], DTYPES[compute])[1]
 
 
-def _accumulation(row, element):
+def is_packed(op, dtype, compute):
+    """Return whether a reduction finds the argument of an extreme by keys (ordered.cuh).
+
+    >>> is_packed(4, 9, 9), is_packed(4, 9, 11), is_packed(0, 9, 9)
+    (True, False, False)
+    """
+    return REDUCTIONS[op].rule == "index" and dtype == compute and DTYPES[dtype].itemsize <= 2
+
+
+def _accumulation(row, element, packed):
     """Return the definitions of accumulator.cuh for a reduction computed as `element`."""
     texts = row.cuda[element.kind]
     low, high = _RANGES.get(element.kind, ("0", "0"))
+    if packed:
+        defines = [("BETTER", ">"), ("WORST", "(-0x7fffffff - 1)"), ("VALUE", "int32")]
+        return [*defines, ("PACKED", 1), ("DESCENDS", int(texts[0] == "<"))]
     if row.rule == "index":
-        return [("BETTER", *texts), ("WORST", low if texts[0] == ">" else high)]
+        return [("BETTER", *texts), ("WORST", low if texts[0] == ">" else high), ("VALUE", "C")]
     defines = [("ACCUMULATOR", _accumulator(row, element)[0]), ("LOWEST", low), ("HIGHEST", high)]
     defines += zip(("IDENTITY", "LIFT", "COMBINE", "FINISH"), texts, strict=True)
     if row.name == "var":
@@ -260,7 +273,7 @@ def reduction(
     defines += [("COLUMN", int(column)), ("OUTPUT", DTYPES[out].cuda)]
     defines += [("INPUT", DTYPES[dtype].cuda), ("STORED", element.cuda)]
     defines += [("ARITHMETIC", element.compute)]
-    defines += _accumulation(REDUCTIONS[op], element)
+    defines += _accumulation(REDUCTIONS[op], element, is_packed(op, dtype, compute))
     return Program(_FOLDER + "reduction.cuh", tuple(defines))
 
 

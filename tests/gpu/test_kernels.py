@@ -153,8 +153,8 @@ def test_reduction_agrees_with_numpy(row, rng):
             checks.check_reduction(DEVICE, row.name, 11, rng, view_of, (24, 36), axes)
 
 
-@pytest.mark.parametrize("code", [3, 9, 11, 12])
-@pytest.mark.parametrize("name", ["sum", "max", "argmax", "mean", "var", "all"])
+@pytest.mark.parametrize("code", [1, 3, 5, 9, 10, 11, 12])
+@pytest.mark.parametrize("name", ["sum", "max", "argmax", "argmin", "mean", "var", "all"])
 def test_reduction_in_parts_agrees_with_numpy(name, code, rng):
     cases = [((1 << 20,), (0,)), ((1000003,), (0,)), ((3, 100003), (1,)), ((100003, 3), (0,))]
     cases += [((5, 4096, 33), (1,)), ((5, 4096, 33), (0, 1)), ((5, 4096, 33), (0, 2))]
@@ -162,6 +162,33 @@ def test_reduction_in_parts_agrees_with_numpy(name, code, rng):
     cases += [((17408, 1023), (0,))] if (name, code) == ("var", 11) else []
     for shape, axes in cases:
         checks.check_reduction(DEVICE, name, code, rng, lambda x: x, shape, axes)
+
+
+@pytest.mark.parametrize("code", [1, 9])
+def test_arguments_of_lines_of_more_units_than_a_key_counts(code, rng):
+    """Lines that overlap in memory, since a thread has many units only where lines are many."""
+    itemsize = DTYPES[code].itemsize
+    vector = 16 // itemsize
+    length, lines = 4096 * 32 * vector + 3 * vector, 1 << 14
+    values = np.zeros(length + vector * lines, DTYPES[code].numpy)
+    values[rng.integers(0, values.size, 20)] = 1
+    values[[5, length - 1]] = 2, 1
+    array = DeviceArray.from_numpy(values, DEVICE)
+    out = checks.empty_like_shape(4, (lines,), DEVICE)
+    device_array.reduce(4, code, out, array.view(code, (lines, length), (vector, 1)), (1,))
+    expected = [int(np.argmax(values[n : n + length])) for n in range(0, vector * 40, vector)]
+    assert out.numpy()[:40].tolist() == expected
+    # Columns begin next to each other, and their elements are a vector apart.
+    columns, length = 512 * 32 * vector, 4096 * 8 + 5
+    values = np.zeros(columns + vector * length, DTYPES[code].numpy)
+    values[rng.integers(0, values.size, 2000)] = 1
+    array = DeviceArray.from_numpy(values, DEVICE)
+    out = checks.empty_like_shape(4, (columns,), DEVICE)
+    device_array.reduce(4, code, out, array.view(code, (length, columns), (vector, 1)), (0,))
+    found = out.numpy()
+    for column in (0, 7, vector + 3, columns // 2, columns - 1):
+        line = values[column : column + vector * length : vector]
+        assert found[column] == np.argmax(line), column
 
 
 def test_the_same_reduction_gives_the_same_bits(rng):

@@ -87,6 +87,58 @@ def test_the_first_extreme_or_nan_has_the_position(rng):
                     np.testing.assert_array_equal(got, getattr(np, name)(a, axis), (dtype, shape))
 
 
+def hard_values(kind):
+    """A few values of a dtype, so that equal ones are frequent."""
+    if np.dtype(kind).kind in "iu":
+        least, most = np.iinfo(kind).min, np.iinfo(kind).max
+        return np.array([least, least + 1, least // 2, most // 2, most - 1, most], kind)
+    if np.dtype(kind).kind == "b":
+        return np.array([False, True])
+    denormals = np.array([1, 0x8001], np.uint16).view(kind)
+    return np.append(np.array([-np.inf, -2, -0.0, 0.0, 1, np.inf], kind), denormals)
+
+
+SHORT = ("bool", "int8", "uint8", "int16", "uint16", "float16", "bfloat16")
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_arguments_of_short_elements(name, rng):
+    """Rows and columns by vectors of each width, with a tail, and in parts."""
+    kind = next(row.numpy for row in DTYPES if row.name == name)
+    for rows, columns in [(3, 9016), (9001, 3), (700, 32), (500, 8), (70, 36), (5, 1002), (33, 5)]:
+        some = rng.choice(hard_values(kind), rng.integers(1, 4))
+        a = rng.choice(some, (rows, columns))
+        a[rng.random(a.shape) < 0.9] = some[-1]
+        if a.dtype.itemsize == 2 and name.endswith("float16") and rng.random() < 0.6:
+            nans = np.array([0x7FFF, 0xFFC1], np.uint16).view(kind)
+            a[rng.random(a.shape) < 0.001] = nans[0]
+            a[rng.random(a.shape) < 0.001] = nans[1]
+        x = gt.asarray(a, device=DEVICE)
+        for axis in (0, 1, None):
+            for function in ("argmax", "argmin"):
+                got = getattr(gt, function)(x, axis=axis).numpy()
+                expected = getattr(np, function)(a.astype(np.float32), axis)
+                np.testing.assert_array_equal(got, expected, (function, axis, a.shape, some))
+
+
+def test_variance_of_equal_and_large_values(rng):
+    """Equal values have none; distances of large ones do not overflow."""
+    for name in ("float16", "bfloat16", "float32", "float64"):
+        kind = next(row.numpy for row in DTYPES if row.name == name)
+        for shape in ((3, 9016), (700, 24), (41, 7)):
+            most = 3e38 if name != "float16" else 6e4
+            a = np.full(shape, rng.choice([most, -most, 1 / 3, 7e-5]), kind)
+            x = gt.asarray(a, device=DEVICE)
+            for axis in (0, 1, None):
+                assert not gt.var(x, axis=axis).numpy().any(), (name, shape, axis)
+            # Far from 0, next to each other.
+            a = (1000 + 4 * rng.integers(0, 2, shape)).astype(kind)
+            got = gt.var(gt.asarray(a, device=DEVICE), axis=1).numpy().astype(np.float64)
+            expected = a.astype(np.float64).var(1)
+            unit = 2.0 ** {"float16": -10, "bfloat16": -7}.get(name, -13)
+            np.testing.assert_allclose(got, expected, unit, 1e-30, err_msg=str((name, shape)))
+
+
 def test_indices(rng):
     checks.check_gather(DEVICE, 11, rng, (9, 50, 33), 1, [(4, 6)], index_code=3)
     checks.check_gather(DEVICE, 11, rng, (6, 7, 8, 9), 1, [(3,), (3,), (2, 1)])

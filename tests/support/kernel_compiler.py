@@ -25,11 +25,14 @@ FAST = ("-std=c++17", "-Og", "-w", "-fPIC")
 PRECOMPILED = "FAKE_CUDA_HEADERS"
 # Images are linked without libraries, which saves a third of the time: a process loads these first.
 LIBRARIES = ("libstdc++.so.6", "libm.so.6")
-# PTX text and its replacement: three conversions of types.cuh, and copies and powers of row.cuh.
+# PTX text and its replacement: three conversions of types.cuh, products of
+# pairs, and copies and powers of row.cuh.
 _REPLACEMENTS = (
     (r'asm\("cvt\.f32\.f16[^;]*;"[^;]*;', "y = cpu_half_to_float(x.bits);"),
     (r'asm\("cvt\.rn\.f16\.f32[^;]*;"[^;]*;', "y.bits = cpu_float_to_half(x);"),
     (r'asm\("cvt\.rn\.bf16\.f32[^;]*;"[^;]*;', "y.bits = cpu_float_to_bfloat(x);"),
+    (r'asm\("fma\.rn\.(b?f16)x2[^;]*;"[^;]*;', r"y = cpu_\1_pair_times(word, factor);"),
+    (r'asm\("prmt\.b32[^;]*0xbb99;"[^;]*;', "negative = (word >> 15 & 0x10001) * 0xffff;"),
     # Asynchronous copies of a row kernel run at once, into a static array as shared memory.
     (r'asm volatile\("cp\.async\.c[ag][^"]*"[^;]*;', "memcpy(to, from, NBYTES);"),
     (r'asm volatile\("cp\.async\.wait[^"]*"[^;]*;', ";"),

@@ -60,9 +60,12 @@ def reductions():
         for column, wide, partial, from_partial in itertools.product(BITS, repeat=4):
             if column and from_partial:
                 continue
+            most = 8 if row.name in ("argmax", "argmin", "var") else 4
+            if elements.is_packed(row.code, element.code, element.code) and not wide:
+                most = 16
             yield elements.reduction(
                 row.code, element.code, element.code, out, column=column,
-                vector=1 if from_partial else min(4, 16 // element.itemsize), kept=2, reduced=1,
+                vector=1 if from_partial else min(most, 16 // element.itemsize), kept=2, reduced=1,
                 wide=wide, partial=partial, from_partial=from_partial,
             )  # fmt: skip
 

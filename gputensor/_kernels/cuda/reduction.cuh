@@ -7,14 +7,15 @@
 //     column   the unit stride is on a kept axis: threads along x have neighbouring outputs, and
 //              threads along y share each of them
 //
-// A thread accumulates a strided share in VECTOR accumulators, with four loads in flight; a fixed
-// tree of shuffles and shared memory combines the shares, so a result never depends on timing. When
-// outputs are few, blockIdx.y cuts the reduced range and each part writes its accumulator to a
-// workspace (PARTIAL); a second row kernel (FROM_PARTIAL) reduces the parts.
+// A thread accumulates a strided share (shares.cuh), with four loads in flight; a fixed tree of
+// shuffles and shared memory combines the shares, so a result never depends on timing. When outputs
+// are few, blockIdx.y cuts the reduced range and each part writes its accumulator to a workspace
+// (PARTIAL); a second row kernel (FROM_PARTIAL) reduces the parts.
 //
 // Defined before this text: VECTOR; KEPT and REDUCED, numbers of axes; INDEX, an unsigned type;
 // PARTIAL, FROM_PARTIAL, COLUMN; OUTPUT, INPUT and STORED, the types of the result, of an element
-// and of its values; ARITHMETIC; and the definitions for accumulator.cuh.
+// and of its values; ARITHMETIC; the definitions for accumulator.cuh; and PACKED with DESCENDS for
+// the arguments of extremes of elements of at most 16 bits.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -27,45 +28,11 @@ typedef ReductionParameters Parameters;
 typedef OUTPUT TO;
 typedef ARITHMETIC C;
 
-#include "gputensor/_kernels/cuda/accumulator.cuh"
-
-#if FROM_PARTIAL
-typedef A T;
-__device__ __forceinline__ A with(A a, A x, long long) { return combine(a, x); }
-#else
-typedef INPUT T;
-__device__ __forceinline__ A with(A a, T x, long long index) {
-    return absorb(a, wide(convert<STORED>(x)), index);
-}
+#include "gputensor/_kernels/cuda/reduction/accumulator.cuh"
+#if PACKED
+#include "gputensor/_kernels/cuda/reduction/ordered.cuh"
 #endif
-
-// The accumulator of a thread's share, whose elements come in the order of their indices. For the
-// argument of an extreme, only an element better than all before, or the first NaN, replaces the
-// former one, and the index has only the bits that indices need. WORST is the start value.
-#if defined(BETTER) && !FROM_PARTIAL
-struct Share { C value; INDEX index; };
-__device__ __forceinline__ Share no_share(INDEX first) {
-    Share a; a.value = (C)(WORST); a.index = first; return a;
-}
-__device__ __forceinline__ void add(Share& a, T x, INDEX index) {
-    const C value = wide(convert<STORED>(x));
-    const bool is_as_bad = 1 BETTER 0 ? value <= a.value : value >= a.value;
-    if (!is_as_bad && a.value == a.value) {
-        a.value = value;
-        a.index = index;
-    }
-}
-__device__ __forceinline__ A whole(Share a, bool has_any) {
-    return has_any ? accumulator(a.value, (long long)a.index) : identity();
-}
-#else
-typedef A Share;
-__device__ __forceinline__ Share no_share(INDEX) { return identity(); }
-__device__ __forceinline__ void add(Share& a, T x, INDEX index) {
-    a = with(a, x, (long long)index);
-}
-__device__ __forceinline__ A whole(Share a, bool) { return a; }
-#endif
+#include "gputensor/_kernels/cuda/reduction/shares.cuh"
 
 __device__ __forceinline__ void locate_kept(const Parameters& p, INDEX index,
                                             long long& in, long long& out) {
@@ -120,33 +87,28 @@ extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
     const INDEX end = limit < (INDEX)p.units ? limit : (INDEX)p.units;
     INDEX unit = begin + threadIdx.y;
     const bool has_any = column < (INDEX)p.kept && unit < end;
-    Share acc[VECTOR];
-#pragma unroll
-    for (int v = 0; v < VECTOR; ++v) acc[v] = no_share(unit);
+    Shares shares;
+    shares.begin(unit);
     if (column < (INDEX)p.kept) {
         locate_kept(p, column * VECTOR, in_offset, out_offset);
         const T* in = reinterpret_cast<const T*>(p.input) + in_offset;
         for (; unit < end && end - unit > 3 * step; unit += 4 * step) {
-            Vector<T, VECTOR> x[4];
+            Unit x[4];
 #pragma unroll
             for (int u = 0; u < 4; ++u)
-                x[u] = *reinterpret_cast<const Vector<T, VECTOR>*>(
+                x[u] = *reinterpret_cast<const Unit*>(
                     in + locate_reduced(p, unit + u * step));
-#pragma unroll
-            for (int u = 0; u < 4; ++u)
-#pragma unroll
-                for (int v = 0; v < VECTOR; ++v)
-                    add(acc[v], x[u].item[v], unit + u * step);
+            shares.add(x, unit, step);
         }
         for (; unit < end; unit += step) {
-            const Vector<T, VECTOR> x = *reinterpret_cast<const Vector<T, VECTOR>*>(
-                in + locate_reduced(p, unit));
-#pragma unroll
-            for (int v = 0; v < VECTOR; ++v) add(acc[v], x.item[v], unit);
+            const Unit x[1] = {*reinterpret_cast<const Unit*>(
+                in + locate_reduced(p, unit))};
+            shares.add(x, unit, step);
         }
     }
 #pragma unroll
-    for (int v = 0; v < VECTOR; ++v) shared[v * 256 + slot] = whole(acc[v], has_any);
+    for (int v = 0; v < VECTOR; ++v)
+        shared[v * 256 + slot] = Shares::IS_WHOLE || has_any ? shares.of(v, step) : identity();
     for (int half = blockDim.y / 2; half > 0; half /= 2) {
         __syncthreads();
         if (threadIdx.y < half)
@@ -175,32 +137,24 @@ extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
     const bool is_kept = row < (INDEX)p.kept, has_any = is_kept && unit < end;
     if (is_kept) locate_kept(p, row, in_offset, out_offset);
     const T* in = reinterpret_cast<const T*>(p.input) + in_offset;
-    Share acc[VECTOR];
-#pragma unroll
-    for (int v = 0; v < VECTOR; ++v) acc[v] = no_share(unit * VECTOR + v);
+    Shares shares;
+    shares.begin(unit);
     if (is_kept) {
         for (; unit < end && end - unit > 3 * step; unit += 4 * step) {
-            Vector<T, VECTOR> x[4];
+            Unit x[4];
 #pragma unroll
             for (int u = 0; u < 4; ++u)
-                x[u] = *reinterpret_cast<const Vector<T, VECTOR>*>(
+                x[u] = *reinterpret_cast<const Unit*>(
                     in + locate_reduced(p, (unit + u * step) * VECTOR));
-#pragma unroll
-            for (int u = 0; u < 4; ++u)
-#pragma unroll
-                for (int v = 0; v < VECTOR; ++v)
-                    add(acc[v], x[u].item[v], (unit + u * step) * VECTOR + v);
+            shares.add(x, unit, step);
         }
         for (; unit < end; unit += step) {
-            const Vector<T, VECTOR> x = *reinterpret_cast<const Vector<T, VECTOR>*>(
-                in + locate_reduced(p, unit * VECTOR));
-#pragma unroll
-            for (int v = 0; v < VECTOR; ++v) add(acc[v], x.item[v], unit * VECTOR + v);
+            const Unit x[1] = {*reinterpret_cast<const Unit*>(
+                in + locate_reduced(p, unit * VECTOR))};
+            shares.add(x, unit, step);
         }
     }
-    A total = whole(acc[0], has_any);
-#pragma unroll
-    for (int v = 1; v < VECTOR; ++v) total = combine(total, whole(acc[v], has_any));
+    A total = Shares::IS_WHOLE || has_any ? shares.total(step) : identity();
     // The elements after the last whole vector.
     if (VECTOR > 1 && is_kept && blockIdx.y == gridDim.y - 1)
         for (INDEX e = (INDEX)p.units * VECTOR + threadIdx.x; e < (INDEX)p.reduced; e += step)

@@ -74,6 +74,23 @@ template <int B> struct Word { typedef uint32 type; };
 template <> struct Word<1> { typedef uint8 type; };
 template <> struct Word<2> { typedef uint16 type; };
 
+// N neighbouring elements, of which those of at most two bytes are read as words: the compiler takes
+// apart words that are read from a vector of elements.
+template <class T, int N, bool IS_SHORT = sizeof(T) <= 2> struct UnitOf {
+    typedef Vector<T, N> Type;
+    static __device__ __forceinline__ T item(const Type& x, int v) { return x.item[v]; }
+};
+template <class T, int N> struct UnitOf<T, N, true> {
+    typedef typename Word<sizeof(T)>::type Bits;
+    typedef typename Word<(N * sizeof(T) < 4 ? sizeof(T) : 4)>::type Part;
+    typedef Vector<Part, N * sizeof(T) / sizeof(Part)> Type;
+    static __device__ __forceinline__ T item(const Type& x, int v) {
+        const int EACH = sizeof(Part) / sizeof(T);
+        const Bits bits = (Bits)(x.item[v / EACH] >> v % EACH * 8 * (int)sizeof(T));
+        return reinterpret_cast<const T&>(bits);
+    }
+};
+
 // N elements that lie STEP apart in memory (STEP may be negative), of at most four bytes each. They
 // are read with all that is between them, by aligned loads of PIECE elements: item 0 or, with a
 // negative STEP, the last item is element SHIFT of the first load. SHIFT is below |STEP|, and only

@@ -9,8 +9,10 @@ cdef enum:
     THREADS = 256
     FULL = 1024                 # blocks that fill the device (132 multiprocessors, 8 blocks each)
     MOST_PARTS = 1024
+    MOST_SHARED = 32768         # bytes of a block's accumulators
     MORE = 2                    # times FULL, for long columns of `var`
     LONG_ROUNDS = 16            # of a block, that a part of them has at least
+    MOST_PACKED_STEPS = 4096    # units of a thread: as many as a key counts (shares.cuh)
 
 cdef extern from "gputensor/_kernels/cuda/reduction.h" namespace "gputensor" nogil:
     cdef struct ReductionParameters:
@@ -70,6 +72,12 @@ cdef inline int power_of_two(int64_t at_least, int most) noexcept nogil:
     return x
 
 
+cdef void divide_for_keys(Division* division, int64_t units, int64_t threads) noexcept nogil:
+    """Cut the range into more parts, where a thread would have more units than a key counts."""
+    if division.chunk > MOST_PACKED_STEPS * threads:
+        cut_parts(division, units, 4 * threads, ceil_divide(units, MOST_PACKED_STEPS * threads))
+
+
 cdef void divide_rows(Division* division, int64_t kept, int64_t units) noexcept nogil:
     # Four loads for each thread when outputs are many; with fewer outputs, more threads for each,
     # and then more parts.
@@ -124,19 +132,23 @@ cdef int cuda_reduce(int op, int device, uint64_t stream, int compute_dtype,
     cdef ReductionParameters parameters
     cdef Variant variant
     cdef Division division
-    cdef int axis, size = sizes[op][compute_dtype]
+    cdef int axis, most, size = sizes[op][compute_dtype]
     cdef bint is_argument = op == RED_ARGMAX or op == RED_ARGMIN
+    cdef bint is_packed = (is_argument and input.dtype == compute_dtype
+                           and dtype_itemsize(input.dtype) <= 2)
     reduction_layout(&layout, out, input, axes_mask, is_argument)
     variant.op = op
     variant.dtype = input.dtype
     variant.compute = compute_dtype
     variant.out = out.dtype
     variant.column = is_column(&layout)
+    variant.wide = layout.kept > 0x7fffffff or layout.reduced > 0x7fffffff
+    # The accumulators of a block fit the shared memory.
+    most = MOST_SHARED // (8 if is_packed and not variant.wide else size) // THREADS
     variant.vector = load_width(&layout, input, variant.column, dtype_itemsize(input.dtype),
-                                8 if is_argument else 64 // size)
+                                64 // size if op not in (RED_ARGMAX, RED_ARGMIN, RED_VAR) else most)
     variant.kept = layout.kept_ndim
     variant.reduced = layout.reduced_ndim
-    variant.wide = layout.kept > 0x7fffffff or layout.reduced > 0x7fffffff
     variant.from_partial = 0
     memset(&parameters, 0, sizeof(parameters))
     parameters.out = out.ptr
@@ -151,10 +163,14 @@ cdef int cuda_reduce(int op, int device, uint64_t stream, int compute_dtype,
         parameters.kept = layout.kept // variant.vector
         parameters.units = layout.reduced
         divide_columns(&division, op, parameters.kept, parameters.units)
+        if is_packed:
+            divide_for_keys(&division, parameters.units, division.y)
     else:
         parameters.kept = layout.kept
         parameters.units = layout.reduced // variant.vector
         divide_rows(&division, parameters.kept, parameters.units)
+        if is_packed:
+            divide_for_keys(&division, parameters.units, division.x)
     variant.partial = division.parts > 1
     if not variant.partial:
         return cuda_reduction_launch(device, stream, &variant, &division, &parameters)
@@ -187,7 +203,6 @@ cdef int launch_in_parts(int device, uint64_t stream, Variant* variant, Division
         variant.column = 0
         variant.vector = 1
         variant.reduced = 1
-        variant.wide = layout.kept > 0x7fffffff
         variant.partial = 0
         variant.from_partial = 1
         divide_rows(division, layout.kept, parameters.units)

@@ -136,6 +136,23 @@ static inline unsigned short cpu_float_to_bfloat(float x) {
     unsigned a = __float_as_uint(x);
     return x != x ? 0x7fff : (unsigned short)((a + 0x7fff + ((a >> 16) & 1)) >> 16);
 }
+// fma of pairs, with 0 as its addend.
+static inline unsigned cpu_f16_pair_times(unsigned x, unsigned factor) {
+    unsigned both = 0;
+    for (int i = 0; i < 32; i += 16) {
+        const float y = cpu_half_to_float(x >> i) * cpu_half_to_float(factor >> i) + 0.0f;
+        both |= (unsigned)(y != y ? 0x7fff : cpu_float_to_half(y)) << i;
+    }
+    return both;
+}
+static inline unsigned cpu_bf16_pair_times(unsigned x, unsigned factor) {
+    unsigned both = 0;
+    for (int i = 0; i < 32; i += 16) {
+        const float y = __uint_as_float(x >> i << 16) * __uint_as_float(factor >> i << 16) + 0.0f;
+        both |= (unsigned)cpu_float_to_bfloat(y) << i;
+    }
+    return both;
+}
 
 // On the simulated GPU a condition's handle is the address of its value.
 extern "C" inline void cudaGraphSetConditional(unsigned long long condition, unsigned value) {

@@ -3,9 +3,15 @@
 import numpy as np
 import pytest
 
+import gputensor as gt
 from gputensor._arrays.element_types import DTYPES
 from gputensor._driver.registry import close_host, open_host
 from gputensor._kernels.operations import REDUCTIONS
+from gputensor.programs.ahead.bindings import Maker, sites_of
+from gputensor.programs.ahead.call_places import places_of
+from gputensor.programs.ahead.code import Kernels
+from gputensor.programs.bind import bind
+from gputensor.programs.compile import data_of, sources_of
 from tests.support import device_array
 from tests.support import kernel_checks as checks
 from tests.support.device_array import DeviceArray
@@ -58,6 +64,27 @@ def test_arguments_give_the_first_occurrence_and_nan_wins(device):
         assert int(out.numpy()) == largest
         device_array.reduce(5, 11, out, array, (0,))
         assert int(out.numpy()) == smallest
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32"])
+def test_no_thread_has_more_units_than_a_key_counts(dtype, axis):
+    """Lines of which one thread would read more than 4,096 units are cut; there are many lines."""
+    packed = dtype != "float32"
+    vector = 16 // np.dtype(dtype).itemsize
+    for units, is_cut in [(4096, False), (4097, packed)]:
+        lines = 1 << 14 if axis else 512 * 32 * vector
+        length = units * 32 * vector if axis else units * 8
+        spec = gt.spec((lines, length) if axis else (length, lines), dtype)
+        source = sources_of(lambda x, *, weights: gt.argmax(x, axis=axis), (spec,), {}, None, {})
+        (function,) = data_of(source, -1).functions.values()
+        kernels = Kernels()
+        with Maker((90, 132, 228 << 10), kernels) as maker:
+            for site in sites_of(bind(function, {})):
+                maker.make(site.call, places_of(site.call, site.alignments))
+        used = [dict(kernel.program.defines) for kernel in kernels.all]
+        assert ("PACKED" in used[0], used[0]["VECTOR"]) == (packed, vector)
+        assert len(used) == 1 + is_cut == 1 + used[0]["PARTIAL"]
 
 
 def test_empty_reduction_gives_the_identity_or_raises(device):

@@ -2,15 +2,15 @@
 //
 //     A                       the accumulator, whole 32-bit words
 //     identity()              the accumulator of an empty reduction
-//     accumulator(x, index)   one element of the arithmetic type C, at its reduced index
+//     accumulator(x, index)   one element at its reduced index, as C or, for arguments, as VALUE
 //     combine(a, b)           associative up to rounding; for arguments also commutative
 //     absorb(a, x, index)     combine(a, accumulator(x, index))
 //     finish(a, count)        the stored result of type TO
 //
 // Sums of 16-bit floats are float; integers are added modulo 2^64 and so wrap to any narrower type.
 //
-// Defined before this text: BETTER, a comparison, for the argument of an extreme, and WORST, a
-// value that is not better than any other; otherwise ACCUMULATOR, IDENTITY, LIFT (of x), COMBINE (a
+// Defined before this text: BETTER, a comparison, for the argument of an extreme, WORST, a value that
+// is not better than any other, and VALUE, their type; otherwise ACCUMULATOR, IDENTITY, LIFT (of x), COMBINE (a
 // and b) and FINISH (a and count), with RESULT, the type of FINISH; LOWEST and HIGHEST, the values
 // below and above every other; MOMENTS if the accumulator is Moments.
 #pragma once
@@ -39,20 +39,20 @@ __device__ __forceinline__ Moments joined(Moments a, Moments b) {
 #endif
 
 #ifdef BETTER
-struct A { C value; long long index; };
-__device__ __forceinline__ A identity() { A a; a.value = (C)0; a.index = -1; return a; }
-__device__ __forceinline__ A accumulator(C x, long long index) {
-    A a; a.value = x; a.index = index; return a;
+struct A { VALUE value; INDEX index; };
+__device__ __forceinline__ A identity() {
+    A a; a.value = (VALUE)(WORST); a.index = (INDEX)-1; return a;
+}
+__device__ __forceinline__ A accumulator(VALUE x, long long index) {
+    A a; a.value = x; a.index = (INDEX)index; return a;
 }
 __device__ __forceinline__ A combine(A a, A b) {
-    if (b.index < 0) return a;
-    if (a.index < 0) return b;
     const bool a_is_nan = a.value != a.value, b_is_nan = b.value != b.value;
     if (a_is_nan != b_is_nan) return a_is_nan ? a : b;
     if (a_is_nan || a.value == b.value) return a.index < b.index ? a : b;
     return a.value BETTER b.value ? a : b;
 }
-__device__ __forceinline__ TO finish(A a, double) { return narrow<TO>(a.index); }
+__device__ __forceinline__ TO finish(A a, double) { return narrow<TO>((long long)a.index); }
 #else
 typedef ACCUMULATOR A;
 __device__ __forceinline__ A identity() { return IDENTITY; }
