@@ -208,6 +208,8 @@ _ROWS = (
     # by axes.
     Row("mark", "_kernels.orders", attributes="rule:mark", writes="bits starts", reads="x"),
     Row("pick", "_kernels.orders", attributes="", writes="out", reads="x bits starts"),
+    # The same bits and starts, of the integers from `least` on that are elements of x.
+    Row("seen", "_kernels.orders", attributes="", writes="bits starts", reads="x least"),
     Row("places", "_kernels.orders", attributes="shape:extents", writes="out",
         reads="bits starts"),
     # Along the middle one of three axes.

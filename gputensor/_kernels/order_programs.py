@@ -19,7 +19,7 @@ _LOW_BITS = {"float16": 13, "bfloat16": 16}
 _STEPS = ("COUNTS", "STARTS", "PASS")
 _SCAN_FORMS = ("TOTALS", "PREFIXES", "COLUMN", "ROW", "ONE_PASS")
 _COUNTS = ("VALUES", "EDGES", "EVEN_EDGES")
-_RULES = ("TRUE", "FIRST", "FIRST_NAN")
+_RULES = ("TRUE", "FIRST", "FIRST_NAN", "BITS")
 
 
 def _keys(dtype):
@@ -97,8 +97,12 @@ def _add(dtype, index, is_grid, vector, is_wide):
     return "add.cuh", [*defines, ("WIDE", "uint64" if is_wide else "uint32")]
 
 
+def _seen(dtype, is_shared, *_):
+    return "seen.cuh", [("ELEMENT", DTYPES[dtype].cuda), ("IS_SHARED", is_shared)]
+
+
 #: In the order of the numbers in orders/launching.pxi.
-FORMS = (_sort, _radix, _topk, _search, _count, _scan, _mark, _pick, _add)
+FORMS = (_sort, _radix, _topk, _search, _count, _scan, _mark, _pick, _add, _seen)
 
 
 def program(form, *numbers):

@@ -138,6 +138,16 @@ def _mark(name, _attributes, writes, reads):
     _marks(name, x.shape[0], bits, starts)
 
 
+def _seen(name, _attributes, writes, reads):
+    (bits, starts), (x, least) = writes, reads
+    fits = _KINDS[x.dtype] in ("bool", "int", "uint") and len(x.shape) == 1
+    _need(fits, name, "x", tuple(x), "integers of one axis")
+    wanted = (x.dtype, (1,))
+    _need(least == wanted, name, "least", tuple(least), wanted)
+    _need(len(bits.shape) == 1, name, "bits.shape", bits.shape, "one extent")
+    _marks(name, MARK_WORD * bits.shape[0], bits, starts)
+
+
 def _pick(name, _attributes, writes, reads):
     (out,), (x, bits, starts) = writes, reads
     _need(len(x.shape) == 1, name, "x.shape", x.shape, "one extent")
@@ -169,5 +179,6 @@ ORDER_RULES = {
     "add_at": _add_at,
     "mark": _mark,
     "pick": _pick,
+    "seen": _seen,
     "places": _places,
 }

@@ -29,7 +29,7 @@ from gputensor.tensor.manipulation import (
 )
 from gputensor.tensor.manipulation.joining import concat
 from gputensor.tensor.manipulation.picking import take_along_axis
-from gputensor.tensor.places import chosen, firsts
+from gputensor.tensor.places import chosen, firsts, integers
 from gputensor.tensor.scans import cumsum
 
 __all__ = [
@@ -320,6 +320,8 @@ def unique_values(x, /):
 
 
 def _different(x, equal_nan):
+    if (found := integers(x)) is not None:
+        return found
     ordered = sort(x, None)
     return astype(chosen(_known(ordered), equal_nan), x.dtype, copy=False)
 

@@ -5,6 +5,7 @@ import pytest
 
 import gputensor as gt
 from gputensor._engines import cupy_calls
+from gputensor.tensor import places
 from tests.conformance.numerics import test_array_likes as array_likes
 from tests.conformance.numerics import test_numerics as numerics
 from tests.conformance.numerics import test_progressions as progressions
@@ -58,6 +59,27 @@ def test_digits_that_all_keys_of_a_row_share_need_no_pass(rng):
 def test_choices(rng, name):
     for rule in ("true", "first", "first_nan"):
         choices.check_choice(rng, 0, row_of(name), 20_001, rule)
+
+
+@pytest.mark.parametrize("name", ["bool", "int8", "uint16", "int32", "uint64"])
+def test_integers_seen(rng, name, monkeypatch):
+    row = next(row for row in choices.WHOLE if row.name == name)
+    choices.test_integers_seen(0, rng, row)
+    choices.test_unique_integers(0, rng, row, monkeypatch)
+
+
+def test_integers_far_apart_are_sorted(rng, monkeypatch):
+    """A sample says so, or the whole; then nothing else is queued."""
+    monkeypatch.setattr(places, "LEAST_WIDE", 5000)
+    used = []
+    queue = places.queue_call
+    monkeypatch.setattr(places, "queue_call", lambda *call: (used.append(call[0]), queue(*call)))
+    for last, expected in ((2499, "seen"), (2500, "mark"), (1 << 40, "mark")):
+        a = rng.integers(0, 9, 5000)
+        a[4321], a[17] = last, 0
+        used.clear()
+        assert np.array_equal(gt.unique(gt.asarray(a, device=0)).numpy(), np.unique(a))
+        assert used[0] == expected, last
 
 
 def test_masks(rng):

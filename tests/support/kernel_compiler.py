@@ -37,6 +37,7 @@ _REPLACEMENTS = (
     (r'asm volatile\("cp\.async\.c[ag][^"]*"[^;]*;', "memcpy(to, from, NBYTES);"),
     (r'asm volatile\("cp\.async\.wait[^"]*"[^;]*;', ";"),
     (r"extern __shared__ __align__\(16\) (char ahead)\[\];", r"alignas(16) static \1[1 << 18];"),
+    (r"extern __shared__ uint32 (seen)\[\];", r"static uint32 \1[1 << 16];"),
     (r'asm\("ex2\.approx[^;]*;"[^;]*;', "y = exp2f(x);"),
     (r'asm\("rcp\.approx[^;]*;"[^;]*;', "y = 1 / x;"),
 )

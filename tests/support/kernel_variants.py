@@ -361,6 +361,9 @@ def counts():
 def choices():
     for code, rule in itertools.product(range(15), range(3)):
         yield order_programs.program(6, code, rule, 0, 0, 0)
+    yield order_programs.program(6, 7, 3, 0, 0, 0)
+    for code, is_shared in itertools.product(range(9), (0, 1)):
+        yield order_programs.program(9, code, is_shared, 0, 0, 0)
     for size in (1, 2, 4, 8, 16):
         yield order_programs.program(7, size, 0, 0, 1, 0)
     for is_wide, rank in itertools.product((0, 1), (1, 2, 16)):

@@ -13,7 +13,7 @@ from gputensor._kernels.host.elementwise import cast
 
 __all__ = [
     "run_add_at", "run_argsort", "run_count", "run_histogram", "run_mark", "run_partition",
-    "run_pick", "run_places", "run_scan", "run_search", "run_sort", "run_topk",
+    "run_pick", "run_places", "run_scan", "run_search", "run_seen", "run_sort", "run_topk",
 ]  # fmt: skip
 
 
@@ -263,6 +263,10 @@ def run_mark(rule, bits, starts, x):
             is_nan = x != x
             if is_nan.any():
                 flags[1:] &= ~(is_nan[1:] & is_nan[:-1])
+    _write_marks(bits, starts, flags)
+
+
+def _write_marks(bits, starts, flags):
     packed = np.packbits(flags, bitorder="little")
     octets = bits.view(np.uint8)
     octets[: packed.size] = packed
@@ -271,6 +275,20 @@ def run_mark(rule, bits, starts, x):
     for i in range(starts.shape[0] - 1):
         count = np.count_nonzero(flags[i * MARK_TILE : (i + 1) * MARK_TILE])
         starts[i + 1] = starts[i] + count
+
+
+def run_seen(bits, starts, x, least):
+    """Write a bit for each integer from the least on, set if it is an element, and the starts.
+
+    >>> bits, starts = np.empty(1, np.uint32), np.empty(2, np.int64)
+    >>> run_seen(bits, starts, np.array([7, 5, 7]), np.array([5]))
+    >>> bits, starts
+    (array([5], dtype=uint32), array([0, 2]))
+    """
+    flags = np.zeros(32 * bits.shape[0], bool)
+    places = x.astype(np.uint64) - least.astype(np.uint64)  # modulo 2^64
+    flags[places[places < flags.size].astype(np.int64)] = True
+    _write_marks(bits, starts, flags)
 
 
 def run_pick(out, x, bits, starts):

@@ -6,6 +6,12 @@ chosen elements, which is the last start.
 
 cdef tuple MARK_RULES = ("true", "first", "first_nan")
 
+cdef enum:
+    RULE_BITS = 3               # of mark.cuh
+    SEEN_THREADS = 1024
+    SEEN_EACH = 64              # bytes of a thread, at least, until every multiprocessor has blocks
+    SEEN_RESERVED = 1024        # of a multiprocessor's shared memory, for a block
+
 
 cdef int cuda_mark(int device, uint64_t stream, const Operand* bits, const Operand* starts,
                    const Operand* x, int rule) except -1:
@@ -28,6 +34,33 @@ cdef int cuda_mark(int device, uint64_t stream, const Operand* bits, const Opera
         return launch_order(MARK, numbers, p.tiles, &launch)
     finally:
         allocator_free(block)
+
+
+cdef int cuda_seen(int device, uint64_t stream, const Operand* bits, const Operand* starts,
+                   const Operand* x, uint64_t least) except -1:
+    """Set the bits of the integers in `x`, and write the starts of tiles of them."""
+    cdef SeenParameters p
+    cdef Launch launch
+    cdef int[5] numbers
+    cdef Operand words = bits[0]
+    cdef int64_t nbytes = 4 * bits.shape[0], blocks
+    cdef int64_t room = device_facts(device).shared_nbytes - SEEN_RESERVED
+    cdef int64_t most = max(1, device_facts(device).multiprocessors)
+    memset(&p, 0, sizeof(p))
+    memset(numbers, 0, sizeof(numbers))
+    clear(device, stream, bits.ptr, nbytes)
+    p.input, p.least, p.bits = x.ptr, least, bits.ptr
+    p.count, p.words = x.shape[0], bits.shape[0]
+    numbers[0], numbers[1] = x.dtype, nbytes <= room
+    launch_init(&launch, device, stream, 1, SEEN_THREADS, &p, sizeof(p))
+    if nbytes <= room:
+        launch.shared_nbytes, launch.most_shared_nbytes = <uint32_t>nbytes, <uint32_t>room
+    if nbytes > room or 2 * (nbytes + SEEN_RESERVED) <= room:
+        most *= 2
+    blocks = ceil_divide(p.count * dtype_itemsize(x.dtype), SEEN_THREADS * SEEN_EACH)
+    launch_order(SEEN, numbers, min(most, blocks), &launch)
+    words.shape[0] *= 32
+    return cuda_mark(device, stream, bits, starts, &words, RULE_BITS)
 
 
 cdef int cuda_pick(int device, uint64_t stream, const Operand* out, const Operand* bits,

@@ -112,6 +112,14 @@ def _mark_door(int device, uint64_t stream, tuple arguments):
         cuda_mark(device, stream, of(bits), of(starts), of(x), MARK_RULES.index(rule))
 
 
+def _seen_door(int device, uint64_t stream, tuple arguments):
+    bits, starts, x, least = arguments
+    dense_count("seen", of(starts))
+    dense_count("seen", of(x))
+    if dense_count("seen", of(bits)) and not on_host(device, stream, SEEN_CALL, arguments):
+        cuda_seen(device, stream, of(bits), of(starts), of(x), of(least).ptr)
+
+
 def _pick_door(int device, uint64_t stream, tuple arguments):
     out, x, bits, starts = arguments
     dense_count("pick", of(x))
@@ -153,5 +161,6 @@ cdef object CUMULATE_CALL = bind("cumulate", host_orders.run_scan, _cumulate_doo
 cdef object HISTOGRAM_CALL = bind("histogram", host_orders.run_histogram, _histogram_door)
 cdef object ADD_AT_CALL = bind("add_at", host_orders.run_add_at, _add_at_door)
 cdef object MARK_CALL = bind("mark", host_orders.run_mark, _mark_door)
+cdef object SEEN_CALL = bind("seen", host_orders.run_seen, _seen_door)
 cdef object PICK_CALL = bind("pick", host_orders.run_pick, _pick_door)
 cdef object PLACES_CALL = bind("places", host_orders.run_places, _places_door)

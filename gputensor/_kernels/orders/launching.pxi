@@ -61,6 +61,13 @@ cdef extern from "gputensor/_kernels/cuda/orders/orders.h" namespace "gputensor"
         int64_t count
         int64_t tiles
 
+    cdef struct SeenParameters:
+        uint64_t input
+        uint64_t least
+        uint64_t bits
+        int64_t count
+        int64_t words
+
     cdef struct PickParameters:
         uint64_t input
         uint64_t bits
@@ -89,6 +96,7 @@ cdef enum:
     MARK = 6
     PICK = 7
     ADD = 8
+    SEEN = 9
     MOST_BLOCKS = 0x7fffffff
 
 cdef KernelTable order_kernels

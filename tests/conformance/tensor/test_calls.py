@@ -60,6 +60,14 @@ def marks(x, rule="true"):
     return bits, starts
 
 
+def seen(x):
+    """Which of 320 integers from -40 on are in a vector, by a direct call of `seen`."""
+    bits = gt.empty(10, "uint32", device=x.device)
+    starts = gt.empty(2, "int64", device=x.device)
+    queue_call("seen", (), (bits, starts), (x, gt.full(1, -40, dtype=x.dtype, device=x.device)))
+    return bits
+
+
 def picked(x):
     """All elements of a vector, by a direct call of `pick`."""
     out = gt.empty_like(x)
@@ -119,6 +127,7 @@ CASES = {
                       ((9, 4), I32), ((50,), I32), ((50, 4), I32)),
     "marks": ("mark", lambda x: marks(x > 3)[0], ((70000,), F32)),
     "starts": ("mark", lambda x: marks(x, "first")[1], ((70000,), I32)),
+    "seen": ("seen", seen, ((7000,), I32)),
     "picked": ("pick", picked, ((70000,), F16)),
     "places": ("places", placed, ((33, 1009), I32)),
     "cumulate": ("cumulate", lambda x: gt.cumsum(x, 1), ((3, 5000, 2), F16)),

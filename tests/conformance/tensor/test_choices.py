@@ -5,11 +5,13 @@ import pytest
 
 import gputensor as gt
 from gputensor._arrays.element_types import DTYPES
+from gputensor.tensor import places
 from gputensor.tensor.engine import queue_call
 from tests.support.tensor_arrays import random_array, random_view
 
 COMPUTED = [row for row in DTYPES if row.kind != "small"]
 REAL = [row for row in COMPUTED if row.kind != "complex"]
+WHOLE = [row for row in DTYPES if row.kind in ("bool", "int", "uint")]
 SUMMED = [row for row in DTYPES if row.kind not in ("bool", "small")]
 
 
@@ -52,6 +54,25 @@ def check_choice(rng, place, row, count, rule):
         out = poisoned(total, a.dtype, place)
         queue_call("pick", (), (out,), (x, bits, starts))
         assert out.numpy().tobytes() == a[flags].tobytes()
+
+
+def check_seen(rng, place, row, words):
+    """The integers from the least on; some elements are below it or beyond the bits."""
+    low, high = (0, 1) if row.kind == "bool" else (np.iinfo(row.numpy).min, np.iinfo(row.numpy).max)
+    least = int(rng.integers(low, high, dtype=np.uint64 if low == 0 else np.int64))
+    span = max(2, min(32 * words, 1 << 20))
+    near = [least + int(n) for n in rng.integers(-span // 2, 2 * span, 5000)]
+    a = np.array([min(max(n, low), high) for n in near], row.numpy)[int(rng.integers(0, 3)) :]
+    x, first = gt.asarray(a, device=place), gt.asarray(np.array([least], row.numpy), device=place)
+    bits = poisoned(words, "uint32", place)
+    starts = poisoned(-(-32 * words // (1 << 15)) + 1, "int64", place)
+    queue_call("seen", (), (bits, starts), (x, first))
+    flags = np.zeros(32 * words, bool)
+    flags[[n - least for n in set(a.tolist()) if 0 <= n - least < flags.size]] = True
+    got = np.unpackbits(bits.numpy().view(np.uint8), bitorder="little").view(bool)
+    assert np.array_equal(got, flags)
+    edges = [*range(0, flags.size, 1 << 15), flags.size]
+    assert starts.tolist() == [int(flags[:edge].sum()) for edge in edges]
 
 
 def check_histogram(rng, place, row, count):
@@ -111,6 +132,27 @@ def test_choices(place, rng, row):
     for rule in ("true", "first", "first_nan"):
         for count in (1, 33, 1 << 15, 70_001):
             check_choice(rng, place, row, count, rule)
+
+
+@pytest.mark.parametrize("row", WHOLE, ids=lambda row: row.name)
+def test_integers_seen(place, rng, row):
+    for words in (1, 7, 1500, 60_000):  # the last more than shared memory holds
+        check_seen(rng, place, row, words)
+
+
+@pytest.mark.parametrize("row", WHOLE, ids=lambda row: row.name)
+def test_unique_integers(place, rng, row, monkeypatch):
+    """Near each other and not, at both ends of the range and at its middle."""
+    monkeypatch.setattr(places, "LEAST_WIDE", 5000)
+    low, high = (0, 1) if row.kind == "bool" else (np.iinfo(row.numpy).min, np.iinfo(row.numpy).max)
+    for count, span in ((5000, 3), (9001, 2000), (20_000, 40_000), (70_000, 30_000)):
+        for start in (low, max(low, -(span // 2)), max(low, high - span + 1)):
+            steps = rng.integers(0, min(span, high - start + 1), count)
+            a = np.array([start + int(n) for n in steps], row.numpy)
+            x = gt.asarray(a, device=place)
+            for part, from_ in ((x, a), (x[3:], a[3:]), (x[::-2], a[::-2])):
+                got = gt.unique(part)
+                assert got.dtype == row.numpy and np.array_equal(got.numpy(), np.unique(from_))
 
 
 @pytest.mark.parametrize("row", REAL, ids=lambda row: row.name)

@@ -5,7 +5,7 @@
 // part. The kernel makes one pass (prefix.cuh); the last start is the total number of chosen
 // elements.
 //
-// Defined before this text: RULE, one of the three; ELEMENT, the type of an element; IS_BYTES, whether
+// Defined before this text: RULE, one of the four; ELEMENT, the type of an element; IS_BYTES, whether
 // TRUE reads single bytes, which are true if any bit is set.
 #pragma once
 
@@ -16,6 +16,7 @@
 #define TRUE 0       // not zero
 #define FIRST 1      // different from the element before
 #define FIRST_NAN 2  // the same, with all NaN equal
+#define BITS 3       // by the words of the input, which are the words of bits
 #define THREADS 256
 #define WORDS_EACH 4
 #define PART (THREADS * 32)
@@ -81,6 +82,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
             words[part] = sixteen_bits(bytes[part][0]) | sixteen_bits(bytes[part][1]) << 16;
     } else
 #endif
+#if RULE == BITS
+#pragma unroll
+    for (int part = 0; part < WORDS_EACH; ++part) {
+        const int64 word = (tile * WORDS_EACH + part) * THREADS + threadIdx.x;
+        words[part] = 32 * word < p.count ? input[word] : 0;
+    }
+#else
     {
 #pragma unroll
         for (int part = 0; part < WORDS_EACH; ++part) {
@@ -100,6 +108,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
             }
         }
     }
+#endif
     int own = 0;
 #pragma unroll
     for (int part = 0; part < WORDS_EACH; ++part) {

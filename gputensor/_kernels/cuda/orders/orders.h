@@ -68,6 +68,14 @@ struct MarkParameters {                     // mark.cuh
 };
 static_assert(sizeof(MarkParameters) == 56, "both sides of a launch lay the parameters out alike");
 
+struct SeenParameters {                     // seen.cuh
+    GPUTENSOR_POINTER(const char) input;
+    GPUTENSOR_POINTER(const char) least;    // an element, for which the first bit is
+    GPUTENSOR_POINTER(uint32) bits;         // zero before the launch
+    int64 count, words;                     // elements, and words of bits
+};
+static_assert(sizeof(SeenParameters) == 40, "both sides of a launch lay the parameters out alike");
+
 struct PickParameters {                     // pick.cuh
     GPUTENSOR_POINTER(const char) input;
     GPUTENSOR_POINTER(const uint32) bits;
