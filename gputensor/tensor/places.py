@@ -6,8 +6,8 @@ from gputensor._arrays.dtypes import float32, int64, is_float8, uint32
 from gputensor._kernels.order_rules import MARK_TILE, MARK_WORD
 from gputensor.tensor import functions as fn
 from gputensor.tensor.engine import queue_call, refuse_in_trace
-from gputensor.tensor.interop import asarray, astype
-from gputensor.tensor.manipulation import empty, reshape
+from gputensor.tensor.interop import astype
+from gputensor.tensor.manipulation import empty, full, reshape
 
 __all__ = ["chosen", "firsts", "integers", "picked", "places"]
 
@@ -91,7 +91,7 @@ def _ends(x):
     """Return the least element of a vector as a vector, and the first and last integer. Waits."""
     if x.dtype.itemsize <= 2:
         first, last = (0, 1) if x.dtype == bool else (np.iinfo(x.dtype).min, np.iinfo(x.dtype).max)
-        return asarray([first], dtype=x.dtype, device=x.device), first, last
+        return full(1, first, dtype=x.dtype, device=x.device), first, last
     ends = empty(2, x.dtype, device=x.device)
     fn.min(x, axis=0, keepdims=True, out=ends[:1])
     fn.max(x, axis=0, keepdims=True, out=ends[1:])
