@@ -61,6 +61,7 @@ def test_choices(rng, name):
         choices.check_choice(rng, 0, row_of(name), 20_001, rule)
 
 
+@pytest.mark.process(FAKE_CUDA_SHARED="233472")
 @pytest.mark.parametrize("name", ["bool", "int8", "uint16", "int32", "uint64"])
 def test_integers_seen(rng, name, monkeypatch):
     row = next(row for row in choices.WHOLE if row.name == name)

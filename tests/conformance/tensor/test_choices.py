@@ -57,20 +57,24 @@ def check_choice(rng, place, row, count, rule):
 
 
 def check_seen(rng, place, row, words):
-    """The integers from the least on; some elements are below it or beyond the bits."""
+    """The integers from the least on; some elements are below it or beyond the bits.
+
+    There are more than one block of threads takes, few of them equal, and memory behind the bits.
+    """
     low, high = (0, 1) if row.kind == "bool" else (np.iinfo(row.numpy).min, np.iinfo(row.numpy).max)
     least = int(rng.integers(low, high, dtype=np.uint64 if low == 0 else np.int64))
     span = max(2, min(32 * words, 1 << 20))
-    near = [least + int(n) for n in rng.integers(-span // 2, 2 * span, 5000)]
+    near = [least + int(n) for n in rng.integers(-span // 2, 2 * span, 40_000)]
     a = np.array([min(max(n, low), high) for n in near], row.numpy)[int(rng.integers(0, 3)) :]
     x, first = gt.asarray(a, device=place), gt.asarray(np.array([least], row.numpy), device=place)
-    bits = poisoned(words, "uint32", place)
+    room = poisoned(words + 4, "uint32", place)
+    bits = room[:words]
     starts = poisoned(-(-32 * words // (1 << 15)) + 1, "int64", place)
     queue_call("seen", (), (bits, starts), (x, first))
     flags = np.zeros(32 * words, bool)
     flags[[n - least for n in set(a.tolist()) if 0 <= n - least < flags.size]] = True
     got = np.unpackbits(bits.numpy().view(np.uint8), bitorder="little").view(bool)
-    assert np.array_equal(got, flags)
+    assert np.array_equal(got, flags) and room[words:].tolist() == [77] * 4
     edges = [*range(0, flags.size, 1 << 15), flags.size]
     assert starts.tolist() == [int(flags[:edge].sum()) for edge in edges]
 
