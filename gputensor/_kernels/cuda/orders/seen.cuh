@@ -22,11 +22,15 @@ template <int B> struct Distance { typedef uint32 type; };
 template <> struct Distance<8> { typedef uint64 type; };
 typedef Distance<sizeof(T)>::type D;        // modulo 2^32 or 2^64, so above all bits if negative
 
+// The first cache may hold a word in memory from before its bits were set.
+__device__ __forceinline__ uint32 word_of(const uint32* word) {
+    return *(const volatile uint32*)word;
+}
 __device__ __forceinline__ void see(uint32* bits, T x, D least, uint64 count) {
     const D place = (D)x - least;
     if ((uint64)place >= count) return;
     const uint32 bit = 1u << (uint32)(place % 32);
-    if (!(bits[place / 32] & bit)) atomicOr(bits + place / 32, bit);
+    if (!(word_of(bits + place / 32) & bit)) atomicOr(bits + place / 32, bit);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p) {
@@ -63,7 +67,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
     const int64 begin = (int64)blockIdx.x * p.words / gridDim.x;
     for (int64 k = threadIdx.x; k < p.words; k += THREADS) {
         const int64 at = begin + k < p.words ? begin + k : begin + k - p.words;
-        if (seen[at] & ~p.bits[at]) atomicOr(p.bits + at, seen[at]);
+        if (seen[at] & ~word_of(p.bits + at)) atomicOr(p.bits + at, seen[at]);
     }
 #endif
 }
