@@ -61,6 +61,21 @@ def test_strips_of_depthwise(height, rng):
 
 
 @pytest.mark.process(FAKE_CUDA_MULTIPROCESSORS="1")
+def test_long_strips_of_depthwise_with_a_stride(rng, monkeypatch):
+    """Between two numbers of results each thread has a strip of 14, unless some would be cut."""
+    used = UsedKernels(monkeypatch, programs, ["depthwise_tiles"])
+    given = ((2, 2), [(1, 1), (1, 1)], (1, 1), 44)
+    weight = rng.standard_normal((44, 1, 3, 3)).astype(np.float16)
+    for height in (56, 42):
+        x = rng.standard_normal((1, height, 56, 44)).astype(np.float16)
+        want = convolved(np.moveaxis(x, -1, 1).astype(float), weight.astype(float), *given)
+        x = gt.moveaxis(gt.asarray(x, device="cuda"), -1, 1)
+        got = gt.conv2d(x, gt.asarray(weight, device="cuda"), stride=2, padding=1, groups=44)
+        np.testing.assert_allclose(got.numpy(), want, rtol=2e-3, atol=1e-4)
+    assert [dict(call[3:])["tile"] for call in used()] == [(1, 14, 3), (1, 7, 6)]
+
+
+@pytest.mark.process(FAKE_CUDA_MULTIPROCESSORS="1")
 def test_depthwise(rng):
     """Random channels, extents and windows; channels cut from more, and images turned over."""
     for _ in range(25):

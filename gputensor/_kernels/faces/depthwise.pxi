@@ -90,8 +90,10 @@ cdef void choose_tile(TilesForm* form, const WindowParameters* p, int64_t each) 
         set_tile(form, 1, 1, 4)
     elif each < 500 or (is_wide and each >= 5000):
         set_tile(form, 1, 4, 10)
-    elif each < 9000:
+    elif each < 6000 or (each < 9000 and parts(height, 14) * 14 > parts(height, 7) * 7):
         set_tile(form, 1, 7, 6)
+    elif each < 9000:
+        set_tile(form, 1, 14, 3)
     else:
         set_tile(form, 2, 2, 6)
     if form.rows == 7 and parts(height, 4) * 4 < parts(height, 7) * 7:
@@ -103,7 +105,7 @@ cdef void choose_tile(TilesForm* form, const WindowParameters* p, int64_t each) 
 cdef uint64_t tiles_key(TilesForm* form, const WindowParameters* p) noexcept nogil:
     cdef int axis
     cdef uint64_t key = form.dtype << 3 | form.activation
-    key = ((key << 3 | form.pixels) << 3 | form.rows) << 4 | form.depth
+    key = ((key << 3 | form.pixels) << 4 | form.rows) << 4 | form.depth
     key = (key << 1 | form.has_bias) << 1 | form.has_addend
     for axis in range(2):
         form.kernel[axis] = p.axes[1 + axis].kernel

@@ -6,7 +6,7 @@ from gputensor._kernels import programs as elements
 
 
 def depthwise_tiles():
-    tiles = (1, 1, 4), (1, 2, 5), (1, 7, 6), (2, 7, 10), (4, 4, 4), (4, 7, 2)
+    tiles = (1, 1, 4), (1, 2, 5), (1, 7, 6), (1, 14, 3), (2, 7, 10), (4, 4, 4), (4, 7, 2)
     for code, activation, (stride, dilation), tile in itertools.product(
         (9, 10, 11), range(7), ((1, 1), (2, 1), (1, 2)), tiles
     ):
