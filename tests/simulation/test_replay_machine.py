@@ -83,9 +83,11 @@ class ReplayWorld(GraphWorld):
 class Replays(RuleBasedStateMachine):
     """Steps on a ReplayWorld; each choice is a number modulo what there is."""
 
+    world_type = ReplayWorld
+
     @initialize(seed=st.integers(0, (1 << 32) - 1))
     def start(self, seed):
-        self.world = ReplayWorld(seed)
+        self.world = self.world_type(seed)
         for dst in (1, 2):
             self.world.captured([(dst, 0)])
 

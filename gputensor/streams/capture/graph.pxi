@@ -279,11 +279,17 @@ cdef class CUDAGraph:
             if is_captured:
                 raise_for_status(capture_add_inner(self.device, stream, self.members), "replay",
                                  f"in a capture on {device_text(self.device)}")
+                raise_for_order(self.device, stream,
+                                captured_replay_waits(self.device, stream, self.captured))
             else:
                 self.wait_for_peers(stream, peers)
             queue_replay(self, driver, stream, given)
-            if not is_captured:
+            if is_captured:
+                captured_replay_queued(self.device, stream, self.captured)
+            else:
                 self.mark(stream, peers)
+            if order_is_checked():
+                order_check_replayed(self.device, stream, self.members)
         finally:
             with nogil:
                 status = section_end()
@@ -430,6 +436,7 @@ cdef class CUDAGraph:
         if self.members is not None and self.generation == device_generation(self.device):
             for member in self.members:
                 graph_stream_release(self.device, member)
+            capture_released(self.device, self.capture_id)
         pool_forget_holds(self.holds)
         self.holds = NULL
         # The event of a closed device is gone too.

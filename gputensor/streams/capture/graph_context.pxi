@@ -94,8 +94,12 @@ cdef int settle(int device) except -1:
         raise_for_status(status, "synchronize", f"of {device_text(device)} before a capture")
     if for_all:
         wait_succeeded_for_all(device, moment)
+        if order_is_checked():
+            order_check_host_all(device)
     else:
         wait_succeeded(device, stream, moment)
+        if order_is_checked():
+            order_check_host(device, stream)
     return after_synchronize(device)
 
 

@@ -155,6 +155,8 @@ cdef extern from "gputensor/streams/order/captured.h" namespace "gputensor" nogi
         vector[uint64_t] graphs
         vector[uint64_t] conditions
         vector[uint64_t] inner
+        vector[uint64_t] own
+        vector[uint64_t] shared
 
 # The streams that take part in active captures, and the work that they must be ordered with.
 
@@ -189,6 +191,44 @@ cdef status_t capture_body_began(int device, uint64_t capture_id, uint64_t strea
 cdef void capture_body_ended(int device, uint64_t capture_id, uint64_t stream) noexcept nogil
 
 
+# ---- graph_memory
+
+# Memory of graphs in captures that replay them.
+
+cdef extern from "gputensor/streams/order/graph_memory.h" namespace "gputensor" nogil:
+    cdef cppclass LiveCaptures:
+        LiveCaptures()
+        void insert(uint64_t capture_id)
+        void erase(uint64_t capture_id)
+
+    cdef cppclass CaptureUses:
+        CaptureUses()
+        CaptureUses(uint64_t pool_id)
+
+    cdef cppclass CaptureMemory:
+        uint64_t capture_id
+        uint64_t pool_id
+        CaptureUses pool_uses
+        CaptureMemory(uint64_t capture_id, uint64_t pool_id)
+        bint is_known(const CaptureUses& log, uint64_t stream, bint is_write)
+        bint use_waits(CaptureUses& log, uint64_t stream, bint is_write,
+                       vector[uint64_t]& waits, const LiveCaptures& live)
+        bint use_ordered(CaptureUses& log, uint64_t stream, bint is_write)
+        void names_of(const CaptureUses& log, bint is_write, vector[uint64_t]& names)
+        bint replay_waits(const Captured& graph, uint64_t stream, vector[uint64_t]& waits)
+        void replay_queued(const Captured& graph, uint64_t stream)
+        bint finish(Captured& graph)
+
+# Around a replay on a stream that captures, in one section: makes it wait for uses of the graph's
+# memory in the capture (a status for raise_for_order), and makes later ones wait for the replay.
+cdef status_t captured_replay_waits(int device, uint64_t stream,
+                                    const Captured& graph) noexcept nogil
+cdef void captured_replay_queued(int device, uint64_t stream,
+                                 const Captured& graph) noexcept nogil
+# The graph of a capture is released, or the capture made none.
+cdef void capture_released(int device, uint64_t capture_id) noexcept nogil
+
+
 # ---- ordering
 
 # Automatic ordering: a use of memory on one stream waits for the uses on other streams that it
@@ -221,6 +261,7 @@ cdef struct UseLog:
     int held                # reads under way that writes wait for; raised and read in sections
     uint64_t noted          # the stream that was noted as a user of graphs' streams last, and
     int noted_changes       # how many streams had become such streams by then
+    CaptureUses* captures   # those that used the memory (graph_memory.pxi); NULL: none
 
 # `stream`: the stream of the allocation, or a stream that may use foreign memory without a wait.
 cdef void use_log_init(UseLog* log, int device, uint64_t stream) noexcept nogil
@@ -258,6 +299,8 @@ cdef bint order_is_checked() noexcept nogil
 # A user's event was recorded on a stream; a stream waits for an event of device `peer`.
 cdef void order_check_recorded(int device, uint64_t stream, uint64_t event) noexcept nogil
 cdef void order_check_waits(int device, uint64_t stream, int peer, uint64_t event) noexcept nogil
+# A graph with these streams was replayed on a stream.
+cdef int order_check_replayed(int device, uint64_t stream, list members) except -1
 # The host has waited for a stream, an event, or a whole device.
 cdef void order_check_host(int device, uint64_t stream) noexcept nogil
 cdef void order_check_host_event(int device, uint64_t event) noexcept nogil

@@ -32,16 +32,20 @@ cdef struct Capture:
     int count
     int capacity
     Captured* captured          # bodies and conditions
+    CaptureMemory* memory       # graph_memory.pxi
     PoolHold* holds             # of bodies
     Capture* next
 
 cdef Capture* captures = NULL       # guarded by capture_lock, with everything reachable from it
-cdef int active = 0                 # the length of that list; read without the capture_lock
 cdef int capture_lock = 0
+
+# What uses of memory have to look at, read without a lock: 1 if any thread has chosen to check
+# (check.pxi), and 2 for each capture in that list.
+cdef int watched = 0
 
 
 cdef int captures_active() noexcept nogil:
-    return count_read(&active)
+    return count_read(&watched) >> 1
 
 
 cdef int capture_started(int device, uint64_t capture_id, uint64_t pool_id, uint64_t stream,
@@ -50,17 +54,19 @@ cdef int capture_started(int device, uint64_t capture_id, uint64_t pool_id, uint
     cdef Capture* capture = <Capture*>malloc(sizeof(Capture))
     if capture == NULL:
         raise MemoryError
-    capture[0] = Capture(device, capture_id, pool_id, NULL, 0, 0, NULL, NULL, NULL)
+    capture[0] = Capture(device, capture_id, pool_id, NULL, 0, 0, NULL, NULL, NULL, NULL)
     if add_part(capture, stream, before) < 0 or not graph_stream_retain(device, stream):
         free(capture.parts)
         free(capture)
         mark_drop(device, before)
         raise MemoryError
     capture.captured = new Captured()
+    capture.memory = new CaptureMemory(capture_id, pool_id)
     spin_acquire(&capture_lock)
+    live_captures(device).insert(capture_id)
     capture.next = captures
     captures = capture
-    count_change(&active, 1)
+    count_change(&watched, 2)
     spin_release(&capture_lock)
     return 0
 
@@ -303,7 +309,7 @@ cdef Capture* take(int device, uint64_t capture_id) noexcept nogil:
     capture = link[0]
     if capture != NULL:
         link[0] = capture.next
-        count_change(&active, -1)
+        count_change(&watched, -2)
     spin_release(&capture_lock)
     return capture
 
@@ -326,6 +332,8 @@ cdef list capture_finished(int device, uint64_t capture_id, status_t* waits, Poo
         status = pay(device, capture, i)
         if status != STATUS_OK:
             waits[0] = status
+    if not capture.memory.finish(capture.captured[0]):
+        waits[0] = STATUS_OUT_OF_MEMORY
     captured[0] = capture.captured[0]
     streams += list(captured.inner)
     while holds[0] != NULL:
@@ -385,6 +393,9 @@ cdef void drop(Capture* capture) noexcept nogil:
         mark_drop(capture.device, capture.parts[i].before)
         free(capture.parts[i].owed)
     free(capture.parts)
+    if order_checked():
+        check_forget_capture(capture.device, capture.id)
+    del capture.memory
     del capture.captured
     free(capture)
 
@@ -395,11 +406,15 @@ cdef void forget_captures(int device) noexcept nogil:
     while capture != NULL:
         drop(capture)
         capture = take(device, 0)
+    forget_live_captures(device)
 
 
 cdef void captures_fork() noexcept nogil:
     # The captures are the parent's; the list may have been in the middle of a change.
-    global captures, active, capture_lock
+    global captures, watched, capture_lock
+    cdef int i
+    for i in range(MAX_DEVICES):
+        live_tables[i] = NULL
     captures = NULL
-    active = 0
+    watched &= 1
     capture_lock = 0

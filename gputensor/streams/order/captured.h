@@ -12,6 +12,9 @@ namespace gputensor {
 struct Captured {
     std::vector<uint64_t> graphs, conditions;
     std::vector<uint64_t> inner;  // the streams of the graphs that were replayed in it
+    // Names (graph_memory.h) of the memory that belongs to it, and of memory of other graphs of
+    // which it uses a part.
+    std::vector<uint64_t> own, shared;
 };
 
 }  // namespace gputensor

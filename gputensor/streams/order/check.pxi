@@ -4,23 +4,11 @@ Each stream has a clock with a count for every stream: how much of that stream's
 comes after. A use adds one to the stream's own count; a record of an event keeps the clock of its
 stream; a wait joins the event's clock into the waiter's, and a wait of the host joins it into that
 of all later work. A use is ordered after a former one exactly when the count of the former is in
-its stream's clock. Replays of graphs are not checked.
+its stream's clock. Replays of graphs are checked in captures only.
 
 Only threads in this mode record their uses. These functions take the GIL, and they are not called
 before some thread has chosen the mode, which `order_checked` tests without the GIL.
 """
-
-cdef extern from *:
-    """
-    #include <atomic>
-    static std::atomic<int> gputensor_order_checked{0};
-    static inline int order_checked() {
-        return gputensor_order_checked.load(std::memory_order_relaxed);
-    }
-    static inline void order_check_begin() { gputensor_order_checked = 1; }
-    """
-    int order_checked() noexcept nogil
-    void order_check_begin() noexcept
 
 cdef int STATUS_UNORDERED = -3      # of a use; the exception to raise is in `unordered`
 
@@ -28,9 +16,19 @@ cdef object unordered = threading.local()
 cdef dict check_clocks = {}         # (device, stream) -> {(device, stream): count}
 cdef dict check_events = {}         # (device, event) -> the clock at its latest record
 cdef dict check_uses = {}           # address of a log -> [last write, {stream: read}]
+cdef dict check_replays = {}        # (device, capture) -> {memory: [last replay, {stream: use}]}
 cdef dict check_host = {}           # the clock of all that the host has waited for
 cdef str check_folder = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__)))) + os.sep
+
+
+cdef inline bint order_checked() noexcept nogil:
+    return count_read(&watched) & 1
+
+
+cdef void order_check_begin() noexcept:
+    if not order_checked():
+        count_change(&watched, 1)
 
 
 cdef bint order_is_checked() noexcept nogil:
@@ -60,29 +58,65 @@ cdef str check_place():
     return f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
 
 
-# Checks a use by a thread in this mode. A refused use is not recorded, since it is not queued.
-cdef status_t check_use(UseLog* log, uint64_t stream, bint is_write) noexcept nogil:
+# Checks a use by a thread in this mode; `names` are those of its memory in the capture. A refused
+# use is not recorded, since it is not queued.
+cdef status_t check_use(UseLog* log, uint64_t stream, bint is_write, uint64_t capture_id,
+                        vector[uint64_t]& names) noexcept nogil:
     with gil:
         try:
-            return check_use_held(log, stream, is_write)
+            known = check_uses.setdefault(<size_t>log, [None, {}])
+            replays = check_memory(log.device, capture_id, names)
+            return check_against((log.device, stream), "write" if is_write else "read",
+                                 [known] if is_write else [], replays if is_write else
+                                 [known, *replays])
         except BaseException as error:
             unordered.error = error
             return STATUS_UNORDERED
 
 
-cdef status_t check_use_held(UseLog* log, uint64_t handle, bint is_write) except? -1:
-    cdef tuple stream = (log.device, handle)
+# The same for a replay in a capture.
+cdef status_t check_replay(int device, uint64_t stream, uint64_t capture_id,
+                           const Captured& graph) noexcept nogil:
+    with gil:
+        try:
+            return check_against((device, stream), "replay",
+                                 check_memory(device, capture_id, graph.own),
+                                 check_memory(device, capture_id, graph.shared))
+        except BaseException as error:
+            unordered.error = error
+            return STATUS_UNORDERED
+
+
+# The uses of some memory in a capture, each as in check_uses: a replay is a write.
+cdef list check_memory(int device, uint64_t capture_id, const vector[uint64_t]& names):
+    cdef dict known
+    cdef size_t i
+    if not names.size():
+        return []
+    known = check_replays.setdefault((device, capture_id), {})
+    return [known.setdefault(names[i], [None, {}]) for i in range(names.size())]
+
+
+cdef void check_forget_capture(int device, uint64_t capture_id) noexcept nogil:
+    with gil:
+        check_replays.pop((device, capture_id), None)
+
+
+# Checks and records one use of all memory that it writes or reads.
+cdef status_t check_against(tuple stream, str kind, list written, list read) except? -1:
     cdef dict clock = check_clock(stream)
-    cdef list known = check_uses.setdefault(<size_t>log, [None, {}])
     cdef tuple use
+    cdef list known
     check_join(clock, check_host)
-    use = stream, clock.get(stream, 0) + 1, check_place(), "write" if is_write else "read"
-    check_after(use, known[0], clock)
-    if is_write:
+    use = stream, clock.get(stream, 0) + 1, check_place(), kind
+    for known in written + read:
+        check_after(use, known[0], clock)
+    for known in written:
         for former in (<dict>known[1]).values():
             check_after(use, former, clock)
+    for known in written:
         known[0], known[1] = use, {}
-    else:
+    for known in read:
         known[1][stream] = use
     clock[stream] = use[1]
     return STATUS_OK
@@ -92,9 +126,12 @@ cdef status_t check_use_held(UseLog* log, uint64_t handle, bint is_write) except
 cdef int check_after(tuple use, tuple former, dict clock) except -1:
     if former is None or former[0] == use[0] or clock.get(former[0], 0) >= former[1]:
         return 0
+    cdef str what = f"{former[3]} of"
+    if former[3] == "replay":
+        what = "replay of a graph with"
     raise UnorderedAccessError(
-        f"{use[3]} on {stream_text(use[0])} at {use[2]}: not ordered after the {former[3]} of the "
-        f"same memory on {stream_text(former[0])} at {former[2]}", use[2], former[2])
+        f"{use[3]} on {stream_text(use[0])} at {use[2]}: not ordered after the {what} the same "
+        f"memory on {stream_text(former[0])} at {former[2]}", use[2], former[2])
 
 
 cdef str stream_text(tuple stream):
@@ -119,6 +156,13 @@ cdef void order_check_waits(int device, uint64_t stream, int peer, uint64_t even
 cdef void check_stream_waits(int device, uint64_t waiter, int peer, uint64_t other) noexcept nogil:
     with gil:
         check_join(check_clock((device, waiter)), check_clock((peer, other)))
+
+
+cdef int order_check_replayed(int device, uint64_t stream, list members) except -1:
+    # The uses of the captures count on the streams of the captures.
+    for member in members:
+        check_join(check_clock((device, stream)), check_clock((device, member)))
+    return 0
 
 
 cdef void order_check_host(int device, uint64_t stream) noexcept nogil:

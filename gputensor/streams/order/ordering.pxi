@@ -61,6 +61,7 @@ cdef void use_log_init(UseLog* log, int device, uint64_t stream) noexcept nogil:
     log.lock = 0
     log.held = 0
     log.noted = ORDERING_SEVERAL
+    log.captures = NULL
 
 
 cdef bint use_log_has(const UseLog* log, uint64_t stream) noexcept nogil:
@@ -80,6 +81,8 @@ cdef void use_log_drop(UseLog* log) noexcept nogil:
         # it may be used too early, but not before the replays of a graph that lives long enough.
         for i in range(log.count):
             graph_stream_give(log.device, log.uses[i].stream)
+    del log.captures
+    log.captures = NULL
     free(log.uses)
     log.uses = NULL
     log.count = log.capacity = 0
@@ -91,9 +94,8 @@ cdef inline void stamp(UseLog* log) noexcept nogil:
 
 
 cdef status_t order_read(UseLog* log, Block* block, uint64_t stream) noexcept nogil:
-    if order_checked() and manual_ordering() == CHECKED:
-        if check_use(log, stream, False) != STATUS_OK:
-            return STATUS_UNORDERED
+    if count_read(&watched):
+        return order_watched(log, block, stream, False)
     if log.only == stream:
         stamp(log)
         return STATUS_OK
@@ -101,13 +103,26 @@ cdef status_t order_read(UseLog* log, Block* block, uint64_t stream) noexcept no
 
 
 cdef status_t order_write(UseLog* log, Block* block, uint64_t stream) noexcept nogil:
-    if order_checked() and manual_ordering() == CHECKED:
-        if check_use(log, stream, True) != STATUS_OK:
-            return STATUS_UNORDERED
+    if count_read(&watched):
+        return order_watched(log, block, stream, True)
     if log.only == stream:
         stamp(log)
         return STATUS_OK
     return order_write_among(log, block, stream)
+
+
+# While a thread checks its uses, or a stream captures.
+cdef status_t order_watched(UseLog* log, Block* block, uint64_t stream,
+                            bint is_write) noexcept nogil:
+    cdef status_t status = watched_use(log, block, stream, is_write)
+    if status != STATUS_OK:
+        return status
+    if log.only == stream:
+        stamp(log)
+        return STATUS_OK
+    if is_write:
+        return order_write_among(log, block, stream)
+    return order_read_among(log, block, stream)
 
 
 cdef status_t order_read_among(UseLog* log, Block* block, uint64_t stream) noexcept nogil:

@@ -130,3 +130,86 @@ def test_other_threads_order_themselves(checked):
     thread.join()
     assert found[0][0] == "auto"
     np.testing.assert_array_equal(found[0][1], 2)
+
+
+# ---- graphs ----
+
+
+@pytest.fixture
+def doubled(checked):
+    """A graph that writes y = 2 * x, with both tensors."""
+    x, y, captured = gt.ones(100), gt.zeros(100), gt.graphs.CUDAGraph()
+    with gt.graphs.graph(captured):
+        y[...] = x * 2
+    return captured, x, y
+
+
+def test_a_capture_comes_after_the_work_that_it_waits_for(checked):
+    one, other = checked
+    captured = gt.graphs.CUDAGraph()
+    with gt.stream(one):
+        x, y = gt.ones(100), gt.zeros(100)
+    with gt.stream(other):
+        captured.capture_begin()
+        y[...] = x * 2
+        captured.capture_end()
+        captured.replay()
+        np.testing.assert_array_equal(y.numpy(), 2)
+
+
+def test_work_that_is_ordered_after_a_replay_is_ordered_after_its_graph(checked, doubled):
+    one, other = checked
+    captured, x, y = doubled
+    with gt.stream(one):
+        captured.replay()
+    with gt.stream(other), pytest.raises(gt.UnorderedAccessError):
+        y + 1
+    other.wait_stream(one)
+    with gt.stream(other):
+        np.testing.assert_array_equal((y + 1).numpy(), 3)
+
+
+def test_a_use_after_a_captured_replay_is_checked(checked, doubled):
+    one, other = checked
+    captured, x, y = doubled
+    outer = gt.graphs.CUDAGraph()
+    with gt.graphs.graph(outer):
+        origin = gt.current_stream()
+        one.wait_stream(origin)
+        with gt.stream(one):
+            captured.replay()  # the captured replay
+        z = gt.zeros(100)
+        z += 1
+        with pytest.raises(gt.UnorderedAccessError, match="the replay of a graph") as caught:
+            y += 1  # the use after it
+        assert caught.value.access.startswith(line_of("the use after it"))
+        assert caught.value.former.startswith(line_of("the captured replay"))
+        origin.wait_stream(one)
+        y += 1
+    outer.replay()
+    gt.synchronize()
+    np.testing.assert_array_equal(y.numpy(), 3)
+
+
+def test_a_captured_replay_is_checked_against_each_use(checked, doubled):
+    one, other = checked
+    captured, x, y = doubled
+    outer = gt.graphs.CUDAGraph()
+    with gt.graphs.graph(outer):
+        origin = gt.current_stream()
+        for stream in (one, other):
+            stream.wait_stream(origin)
+        with gt.stream(one):
+            y + 1  # the use before it
+        with gt.stream(other):
+            x += 1
+        origin.wait_stream(other)
+        with pytest.raises(gt.UnorderedAccessError, match=r"^replay on .* the read of") as caught:
+            captured.replay()  # a captured replay without an order
+        assert caught.value.access.startswith(line_of("a captured replay without an order"))
+        assert caught.value.former.startswith(line_of("the use before it"))
+        origin.wait_stream(one)
+        captured.replay()
+    outer.replay()
+    gt.synchronize()
+    np.testing.assert_array_equal(y.numpy(), 4)
