@@ -165,14 +165,14 @@ def test_same_captures_without_waits_go_wrong():
 class Branches:
     """A deferred host device, and a graph `inner` that writes y = 2 * (x + 1)."""
 
-    def __init__(self, seed, pool=None):
+    def __init__(self, seed, stream=None):
         self.number = registry.open_host(capacity=64 << 20, seed=seed)
         self.device = Device(self.number)
         with self.device:
             self.x, self.y = gt.full(5000, 1), gt.zeros(5000, dtype="int64")
-            self.streams = [Stream() for _ in range(4)]
+            self.streams = [Stream() for _ in range(5)]
             self.inner, self.outer = CUDAGraph(), CUDAGraph()
-            with graph(self.inner, pool=pool):
+            with graph(self.inner, stream=None if stream is None else self.streams[stream]):
                 self.y[...] = (self.x + 1) * 2
 
     def __enter__(self):
@@ -381,3 +381,34 @@ def test_a_use_or_replay_that_fails_in_a_capture_is_made_again(entry, k):
         assert (given.z.numpy() == 10).all() and (given.y.numpy() == 12).all()
         assert failures == (k <= 3)
         del steps, step
+
+
+# ---- graphs of one pool that were captured on different streams ----
+
+
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_graphs_of_one_pool_on_different_streams_are_ordered(is_nested):
+    """The second graph gets the scratch memory of the first one, and other work uses its result."""
+    for seed in fresh_seeds(40):
+        with Branches(seed, stream=0) as given:
+            replayed, second = given.inner, CUDAGraph()
+            if is_nested:
+                with given.capture():
+                    given.inner.replay()
+                replayed = given.outer
+            with graph(second, pool=given.inner, stream=given.streams[4]):
+                z = gt.full(5000, 7, dtype="int64") * 2
+            w = gt.zeros(5000, dtype="int64")
+            for value in (3, 4):
+                given.x[...] = value
+                with given.streams[2]:
+                    second.replay()
+                with given.streams[3]:
+                    w[...] = z
+                with given.streams[2]:
+                    replayed.replay()
+                with given.streams[3]:
+                    second.replay()
+                assert (w.numpy() == 14).all() and (z.numpy() == 14).all(), seed
+                assert (given.y.numpy() == 2 * value + 2).all(), seed
+            del w, z, second, replayed

@@ -56,6 +56,9 @@ cdef class CUDAGraph:
     cdef bint is_quiet              # no warning if nothing is captured
     cdef Stream stream              # the stream on which it was captured
     cdef list members               # handles of all streams that took part
+    cdef list pools_used            # PoolStreams: of the own pool, and of those replayed in it
+    cdef list all_members           # the members, and
+    cdef Py_ssize_t pool_member_count   # ... those of these pools, which were so many
     cdef list retained              # objects that live as long as the graph
     cdef NodePatches patches        # for the memory in `moved`
     cdef vector[Span] moved         # memory that replays have named as inputs
@@ -63,6 +66,7 @@ cdef class CUDAGraph:
 
     cdef Driver* driver(self) except NULL
     cdef status_t finish_capture(self)
+    cdef list replay_members(self)
     cdef int wait_for_peers(self, uint64_t stream, vector[GraphStream*]& peers) except -1
     cdef int mark(self, uint64_t stream, vector[GraphStream*]& peers) except -1
     cdef int abandon(self) except -1
@@ -70,6 +74,9 @@ cdef class CUDAGraph:
     cdef CUDAGraph successor(self)
     cdef int clear_records(self) except -1
     cdef int forget(self) except -1
+
+
+# ---- graph_context
 
 # Not 0 while the stream captures.
 cdef int capture_state(int device, uint64_t stream) except -1

@@ -28,10 +28,11 @@ from gputensor.streams.order cimport (
     capture_body_ended, capture_finished, capture_pool, capture_released, capture_started,
     captured_replay_queued, captured_replay_waits, captures_active, current_device, current_handle,
     current_tracer, device_text, enter_stream, graph_peers, graph_peers_done, graph_peers_follow,
-    graph_peers_wait, graph_stream_give, graph_stream_open, graph_stream_release, is_tracing,
-    leave, mark_before, mark_drop, mark_forget, mark_replay, order_check_host,
-    order_check_host_all, order_check_replayed, order_is_checked, ordering_is_manual, raise_closed,
-    raise_for_order, wait_begun, wait_for_held, wait_succeeded, wait_succeeded_for_all,
+    graph_peers_wait, graph_stream_give, graph_stream_open, graph_stream_release,
+    graph_stream_retain, is_tracing, leave, mark_before, mark_drop, mark_forget, mark_replay,
+    order_check_host, order_check_host_all, order_check_replayed, order_is_checked,
+    ordering_is_manual, pool_of_name, raise_closed, raise_for_order, wait_begun, wait_for_held,
+    wait_succeeded, wait_succeeded_for_all,
 )
 from gputensor.streams.queue cimport Stream, after_synchronize, any_stream, stream_argument
 

@@ -116,7 +116,7 @@ cdef class CUDAGraph:
         self.capture_id = capture_id
         self.thread = 0 if capture_error_mode == "relaxed" else pool_thread()
         self.state = CAPTURING
-        pool_streams(device)[pool_id] = self.stream
+        note_pool_stream(device, pool_id, self.stream)
         capture_started(device, self.capture_id, pool_id, stream, before)
 
     def capture_end(self):
@@ -352,17 +352,31 @@ cdef class CUDAGraph:
             # The program may use the stream for other work in the rest of its block.
             waits = graph_stream_open(self.device, stream)
         self.captured.graphs.insert(self.captured.graphs.begin(), self.graph)
+        self.pools_used = streams_of_pools(self)
         if status == STATUS_OK and waits != STATUS_OK:
             driver.graph_destroy(driver.self, self.graph)
             status = waits
         return status
+
+    cdef list replay_members(self):
+        # Later captures into the pools may have added streams.
+        cdef PoolStreams one
+        cdef Py_ssize_t count = 0
+        for one in self.pools_used:
+            count += len(one.members)
+        if count != self.pool_member_count:
+            self.pool_member_count = count
+            self.all_members = self.members
+            for one in self.pools_used:
+                self.all_members = list(dict.fromkeys(self.all_members + one.members))
+        return self.all_members
 
     cdef int wait_for_peers(self, uint64_t stream, vector[GraphStream*]& peers) except -1:
         cdef status_t status
         # Done even in manual ordering: a held read is one use of its memory.
         wait_for_held()
         if not ordering_is_manual():
-            graph_peers(self.device, self.members, peers)
+            graph_peers(self.device, self.replay_members(), peers)
             status = graph_peers_wait(self.device, stream, peers)
             if status != STATUS_OK:
                 raise_for_status(status, "stream_wait_event",
@@ -406,7 +420,7 @@ cdef class CUDAGraph:
             if status != STATUS_OK:
                 postponed.append(self.successor())
                 return 0
-            graph_peers_done(self.device, self.members, self.replayed)
+            graph_peers_done(self.device, self.replay_members(), self.replayed)
         with nogil:
             if self.executable:
                 driver.graph_executable_destroy(driver.self, self.executable)
@@ -423,7 +437,7 @@ cdef class CUDAGraph:
         made.pool_id, made.capture_id = self.pool_id, self.capture_id
         made.device, made.generation, made.state = self.device, self.generation, self.state
         made.stream, made.members, made.holds = self.stream, self.members, self.holds
-        made.retained = self.retained
+        made.pools_used, made.retained = self.pools_used, self.retained
         self.members = None
         self.holds = NULL
         self.replayed = NULL
@@ -448,8 +462,8 @@ cdef class CUDAGraph:
         self.graph = self.executable = self.pool_id = 0
         self.state = EMPTY
         self.stream = None
-        self.members = None
-        self.retained = None
+        self.members = self.all_members = self.pools_used = self.retained = None
+        self.pool_member_count = 0
         return 0
 
     cdef int forget(self) except -1:
@@ -471,29 +485,3 @@ cdef int warn_if_empty(CUDAGraph graph) except -1:
         warnings.warn("The CUDA Graph is empty: no work was queued on the stream that captured, or "
                       "on a stream that joined it", stacklevel=1)
     return 0
-
-
-# Not 0 while the stream captures.
-cdef int capture_state(int device, uint64_t stream) except -1:
-    cdef Driver* driver = driver_get(device)
-    cdef int active = 0
-    cdef uint64_t capture_id = 0
-    cdef status_t status
-    if stream == 0:
-        return 0
-    status = driver.capture_info(driver.self, stream, &active, &capture_id)
-    if status != STATUS_OK:
-        raise_for_status(status, "capture_info", f"on {device_text(device)}")
-    return active
-
-
-cdef status_t begin(Driver* driver, uint64_t stream, int mode, uint64_t* capture_id) noexcept nogil:
-    # A capture whose id cannot be queried is ended again.
-    cdef int active = 0
-    cdef uint64_t none = 0
-    cdef status_t status = driver.capture_begin(driver.self, stream, mode)
-    if status == STATUS_OK:
-        status = driver.capture_info(driver.self, stream, &active, capture_id)
-        if status != STATUS_OK and driver.capture_end(driver.self, stream, &none) == STATUS_OK:
-            driver.graph_destroy(driver.self, none)
-    return status

@@ -66,6 +66,32 @@ class graph:
             captured.abandon()
 
 
+# Not 0 while the stream captures.
+cdef int capture_state(int device, uint64_t stream) except -1:
+    cdef Driver* driver = driver_get(device)
+    cdef int active = 0
+    cdef uint64_t capture_id = 0
+    cdef status_t status
+    if stream == 0:
+        return 0
+    status = driver.capture_info(driver.self, stream, &active, &capture_id)
+    if status != STATUS_OK:
+        raise_for_status(status, "capture_info", f"on {device_text(device)}")
+    return active
+
+
+cdef status_t begin(Driver* driver, uint64_t stream, int mode, uint64_t* capture_id) noexcept nogil:
+    # A capture whose id cannot be queried is ended again.
+    cdef int active = 0
+    cdef uint64_t none = 0
+    cdef status_t status = driver.capture_begin(driver.self, stream, mode)
+    if status == STATUS_OK:
+        status = driver.capture_info(driver.self, stream, &active, capture_id)
+        if status != STATUS_OK and driver.capture_end(driver.self, stream, &none) == STATUS_OK:
+            driver.graph_destroy(driver.self, none)
+    return status
+
+
 cdef Stream side_stream(int device, object pool, object stream):
     # The stream to capture on.
     if stream is not None:

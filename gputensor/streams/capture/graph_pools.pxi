@@ -1,4 +1,4 @@
-"""The pools that graphs capture into, and this room's state for a device."""
+"""The pools that graphs capture into, their streams, and this room's state for a device."""
 
 CAPTURE_ERROR_MODES = ("global", "thread_local", "relaxed")
 
@@ -32,15 +32,63 @@ cdef tuple pools_of(tuple own, PoolHold* hold):
     return tuple(found)
 
 
+# Graphs of one pool use the same memory, also if they were captured on different streams: a capture
+# may get memory that an earlier one had finished with. So a replay of one is ordered with the
+# streams of all.
+@cython.final
+cdef class PoolStreams:
+    cdef int device
+    cdef int generation
+    cdef Stream latest              # of the latest capture
+    cdef list members               # handles of the streams of all captures
+
+    cdef int add(self, list streams) except -1:
+        for stream in streams:
+            if stream not in self.members:
+                graph_stream_retain(self.device, stream)
+                self.members.append(stream)
+        return 0
+
+    def __dealloc__(self):
+        if self.generation == device_generation(self.device):
+            for stream in self.members:
+                graph_stream_release(self.device, stream)
+
+
 # The stream kept for captures into a pool; None: no capture yet.
 cdef object pool_stream(int device, uint64_t pool_id):
-    return pool_streams(device).get(pool_id)
+    cdef PoolStreams found = pool_streams(device).get(pool_id)
+    return None if found is None else found.latest
+
+
+cdef int note_pool_stream(int device, uint64_t pool_id, Stream stream) except -1:
+    cdef dict pools = pool_streams(device)
+    cdef PoolStreams made = pools.get(pool_id)
+    if made is None:
+        made = PoolStreams.__new__(PoolStreams)
+        made.device, made.generation = device, device_generation(device)
+        made.members = []
+        pools[pool_id] = made
+    made.latest = stream
+    return 0
+
+
+# The streams of the pools whose memory a graph uses, after its capture.
+cdef list streams_of_pools(CUDAGraph graph):
+    cdef dict pools = pool_streams(graph.device)
+    cdef list found = []
+    cdef size_t i
+    for i in range(graph.captured.own.size()):
+        if pool_of_name(graph.captured.own[i]):
+            found.append(pools.get(pool_of_name(graph.captured.own[i])))
+    (<PoolStreams>pools[graph.pool_id]).add(graph.members)
+    return [one for one in found if one is not None]
 
 
 # ---- the slot of this room (registry.pxd) ----
 
-# For an open device: pool id -> the Stream of the last capture into the pool. Graphs that share a
-# pool capture on one stream, because the allocator reuses memory stream by stream.
+# For an open device: pool id -> PoolStreams. Graphs that share a pool capture on one stream unless
+# the program gives them others, because the allocator reuses memory stream by stream.
 cdef dict pool_streams(int device):
     cdef PyObject** kept = <PyObject**>device_slot(device, capture_slot)
     cdef dict made

@@ -120,6 +120,8 @@ cdef int graph_stream_made(int device, uint64_t stream) except -1
 cdef status_t graph_stream_open(int device, uint64_t stream) noexcept nogil
 # Gives the driver its waits, and the stream stays what it is.
 cdef status_t graph_stream_give(int device, uint64_t stream) noexcept nogil
+# One more graph or capture has the stream, or one less. False without memory.
+cdef bint graph_stream_retain(int device, uint64_t stream) noexcept nogil
 cdef void graph_stream_release(int device, uint64_t stream) noexcept nogil
 # Around a replay: finds the streams that a replay of a graph with these members is ordered with,
 # makes `stream` wait for them, and makes them wait for the replay that `mark` follows.
@@ -196,6 +198,9 @@ cdef void capture_body_ended(int device, uint64_t capture_id, uint64_t stream) n
 # Memory of graphs in captures that replay them.
 
 cdef extern from "gputensor/streams/order/graph_memory.h" namespace "gputensor" nogil:
+    # The pool that a name of memory stands for; 0: it stands for a capture.
+    uint64_t pool_of_name(uint64_t name)
+
     cdef cppclass LiveCaptures:
         LiveCaptures()
         void insert(uint64_t capture_id)

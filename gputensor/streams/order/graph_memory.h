@@ -16,6 +16,7 @@ namespace gputensor {
 // used it from outside of their own pools.
 inline uint64_t name_of_pool(uint64_t pool_id) { return 2 * pool_id; }
 inline uint64_t name_of_capture(uint64_t capture_id) { return 2 * capture_id + 1; }
+inline uint64_t pool_of_name(uint64_t name) { return name % 2 ? 0 : name / 2; }
 
 using Names = std::vector<uint64_t>;
 using LiveCaptures = std::unordered_set<uint64_t>;  // captures, and those of live graphs
