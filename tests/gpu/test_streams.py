@@ -248,6 +248,40 @@ def test_replays_are_ordered_with_uses_on_other_streams(memory):
         assert memory.word(2) == value
 
 
+def test_replays_in_a_capture_are_ordered_with_its_other_streams(memory):
+    uses, inner, outer = [Uses() for _ in range(4)], CUDAGraph(), CUDAGraph()
+    first, second = Stream(), Stream()
+    with graph(inner):
+        uses[0].read()
+        uses[1].write()
+        memory.sleep()
+        memory.copy(1, 0)
+    with graph(outer):
+        origin = current_stream()
+        for side in (first, second):
+            side.wait_stream(origin)
+        uses[0].write(first)
+        memory.sleep(first)
+        memory.copy(0, 3, first)
+        with second:
+            inner.replay()
+        uses[1].read()
+        uses[2].write()
+        memory.copy(2, 1)
+        uses[0].write(first)
+        memory.fill(0, 1, first)
+        with origin:
+            inner.replay()
+        for side in (first, second):
+            origin.wait_stream(side)
+    for value in (7, 8):
+        memory.fill(3, value)
+        synchronize()
+        outer.replay()
+        synchronize()
+        assert [memory.word(at) for at in (2, 1)] == [value, 1]
+
+
 def test_pending_work_outside_a_capture_is_refused_and_the_capture_goes_on(memory):
     own, writer, g = Stream(), Stream(), CUDAGraph()
     uses = Uses(stream=writer)

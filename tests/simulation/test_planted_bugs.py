@@ -1,7 +1,7 @@
-"""The suite can fail: with one wait removed from the allocator, random programs see wrong numbers.
+"""The suite can fail: with one wait removed, random programs see wrong numbers.
 
-The package is copied, one line of one module is changed, only that module is rebuilt, and the
-programs of test_allocator_machine.py run on the copy.
+The package is copied, one line of one module is changed, only that module is rebuilt, and random
+programs run on the copy: those of test_allocator_machine.py, or replays in captures.
 """
 
 import importlib.util
@@ -16,27 +16,42 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 COMPILER = shutil.which("g++") or shutil.which("clang++") or shutil.which("c++")
 
-# Each planted bug: the file below _alloc, the correct text, the text with the bug.
+# Each planted bug: the file, the correct text, the text with the bug.
 PLANTED = {
     "an event of another stream counts as complete without asking": (
-        "order/deferred_free",
+        "_alloc/order/deferred_free.pxi",
         "return driver.event_query(driver.self, use.event) == STATUS_OK",
         "return True",
     ),
     "the work of any stream counts as done": (
-        "core/progress",
+        "_alloc/core/progress.pxi",
         "return epoch < state.completed",
         "return True",
     ),
     "a view is unmapped while the device may use it": (
-        "order/returns",
+        "_alloc/order/returns.pxi",
         "if state.bit & view.streams and not progress_is_done("
         "state, min(view.epoch, state.newest)):",
         "if False:",
     ),
+    "a use in a capture does not wait for replays in it": (
+        "streams/order/graph_memory.h",
+        "if (replay != NO_STREAM && replay != stream && !has(users, stream))",
+        "if (false)",
+    ),
+    "a replay in a capture does not wait for uses in it": (
+        "streams/order/graph_memory.h",
+        "if (user != stream) add_once(waits, user);",
+        "(void)user;",
+    ),
+    "a graph does not own the memory of those replayed in it": (
+        "streams/order/graph_memory.h",
+        "            add_once(own, name);\n",
+        "",
+    ),
 }
 
-RUN = """
+RUN_ALLOCATOR = """
 import sys
 from gputensor._driver import registry
 import gputensor
@@ -50,6 +65,25 @@ for seed in range(40):
         print("seed", seed, "found:", error)
         sys.exit(3)
     registry.close_host(number)
+"""
+
+RUN_REPLAYS = """
+import sys
+import gputensor
+from tests.simulation.test_captured_replays import BranchWorld, random_steps
+assert gputensor.__file__.startswith(sys.argv[1]), gputensor.__file__
+for seed in range(200):
+    with BranchWorld(seed) as world:
+        for dst in (1, 2):
+            world.captured([(dst, 0)])
+        try:
+            for _ in range(3):
+                world.branches(random_steps(world.random, 8))
+            world.replay()
+            world.check()
+        except AssertionError as error:
+            print("seed", seed, "found:", error)
+            sys.exit(3)
 """
 
 
@@ -72,25 +106,26 @@ def test_a_planted_bug_is_found(tmp_path, planted):
     shutil.copytree(
         ROOT / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("__pycache__")
     )
-    source = tmp_path / "gputensor/_alloc" / f"{name}.pxi"
+    source = tmp_path / "gputensor" / name
     text = source.read_text()
     assert text.count(right) == 1, "the line to plant the bug in has changed: change it here too"
     source.write_text(text.replace(right, wrong))
     for file in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy2(ROOT / file, tmp_path)
-    room = name.split("/")[0]
-    (built,) = (tmp_path / "gputensor/_alloc" / room).glob("*.so")
+    room = str(Path(name).parent)
+    (built,) = source.parent.glob("*.so")
     built.unlink()
     subprocess.run(
         [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
         cwd=tmp_path,
-        env=os.environ | {"GPUTENSOR_BUILD_ONLY": f"_alloc.{room}", "PYTHONPATH": ""},
+        env=os.environ | {"GPUTENSOR_BUILD_ONLY": room.replace("/", "."), "PYTHONPATH": ""},
         check=True,
         capture_output=True,
     )
+    run = RUN_ALLOCATOR if name.startswith("_alloc") else RUN_REPLAYS
     environment = os.environ | {"PYTHONPATH": str(tmp_path), "GPUTENSOR_ALLOC_CONF": ""}
     result = subprocess.run(
-        [sys.executable, "-c", RUN, str(tmp_path)],
+        [sys.executable, "-c", run, str(tmp_path)],
         cwd=tmp_path,
         env=environment,
         capture_output=True,

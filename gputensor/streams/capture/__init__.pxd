@@ -57,8 +57,8 @@ cdef class CUDAGraph:
     cdef Stream stream              # the stream on which it was captured
     cdef list members               # handles of all streams that took part
     cdef list pools_used            # PoolStreams: of the own pool, and of those replayed in it
-    cdef list all_members           # the members, and
-    cdef Py_ssize_t pool_member_count   # ... those of these pools, which were so many
+    cdef list all_members           # the members, and those of these pools
+    cdef uint64_t members_known     # ... after so many changes of the members of pools
     cdef list retained              # objects that live as long as the graph
     cdef NodePatches patches        # for the memory in `moved`
     cdef vector[Span] moved         # memory that replays have named as inputs

@@ -359,16 +359,12 @@ cdef class CUDAGraph:
         return status
 
     cdef list replay_members(self):
-        # Later captures into the pools may have added streams.
         cdef PoolStreams one
-        cdef Py_ssize_t count = 0
-        for one in self.pools_used:
-            count += len(one.members)
-        if count != self.pool_member_count:
-            self.pool_member_count = count
+        if self.members_known != pool_member_changes:
             self.all_members = self.members
             for one in self.pools_used:
                 self.all_members = list(dict.fromkeys(self.all_members + one.members))
+            self.members_known = pool_member_changes
         return self.all_members
 
     cdef int wait_for_peers(self, uint64_t stream, vector[GraphStream*]& peers) except -1:
@@ -463,7 +459,7 @@ cdef class CUDAGraph:
         self.state = EMPTY
         self.stream = None
         self.members = self.all_members = self.pools_used = self.retained = None
-        self.pool_member_count = 0
+        self.members_known = 0
         return 0
 
     cdef int forget(self) except -1:

@@ -6,6 +6,8 @@ CAPTURE_ERROR_MODES = ("global", "thread_local", "relaxed")
 # (800), or because the wait failed.
 cdef list postponed = []
 
+cdef uint64_t pool_member_changes = 0   # of the members of all PoolStreams
+
 
 # The number of a pool argument. Raises TypeError for any other object.
 cdef uint64_t pool_number(object pool) except 0:
@@ -43,6 +45,8 @@ cdef class PoolStreams:
     cdef list members               # handles of the streams of all captures
 
     cdef int add(self, list streams) except -1:
+        global pool_member_changes
+        pool_member_changes += 1
         for stream in streams:
             if stream not in self.members:
                 graph_stream_retain(self.device, stream)

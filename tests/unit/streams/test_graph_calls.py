@@ -99,6 +99,37 @@ def test_the_stream_of_a_capture_comes_after_replays_when_a_program_uses_it(devi
     assert kept.query() and (x.numpy() == 23).all()
 
 
+def test_a_replay_in_a_capture_waits_only_for_streams_that_share_its_memory(device):
+    x, y, z = gt.ones(100), gt.ones(100), gt.zeros(100)
+    inner, outer, first, second = CUDAGraph(), CUDAGraph(), Stream(), Stream()
+    with graph(inner):
+        z[...] = x
+    with second:
+        _ = x + z  # a user of the graph's stream, outside of the capture
+
+    def waits_of(stream, function):
+        before = registry.counts(device)["stream_wait_event"]
+        with stream:
+            function()
+        return registry.counts(device)["stream_wait_event"] - before
+
+    with graph(outer):
+        origin = current_stream()
+        for side in (first, second):
+            side.wait_stream(origin)
+        assert waits_of(first, inner.replay) == 0
+        assert waits_of(second, lambda: gt.add(x, y, out=y)) == 0  # both only read x
+        assert waits_of(origin, inner.replay) == 1
+        assert waits_of(second, lambda: gt.add(y, 1, out=y)) == 0
+        assert waits_of(second, lambda: gt.add(x, 1, out=x)) == 1
+        assert waits_of(second, lambda: gt.add(z, 1, out=z)) == 0  # it comes after the replay
+        assert waits_of(first, inner.replay) == 2
+        for side in (first, second):
+            origin.wait_stream(side)
+    outer.replay()
+    assert (z.numpy() == 2).all() and (y.numpy() == 3).all()
+
+
 def test_a_device_closes_while_records_hold_marks():
     for _ in range(3):
         number = registry.open_host(capacity=64 << 20, seed=1)
