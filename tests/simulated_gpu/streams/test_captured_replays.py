@@ -1,0 +1,40 @@
+"""Replays in captures on a simulated GPU, whose branches run at once or in the order of a seed."""
+
+import pytest
+
+import gputensor as gt
+from gputensor._driver import registry
+from tests.conformance.streams import test_captured_replays as cases
+from tests.unit.streams import test_graph_calls as calls
+
+CASES = [name for name in vars(cases) if name.startswith("test_")]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_captured_replays_follow_the_order_of_the_calls(monkeypatch, name):
+    monkeypatch.setattr(cases, "SIZE", 3000)
+    with gt.Device(0):
+        getattr(cases, name)((gt.Stream(), gt.Stream()))
+
+
+def test_captured_replays_wait_only_for_streams_that_share_their_memory():
+    registry.observe(0)
+    with gt.Device(0):
+        calls.test_a_replay_in_a_capture_waits_only_for_streams_that_share_its_memory(0)
+
+
+@pytest.mark.orders("deferred")
+def test_captured_replays_without_waits_go_wrong(monkeypatch):
+    """The simulation detects missing waits."""
+    monkeypatch.setattr(cases, "SIZE", 3000)
+    wrong = 0
+    with gt.Device(0), gt.ordering("manual"):
+        for _ in range(10):
+            for name in CASES:
+                streams = gt.Stream(), gt.Stream()
+                try:
+                    getattr(cases, name)(streams)
+                except AssertionError:
+                    wrong += 1
+                gt.synchronize()
+    assert wrong >= 10
