@@ -329,15 +329,23 @@ def test_a_mark_that_is_shared_keeps_its_place_when_its_graph_is_replayed_again(
         assert waited == ["an earlier record"]
 
 
-def test_work_after_a_capture_that_the_program_ends_in_its_block_is_ordered():
+@pytest.mark.parametrize("where", ["its block", "a block in it", "another thread"])
+def test_work_after_a_capture_that_the_program_ends_in_its_block_is_ordered(where):
     """The stream of the capture is current there, and the work on it is not captured."""
     for seed in fresh_seeds(40):
         with ReplayWorld(seed) as world, Device(world.device):
             x, y = gt.full(5000, 3), gt.zeros(5000, dtype="int64")
             captured = CUDAGraph()
-            with pytest.raises(RuntimeError, match="not capturing"), graph(captured):
+            block = graph(captured, capture_error_mode="relaxed")
+            with pytest.raises(RuntimeError, match="not capturing"), block:
                 y[...] = x
-                captured.capture_end()
+                if where == "another thread":
+                    thread = threading.Thread(target=captured.capture_end)
+                    thread.start()
+                    thread.join()
+                else:
+                    with world.streams[2] if where == "a block in it" else current_stream():
+                        captured.capture_end()
                 with world.streams[0]:
                     captured.replay()
                 z = y + 0

@@ -119,7 +119,7 @@ cdef CUDAGraph capture_calls(Bound bound, Graph graph, vector[uint64_t]& moving,
             made.abandon()
         raise
     leave()
-    made.capture_end()
+    made.end_capture(True)
     return made
 
 

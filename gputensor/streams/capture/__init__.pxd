@@ -65,7 +65,9 @@ cdef class CUDAGraph:
     cdef object __weakref__
 
     cdef Driver* driver(self) except NULL
-    cdef status_t finish_capture(self)
+    # `has_left`: the stream is not current any more in the block that made it current.
+    cdef int end_capture(self, bint has_left) except -1
+    cdef status_t finish_capture(self, bint has_left)
     cdef list replay_members(self)
     cdef int wait_for_peers(self, uint64_t stream, vector[GraphStream*]& peers) except -1
     cdef int mark(self, uint64_t stream, vector[GraphStream*]& peers) except -1

@@ -129,22 +129,7 @@ cdef class CUDAGraph:
             join again; the object is empty then. Or another thread began the capture, in a mode
             other than ``"relaxed"``; the capture continues, and only that thread can end it.
         """
-        cdef status_t status
-        if self.state != CAPTURING:
-            raise RuntimeError("this CUDAGraph is not capturing")
-        self.driver()
-        if self.thread and self.thread != pool_thread():
-            # The driver would return the same status, and end the capture of the other thread.
-            raise_for_status(STATUS_CAPTURE_WRONG_THREAD, "capture_end",
-                             f"on {device_text(self.device)}; end it there, or drop the graph")
-        status = self.finish_capture()
-        if status != STATUS_OK:
-            self.forget()
-            raise_for_status(status, "capture_end", f"on {device_text(self.device)}")
-        self.state = CAPTURED
-        if not self.keep_graph:
-            self.instantiate()
-        warn_if_empty(self)
+        self.end_capture(False)
 
     def instantiate(self):
         """Make the captured graph ready to be replayed.
@@ -337,7 +322,26 @@ cdef class CUDAGraph:
             raise_closed(self.device, self.generation, "graph")
         return driver
 
-    cdef status_t finish_capture(self):
+    cdef int end_capture(self, bint has_left) except -1:
+        cdef status_t status
+        if self.state != CAPTURING:
+            raise RuntimeError("this CUDAGraph is not capturing")
+        self.driver()
+        if self.thread and self.thread != pool_thread():
+            # The driver would return the same status, and end the capture of the other thread.
+            raise_for_status(STATUS_CAPTURE_WRONG_THREAD, "capture_end",
+                             f"on {device_text(self.device)}; end it there, or drop the graph")
+        status = self.finish_capture(has_left)
+        if status != STATUS_OK:
+            self.forget()
+            raise_for_status(status, "capture_end", f"on {device_text(self.device)}")
+        self.state = CAPTURED
+        if not self.keep_graph:
+            self.instantiate()
+        warn_if_empty(self)
+        return 0
+
+    cdef status_t finish_capture(self, bint has_left):
         # Stores the handle in self.graph; the graph keeps the pools. The capture is over whatever
         # status the driver returns, even for a call in another thread than the capture's.
         cdef Driver* driver = driver_get(self.device)
@@ -348,7 +352,7 @@ cdef class CUDAGraph:
         pool_end(self.device, self.pool_id, stream, &self.holds)
         self.members = capture_finished(self.device, self.capture_id, &waits, &self.holds,
                                         &self.captured)
-        if waits == STATUS_OK and current_handle(self.device) == stream:
+        if waits == STATUS_OK and (not has_left or current_handle(self.device) == stream):
             # The program may use the stream for other work in the rest of its block.
             waits = graph_stream_open(self.device, stream)
         self.captured.graphs.insert(self.captured.graphs.begin(), self.graph)
@@ -398,7 +402,7 @@ cdef class CUDAGraph:
         if driver == NULL or self.generation != device_generation(self.device):
             self.clear_records()
             return 0
-        if self.finish_capture() == STATUS_OK:
+        if self.finish_capture(True) == STATUS_OK:
             driver.graph_destroy(driver.self, self.graph)
         self.forget()
         return 0

@@ -61,7 +61,7 @@ class graph:
         cdef CUDAGraph captured = self.cuda_graph
         leave()         # first: a stream that is current when its capture ends is no longer private
         if kind is None:
-            captured.capture_end()
+            captured.end_capture(True)
         elif captured.state == CAPTURING:
             captured.abandon()
 

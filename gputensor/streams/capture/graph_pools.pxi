@@ -38,6 +38,7 @@ cdef tuple pools_of(tuple own, PoolHold* hold):
 # may get memory that an earlier one had finished with. So a replay of one is ordered with the
 # streams of all.
 @cython.final
+@cython.no_gc
 cdef class PoolStreams:
     cdef int device
     cdef int generation

@@ -92,6 +92,7 @@ struct CaptureMemory {
         : capture_id(capture_id), pool_id(pool_id),
           own{name_of_pool(pool_id), name_of_capture(capture_id)},
           of_pool(orders[name_of_pool(pool_id)]), pool_uses(pool_id) {}
+    CaptureMemory(const CaptureMemory&) = delete;
 
     // The names of all memory besides the own pool that work with a use of this memory may use. Two
     // uses that only read have no order.
