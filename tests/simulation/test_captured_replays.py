@@ -354,6 +354,27 @@ def test_an_abandoned_capture_leaves_no_order_behind():
         assert (given.y.numpy() == 4).all()
 
 
+def test_work_before_a_capture_puts_no_branches_in_an_order():
+    for seed in fresh_seeds(20):
+        with Branches(seed) as given:
+            z = gt.zeros(5000, dtype="int64")
+            with given.streams[0]:
+                given.x[...] = 8
+            with given.capture() as (_, one, other):
+                with one:
+                    given.y += 1
+                with other:
+                    z[...] = given.x
+            assert edges_of(given.outer) == 0
+            with given.streams[0]:
+                given.x[...] = 9
+            given.outer.replay()
+            with given.streams[1]:
+                given.x[...] = 7
+            assert (z.numpy() == 9).all() and (given.x.numpy() == 7).all(), seed
+            del z
+
+
 @pytest.mark.parametrize("entry", ["stream_wait_event", "event_record"])
 @pytest.mark.parametrize("k", range(1, 6))
 def test_a_use_or_replay_that_fails_in_a_capture_is_made_again(entry, k):

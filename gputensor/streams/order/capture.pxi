@@ -20,6 +20,7 @@ cdef extern from "gputensor/streams/order/spin_lock.h":
 # One stream's part in a capture.
 cdef struct Part:
     uint64_t stream
+    uint64_t joined             # the moment; stamps of uses before are not later (waited.pxi)
     Mark* before                # its work when it joined; NULL: not known, or it is private
     Mark** owed                 # the replays to wait for when the capture is over
     int owed_count
@@ -138,7 +139,7 @@ cdef int add_part(Capture* capture, uint64_t stream, Mark* before) noexcept nogi
             return -1
         capture.parts = parts
         capture.capacity = capture.count + 8
-    capture.parts[capture.count] = Part(stream, before, NULL, 0)
+    capture.parts[capture.count] = Part(stream, wait_begun(), before, NULL, 0)
     capture.count += 1
     return 1
 
@@ -154,6 +155,18 @@ cdef Part* find_part(int device, uint64_t stream) noexcept nogil:
                 return &capture.parts[i]
         capture = capture.next
     return NULL
+
+
+# Whether a use on a stream was before the capture that the stream takes part in now. Replays of the
+# capture's graph come after all such work of its streams.
+cdef bint is_before_capture(int device, uint64_t stream, uint64_t used) noexcept nogil:
+    cdef Part* part
+    cdef bint is_before
+    spin_acquire(&capture_lock)
+    part = find_part(device, stream)
+    is_before = part != NULL and used <= part.joined
+    spin_release(&capture_lock)
+    return is_before
 
 
 cdef status_t capture_wait_before(int device, uint64_t waiter, uint64_t other) noexcept nogil:

@@ -282,6 +282,8 @@ cdef status_t wait_for_use(int device, uint64_t waiter, uint64_t other, uint64_t
         return capture_wait_before(device, waiter, other)
     if waiter_captures and waiter_capture != other_capture:
         return STATUS_CAPTURE_ISOLATION
+    if waiter_captures and is_before_capture(device, other, used):
+        return STATUS_OK
     if not waiter_captures and graph_stream_is_private(device, other):
         if order_checked():
             check_stream_waits(device, waiter, device, other)

@@ -35,8 +35,8 @@ class BranchOrder:
     def check(self, dump, is_exact):
         """Compare with the text of `debug_dump` of a host device's graph.
 
-        It is exact if its streams did no work before the capture: a stream of a capture also waits
-        for the earlier work of another one.
+        It is exact if the streams did no work before the capture: for what a stream wrote before,
+        its later reads count like the write.
         """
         owner = [at for at, (_, _, count) in enumerate(self.pieces) for _ in range(count)]
         after = {}
