@@ -342,7 +342,7 @@ def test_the_algorithm_of_a_library_is_in_the_file(kind, rng, tmp_path, no_compi
     if kind == "whole":
         os.environ["FAKE_CUBLAS_WHOLE"] = "1"
         gt.blas.forget_plans()
-        expected = {(7, 24, 1, 0, 0, 0, 11, 0, 2)}
+        expected = {(7, 20, 1, 0, 0, 0, 11, 0, 2)}
     with gt.load_program(path, device="cuda") as opened:
         assert opened.data.ahead.lists[next(iter(opened.data.ahead.lists))][key].algorithms == [
             (version, pinned)

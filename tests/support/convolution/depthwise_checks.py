@@ -51,11 +51,13 @@ def depthwise_program(rng, device, has_many=False, is_turned=None):
     bias = addend = None
     if rng.integers(2):
         bias = gt.asarray(rng.standard_normal(channels).astype(DTYPES[dtype]), **how)
-        want = want + bias.numpy().astype(float)[:, None, None]
+        each = bias.numpy().astype(float)[:, None, None]
+        want, magnitude = want + each, magnitude + np.abs(each)
     if not has_many and rng.integers(3) == 0:
         addend = rng.standard_normal((len(wide), *counts, channels)).astype(DTYPES[dtype])
         addend = gt.moveaxis(gt.asarray(addend, **how), -1, 1)
-        want = want + addend.numpy().astype(float)
+        each = addend.numpy().astype(float)
+        want, magnitude = want + each, magnitude + np.abs(each)
     activation = [None, "relu"][rng.integers(2)]
     result = gt.full((len(wide), *counts, channels), np.nan, **how)
     gt.synchronize()

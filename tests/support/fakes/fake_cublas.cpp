@@ -314,7 +314,7 @@ EXPORT int cublasLtMatmulAlgoGetHeuristic(void*, void* desc, void* a, void* b, v
     int status = check(call_of(*static_cast<Desc*>(desc), a, b, c, d));
     if (status) return status;
     const bool is_whole = getenv("FAKE_CUBLAS_WHOLE");      // first proposes not to cut the sum
-    const int tile = is_whole && attribute(wishes, 1, 0) <= 1 << 20 ? 24 : 20;
+    const int tile = is_whole && attribute(wishes, 1, 0) > 1 << 20 ? 24 : 20;
     for (int split : {is_whole ? 1 : 4, 1, 2}) {
         Result& result = results[*returned];
         if (*returned == requested) break;
