@@ -60,7 +60,8 @@ cdef extern from "gputensor/_alloc/core/list.h" nogil:
 cdef enum:
     UNIT = 512                  # bytes; every block is a multiple of it
     UNIT_SHIFT = 9
-    SMALL_LIMIT = 1 << 20       # rounded requests up to this go to the small pool
+    SMALL_LIMIT = 1 << 20       # rounded requests up to this go to the small pools
+    MIDDLE = 128 << 10          # ... those from this size on to the middle one, if memory is paged
     SMALL_SEGMENT = 2 << 20     # a plain segment of the small pool
     ROUND_LARGE = 2 << 20       # plain segments of large requests round to this
     MIN_LARGE = 10 << 20        # ... from this size on; below it large_segment_size is taken
@@ -79,6 +80,8 @@ cdef enum:                      # BlockState
 cdef enum:                      # PoolKind
     POOL_SMALL = 0
     POOL_LARGE = 1
+    POOL_MIDDLE = 2             # a place in `pools`; its kind is POOL_SMALL
+    POOLS = 3
 
 cdef enum:
     BIN_ROWS = 40
@@ -255,7 +258,7 @@ cdef struct PrivatePool:
     PrivatePool* account        # the record that counts for all with this pool_id:
     int holders                 # ... the sum of their use counts
     Stat reserved[3]            # ... bytes of their segments: all, large, small
-    BlockPool pools[2]
+    BlockPool pools[3]
     PrivatePool* next
 
 # One more holder of a private pool, until pool_release_holds.
@@ -299,7 +302,7 @@ cdef struct ThreadCache:
     int32_t lock
     int32_t in_use              # a thread has it; otherwise it waits for the next new thread
     DeviceAllocator* allocator
-    size_t cached_nbytes[2]
+    size_t cached_nbytes[2]     # below MIDDLE, and from there on
     int cached_count
     Counters counters[2]
     ThreadCache* next
@@ -344,7 +347,7 @@ cdef struct DeviceAllocator:
     size_t limit_nbytes         # reserved may not exceed it; SIZE_MAX: no limit
     bint caching                # caching_allocator_enable()
     bint is_pinned              # of the pinned host memory of the device (pinned/)
-    BlockPool pools[2]
+    BlockPool pools[3]
     PrivatePool* private_pools
     PoolScope* scopes
     View* views                 # of the large default pool, most recently used first

@@ -19,10 +19,8 @@ cdef size_t round_size(DeviceAllocator* a, size_t nbytes) noexcept nogil:
 
 cdef inline BlockPool* _choose_pool(DeviceAllocator* a, size_t rounded,
                                     uint64_t stream) noexcept nogil:
-    cdef BlockPool* pools = a.pools
-    if a.scope_count > 0:
-        pools = scope_pools(a, stream)
-    return &pools[POOL_SMALL if rounded <= SMALL_LIMIT else POOL_LARGE]
+    pools = &a.pools[0] if a.scope_count == 0 else scope_pools(a, stream)
+    return pool_for(pools, rounded)
 
 
 # A HELD block, or NULL, goes to its caller.
@@ -49,8 +47,8 @@ cdef Block* central_take(DeviceAllocator* a, size_t nbytes, size_t rounded,
     device_lock_counted(a, &held)
     if a.pending != NULL:
         pending_poll(a)
-    if rounded > SMALL_LIMIT and gt_load(&a.caches_in_use) > 1:
-        caches_drain(a, SMALL_LIMIT + 1)
+    if rounded >= MIDDLE and gt_load(&a.caches_in_use) > 1:
+        caches_drain(a, MIDDLE)
     pool = _choose_pool(a, rounded, stream)
     if a.capture_reuses != NULL:
         capture_reuse_collect(a, pool, stream)
@@ -76,8 +74,10 @@ cdef Block* central_miss(DeviceAllocator* a, size_t nbytes, size_t rounded, uint
 cdef void central_free(DeviceAllocator* a, Block* block) noexcept nogil:
     cdef Held held
     device_lock_counted(a, &held)
-    if block.kind == POOL_LARGE and a.contention == 0 and gt_load(&a.caches_in_use) > 1:
-        caches_drain(a, SMALL_LIMIT + 1)        # it may be a neighbour of a cached block
+    if block.nbytes >= MIDDLE and a.contention == 0 and gt_load(&a.caches_in_use) > 1:
+        caches_drain(a, MIDDLE)                 # it may be a neighbour of a cached block
+        if block.home != NULL and block.uses == NULL and cache_keep(block.home, block):
+            return
     a.frees += 1
     block_map_remove(block)
     account_take(a, block.kind, block.nbytes, block.requested)

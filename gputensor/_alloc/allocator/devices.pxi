@@ -81,8 +81,7 @@ cdef int _open(int device, object settings=None, object limit_nbytes=None) excep
                 settings_to_struct(settings, &a.config)
                 a.limit_nbytes = SIZE_MAX if limit_nbytes is None else limit_nbytes
                 kept_for(device).has_own_settings = True
-            pool_init(&a.pools[0], a, 0, 0)
-            pool_init(&a.pools[1], a, 1, 0)
+            pools_init(a.pools, a, NULL, 0)
             kept_for(device).caching_at_fork = 0
             gt_store(&kept_for(device).allocator, a)
     except BaseException:
@@ -240,13 +239,13 @@ cdef void _forget(DeviceAllocator* a) noexcept nogil:
 
 
 cdef void _drop_pools(DeviceAllocator* a, BlockPool* pools) noexcept nogil:
-    cdef int kind
-    for kind in range(2):
-        while pools[kind].segments != NULL:
-            segment = pools[kind].segments
+    cdef int place
+    for place in range(POOLS):
+        while pools[place].segments != NULL:
+            segment = pools[place].segments
             a.driver.va_release(a.driver.self, segment.va, segment.nbytes)
             segment_drop(segment)
-        pool_clear(&pools[kind])
+        pool_clear(&pools[place])
 
 
 cdef int _close(int device) except -1:

@@ -100,9 +100,7 @@ cdef PrivatePool* _find_or_make(DeviceAllocator* a, uint64_t pool_id,
         pool.account = pool
     pool.is_unsplit = pool.account.is_unsplit
     pool.source = pool.account.source
-    pool_init(&pool.pools[0], a, 0, pool_id)
-    pool_init(&pool.pools[1], a, 1, pool_id)
-    pool.pools[0].owner = pool.pools[1].owner = pool
+    pools_init(pool.pools, a, pool, pool_id)
     row_push(&a.private_pools, pool)
     a.retired_pools += 1               # until it has a holder
     return pool

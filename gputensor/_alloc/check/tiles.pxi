@@ -274,12 +274,12 @@ cdef void tiles_check(DeviceAllocator* a, Walk* walk) noexcept nogil:
     cdef PrivatePool* private
     cdef int64_t retired = 0
     cdef int i
-    for i in range(2):
+    for i in range(POOLS):
         _check_pool(a, walk, &a.pools[i])
     for private in each(a.private_pools):
         _check_holders(a, walk, private)
         retired += private.use_count == 0 and private.scopes == 0
-        for i in range(2):
+        for i in range(POOLS):
             _check_pool(a, walk, &private.pools[i])
         if private.account == private:
             _check_account(a, walk, private)

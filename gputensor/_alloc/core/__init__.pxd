@@ -212,8 +212,11 @@ cdef inline bint block_is_mapped(Block* block) noexcept nogil:
 
 # ---- pool
 
-cdef void pool_init(BlockPool* pool, DeviceAllocator* a, int kind, uint64_t pool_id) noexcept nogil
+cdef void pools_init(BlockPool* pools, DeviceAllocator* a, PrivatePool* owner,
+                     uint64_t pool_id) noexcept nogil
 cdef void pool_clear(BlockPool* pool) noexcept nogil
+# The one of `pools` that serves a rounded request.
+cdef BlockPool* pool_for(BlockPool* pools, size_t nbytes) noexcept nogil
 # The bins of a stream, made at first use; NULL when there is no host memory.
 cdef StreamBins* pool_bins(BlockPool* pool, uint64_t stream) noexcept nogil
 # Inserts a free block, which joins its free neighbours first. insert_all: tiles that were taken out
@@ -241,9 +244,12 @@ cdef ThreadCache* cache_mine(DeviceAllocator* a) noexcept nogil
 # A cached block of exactly this size and stream, for the caller; NULL on a miss.
 cdef Block* cache_take(ThreadCache* cache, size_t nbytes, size_t requested,
                        uint64_t stream) noexcept nogil
-# Caches a block that its caller frees, in the cache it belongs to. False: the cache does not accept
-# it.
-cdef bint cache_put(ThreadCache* cache, Block* block) noexcept nogil
+# Caches a block that its caller frees, in the cache it came from. False: that does not accept it.
+cdef bint cache_put(ThreadCache* cache, Block* block, bint is_locked=*) noexcept nogil
+# The same under the device lock, for a large block while no other is cached: if its own thread
+# frees it, and the pools would keep it as it is and choose it for its size. That holds until they
+# receive a neighbour or an equal (`kept_at`); cache_put accepts it until then.
+cdef bint cache_keep(ThreadCache* cache, Block* block) noexcept nogil
 # Moves all cached blocks of at least `least` bytes to their pools; returns their number.
 cdef int caches_drain(DeviceAllocator* a, size_t least=*) noexcept nogil
 # The allocator of a device is closed: threads forget its caches.

@@ -8,8 +8,19 @@ costs no driver call, since the bytes stay where they are.
 The device lock is held throughout.
 """
 
-cdef void pool_init(BlockPool* pool, DeviceAllocator* a, int kind, uint64_t pool_id) noexcept nogil:
-    pool[0] = BlockPool(kind, pool_id, a, NULL, NULL, NULL)
+cdef void pools_init(BlockPool* pools, DeviceAllocator* a, PrivatePool* owner,
+                     uint64_t pool_id) noexcept nogil:
+    cdef int place
+    for place in range(POOLS):
+        pools[place] = BlockPool(place == POOL_LARGE, pool_id, a, owner, NULL, NULL)
+
+
+cdef BlockPool* pool_for(BlockPool* pools, size_t nbytes) noexcept nogil:
+    cdef DeviceAllocator* a = pools.allocator
+    cdef bint is_paged = pools.owner == NULL and a.config.expandable_segments and a.granularity > 0
+    if nbytes > SMALL_LIMIT:
+        return &pools[POOL_LARGE]
+    return &pools[POOL_MIDDLE if nbytes >= MIDDLE and is_paged else POOL_SMALL]
 
 
 cdef void pool_clear(BlockPool* pool) noexcept nogil:

@@ -7,15 +7,15 @@ allocates and another frees comes home. A cache refuses a block if its slot serv
 is in use, if the slot is full, or if it holds its maximum of bytes; the pools then take the block.
 
 Before a pool grows, all caches are drained. A cached block does not merge with its neighbours, and
-best fit does not see it, which costs memory whenever sizes vary. So a large request that no cache
-serves returns all large blocks to the pools before it looks for the best fit. While one thread is
+best fit does not see it, which costs memory whenever sizes vary. So a request from MIDDLE on (here:
+a *large* one) that no cache serves returns all large blocks to the pools first. While one thread is
 alone its cache keeps none; beside others, one of them keeps one large block, which its own thread
 freed, and which the pools would keep and choose. Only while threads wait for each other at the
 device lock (`contention`) caches keep more, a fourth (LARGE_SHARE) of the reserved bytes in all.
 
 Each cache has a spin lock. The owner holds it for the hit; the others are threads that free into
-it, and a thread that drains, counts or checks, which holds the device lock as well. A cache
-outlives its thread and is handed to the next new one: blocks may point to it.
+it, and those that drain, count or check, under the device lock. A cache outlives its thread and is
+handed to the next new one: blocks may point to it.
 """
 
 cdef extern from "gputensor/_alloc/core/thread_slot.h" nogil:
@@ -90,7 +90,7 @@ cdef inline CacheSlot* _slot(ThreadCache* cache, size_t nbytes, uint64_t stream)
 cdef inline Block* _pop(ThreadCache* cache, CacheSlot* slot) noexcept nogil:
     block = chain_pop(&slot.head)
     slot.count -= 1
-    gt_add(&cache.cached_nbytes[block.kind], -block.nbytes)
+    gt_add(&cache.cached_nbytes[block.nbytes >= MIDDLE], -block.nbytes)
     cache.cached_count -= 1
     if block.is_split:
         counters_split_out(&cache.counters[block.kind], block.nbytes)
@@ -98,9 +98,10 @@ cdef inline Block* _pop(ThreadCache* cache, CacheSlot* slot) noexcept nogil:
 
 
 # A hit or a free left the budget of its shard: all shards stop and count again.
-cdef void _settle(DeviceAllocator* a) noexcept nogil:
+cdef void _settle(DeviceAllocator* a, bint is_locked) noexcept nogil:
     cdef Held held
-    held.take(&a.lock)
+    if not is_locked:
+        held.take(&a.lock)
     stats_update(a, True)
 
 
@@ -109,7 +110,7 @@ cdef Block* cache_take(ThreadCache* cache, size_t nbytes, size_t requested,
     cdef CacheSlot* slot = _slot(cache, nbytes, stream)
     cdef Block* block = NULL
     cdef bint within = True
-    if nbytes > SMALL_LIMIT and gt_load(&cache.cached_nbytes[POOL_LARGE]) == 0:
+    if nbytes >= MIDDLE and gt_load(&cache.cached_nbytes[True]) == 0:
         return NULL
     gt_spin_lock(&cache.lock)
     if slot.head != NULL and slot.nbytes == nbytes and slot.stream == stream:
@@ -119,44 +120,34 @@ cdef Block* cache_take(ThreadCache* cache, size_t nbytes, size_t requested,
         block.requested = requested
     gt_spin_unlock(&cache.lock)
     if not within:
-        _settle(cache.allocator)
+        _settle(cache.allocator, False)
     return block
 
 
-# Whether its own thread frees `block`, and the pools would keep it and choose it for its size until
-# they receive a neighbour or an equal. To find out, all caches return their large blocks.
-cdef inline bint _may_keep_large(ThreadCache* cache, Block* block) noexcept nogil:
-    cdef DeviceAllocator* a = cache.allocator
-    cdef Held held
-    if cache_mine(a) != cache:
-        return False
-    inserts = &a.inserts[(block.nbytes >> UNIT_SHIFT) % 64]
-    if gt_load(&a.large_holder) == cache and gt_load(&block.kept_at) == gt_load(inserts) + 1:
-        return True
-    device_lock_counted(a, &held)
-    caches_drain(a, SMALL_LIMIT + 1)
-    gt_store(&a.large_holder, cache)
-    gt_store(&block.kept_at, inserts[0] + 1 if pool_would_keep(block) else 0)
-    return block.kept_at > 0
+cdef inline bint _is_mine(ThreadCache* cache) noexcept nogil:
+    return <ThreadCache*>gt_caches_get(cache.allocator.device + HOST_DEVICES) == cache
 
 
-# How many bytes of large blocks a cache may hold once it accepts `block`.
+# How many bytes of large blocks a cache may hold once it accepts `block`. A lent block is none.
 cdef inline size_t _large_limit(ThreadCache* cache, Block* block) noexcept nogil:
     cdef DeviceAllocator* a = cache.allocator
     cdef int count = gt_load(&a.caches_in_use)
-    if count < 2 or block.nbytes <= SMALL_LIMIT:
+    if count < 2 or (block.kind == POOL_LARGE and block.nbytes <= SMALL_LIMIT):
         return 0
     if gt_load(&a.contention) == 0:
-        return block.nbytes if _may_keep_large(cache, block) else 0
+        inserts = &a.inserts[(block.nbytes >> UNIT_SHIFT) % 64]
+        return block.nbytes if (gt_load(&a.large_holder) == cache and _is_mine(cache)
+                                and gt_load(&block.kept_at) == gt_load(inserts) + 1) else 0
     return <size_t>gt_load(&a.stats[STAT_RESERVED_BYTES][0].current) // (LARGE_SHARE * count)
 
 
-cdef bint cache_put(ThreadCache* cache, Block* block) noexcept nogil:
+cdef bint cache_put(ThreadCache* cache, Block* block, bint is_locked=False) noexcept nogil:
     cdef CacheSlot* slot = _slot(cache, block.nbytes, block.stream)
     cdef Counters* c = &cache.counters[block.kind]
     cdef size_t limit = SMALL_CACHED
+    cdef bint is_large = block.nbytes >= MIDDLE
     cdef bint wanted, within = True
-    if block.kind == POOL_LARGE:
+    if is_large:
         limit = _large_limit(cache, block)
         if limit == 0:
             return False
@@ -166,7 +157,7 @@ cdef bint cache_put(ThreadCache* cache, Block* block) noexcept nogil:
         slot.stream = block.stream
     wanted = (slot.nbytes == block.nbytes and slot.stream == block.stream
               and slot.count < SLOT_BLOCKS and gt_load(&cache.in_use)
-              and cache.cached_nbytes[block.kind] + block.nbytes <= limit)
+              and cache.cached_nbytes[is_large] + block.nbytes <= limit)
     if wanted:
         counters_take(c, block.nbytes, block.requested)
         within = not block.is_split or counters_split_in(c, block.nbytes)
@@ -174,12 +165,21 @@ cdef bint cache_put(ThreadCache* cache, Block* block) noexcept nogil:
         gt_store(&block.state, BLOCK_CACHED)
         chain_push(&slot.head, block)
         slot.count += 1
-        gt_add(&cache.cached_nbytes[block.kind], block.nbytes)
+        gt_add(&cache.cached_nbytes[is_large], block.nbytes)
         cache.cached_count += 1
     gt_spin_unlock(&cache.lock)
     if not within:
-        _settle(cache.allocator)
+        _settle(cache.allocator, is_locked)
     return wanted
+
+
+cdef bint cache_keep(ThreadCache* cache, Block* block) noexcept nogil:
+    cdef DeviceAllocator* a = cache.allocator
+    if not _is_mine(cache) or not pool_would_keep(block):
+        return False
+    gt_store(&a.large_holder, cache)
+    gt_store(&block.kept_at, a.inserts[(block.nbytes >> UNIT_SHIFT) % 64] + 1)
+    return cache_put(cache, block, True)
 
 
 # Returns a cache's blocks of at least `least` bytes to the pools. Needs the device lock.
@@ -210,7 +210,7 @@ cdef int caches_drain(DeviceAllocator* a, size_t least=0) noexcept nogil:
     cdef int count = 0
     for cache in each(a.caches):
         # Read without its lock: a block that arrives now is treated like one that comes later.
-        if least <= SMALL_LIMIT or gt_load(&cache.cached_nbytes[POOL_LARGE]) > 0:
+        if least < MIDDLE or gt_load(&cache.cached_nbytes[True]) > 0:
             count += _drain(a, cache, least)
     return count
 

@@ -120,12 +120,8 @@ def candidates(settings, facts):
     if expandable and settings.page_size_mb > 2:
         texts.append("page_size_mb:2")
     if not expandable:
-        lowest = settings.large_segment_size_mb
-        texts += [
-            f"max_split_size_mb:{size}"
-            for size in (64, 256)
-            if size >= lowest and size != settings.max_split_size_mb
-        ]
+        lowest, own = settings.large_segment_size_mb, settings.max_split_size_mb
+        texts += [f"max_split_size_mb:{size}" for size in (64, 256) if lowest <= size != own]
     if facts["limit"] is not None and not settings.garbage_collection_threshold:
         texts.append("garbage_collection_threshold:0.8")
     for text in texts:

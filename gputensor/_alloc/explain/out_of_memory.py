@@ -81,16 +81,12 @@ def reason_of(facts):
     if have < need <= have + facts["private_idle"]:
         return "idle private pool"
     cached += facts["waiting"] + facts["private_idle"]
-    if is_over_limit(facts) and need <= cached + facts["total"] - facts["reserved"]:
+    is_over = facts["limit"] is not None and facts["reserved"] + facts["growth"] > facts["limit"]
+    if is_over and need <= cached + facts["total"] - facts["reserved"]:
         return "limit"
     if 0 < need - cached - facts["free"] <= held_elsewhere(facts):
         return "other processes"
     return "exhausted"
-
-
-def is_over_limit(facts):
-    """Whether the least growth would pass a limit."""
-    return facts["limit"] is not None and facts["reserved"] + facts["growth"] > facts["limit"]
 
 
 def explain(reason, facts):

@@ -3,8 +3,8 @@
 Each step runs only if all before it failed, and costs more than they do:
 
  1. drain the thread caches, and search the pool again              no driver call
- 2. take free blocks of other streams whose work is done; for       no driver call
-    small requests then the rest of a partly used large page
+ 2. take free blocks of other streams whose work is done; for the   no driver call
+    middle pool then the rest of a partly used large page
  3. a view: free pages of several places, mapped side by side       a mapping for each page
  4. growth: from the page pool, which first receives free pages of  creating and mapping
     other pools; then by new pages or a new segment
@@ -23,20 +23,15 @@ With `throw_on_cudamalloc_oom`, a request beyond the limit gets the memory of st
 fails.
 A request starts over if another thread had memory in flight, or freed some, while it failed.
 Step 2 takes all such blocks at once, not only the best fit: neighbouring blocks join, so the best
-fit is chosen among whole free runs, and fewer of them are split (multistream trace: 0.92 of the
-reserved bytes in use instead of 0.88).
+fit is chosen among whole free runs, and fewer of them are split.
 """
-
-cdef enum:
-    LENT = 96 << 10             # small requests from this size on may be served by the large pool
-
 
 # Whether pages may serve other places than the one they were made for.
 cdef inline bint _may_move(DeviceAllocator* a) noexcept nogil:
     return a.config.page_reuse and a.config.expandable_segments
 
 
-# Free bytes of the large pool for a small request. A page of the small pool costs as much driver
+# Free bytes of the large pool for a middle request. A page of the middle pool costs as much driver
 # time as one of the large pool. A page that is free as a whole is left to large requests.
 cdef Block* _lend(BlockPool* lender, Request* request) noexcept nogil:
     pool_gather(lender, request.stream)
@@ -56,7 +51,7 @@ cdef Block* _search(BlockPool* pool, Request* request) noexcept nogil:
     request.is_placed = False
     if block == NULL and pool_gather(pool, request.stream):
         block = pool_take(pool, request.stream, request.nbytes)
-    if block == NULL and pool == pool.allocator.pools and request.nbytes >= LENT:
+    if block == NULL and pool == &pool.allocator.pools[POOL_MIDDLE]:
         block = _lend(&pool.allocator.pools[POOL_LARGE], request)
     return block
 

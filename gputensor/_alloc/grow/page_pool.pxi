@@ -25,8 +25,8 @@ cdef Page* page_pool_take(DeviceAllocator* a, size_t nbytes) noexcept nogil:
     return best
 
 
-cdef size_t _detach_some(DeviceAllocator* a, BlockPool* pool, size_t nbytes, size_t largest,
-                         int64_t* count, Block** detached) noexcept nogil:
+cdef size_t _detach_some(DeviceAllocator* a, BlockPool* pool, size_t nbytes, int64_t* count,
+                         Block** detached) noexcept nogil:
     cdef StreamBins* sb
     cdef Block* block
     cdef uint64_t start, end, taken
@@ -48,10 +48,7 @@ cdef size_t _detach_some(DeviceAllocator* a, BlockPool* pool, size_t nbytes, siz
                     continue
                 taken = start
                 while taken < end and taken - start + got < nbytes and count[0] > 0:
-                    page = tile.segment.pages[(taken - tile.segment.va) // a.granularity]
-                    if page.nbytes > largest:
-                        break
-                    taken += page.nbytes
+                    taken += tile.segment.pages[(taken - tile.segment.va) // a.granularity].nbytes
                     count[0] -= 1
                 if taken == start:
                     continue
@@ -67,24 +64,25 @@ cdef size_t _detach_some(DeviceAllocator* a, BlockPool* pool, size_t nbytes, siz
 
 
 # Cuts whole pages that the device is done with out of free blocks of all pools but `skipped`, or of
-# retired pools only; largest blocks first, up to `nbytes`, `count` pages (which counts down) of at
-# most `largest` bytes. The cut tiles are HELD and linked by link_next.
-cdef Block* pages_detach(DeviceAllocator* a, BlockPool* skipped, size_t nbytes, size_t largest,
-                         int64_t* count, bint of_retired) noexcept nogil:
+# retired pools only; largest blocks first, up to `nbytes` and `count` pages (which counts down).
+# The cut tiles are HELD and linked by link_next.
+cdef Block* pages_detach(DeviceAllocator* a, BlockPool* skipped, size_t nbytes, int64_t* count,
+                         bint of_retired) noexcept nogil:
     cdef Block* detached = NULL
     cdef PrivatePool* private = a.private_pools
     cdef BlockPool* pools = &a.pools[0] if not of_retired else <BlockPool*>NULL
     cdef size_t got = 0
-    cdef int kind
+    cdef int place
     while pools != NULL or private != NULL:
         if pools == NULL:
             # The free memory of a pool that a graph uses belongs to the graph's replays.
             if private.use_count == 0 and not (private.scopes if of_retired else private.capturing):
                 pools = &private.pools[0]
             private = private.next
-        for kind in range(2 if pools != NULL else 0):
-            if &pools[1 - kind] != skipped and got < nbytes:
-                got += _detach_some(a, &pools[1 - kind], nbytes - got, largest, count, &detached)
+        for place in range(POOLS if pools != NULL else 0):
+            pool = &pools[(POOL_LARGE + place) % POOLS]
+            if pool != skipped and got < nbytes:
+                got += _detach_some(a, pool, nbytes - got, count, &detached)
         pools = NULL
     return detached
 

@@ -131,7 +131,7 @@ cdef size_t segments_release(DeviceAllocator* a, size_t nbytes) noexcept nogil:
     return released
 
 
-# Releases the address ranges of a pair of pools that no memory backs; says whether there were any.
+# Releases the address ranges of some pools that no memory backs; says whether there were any.
 cdef bint ranges_release(DeviceAllocator* a, BlockPool* pools) noexcept nogil:
     cdef Driver* driver = a.driver
     cdef Segment* segment
@@ -139,9 +139,9 @@ cdef bint ranges_release(DeviceAllocator* a, BlockPool* pools) noexcept nogil:
     cdef size_t nbytes
     cdef status_t status = STATUS_OK
     cdef bint found = False
-    cdef int kind
-    for kind in range(2):
-        segment = pools[kind].segments
+    cdef int place
+    for place in range(POOLS):
+        segment = pools[place].segments
         while segment != NULL and status == STATUS_OK:
             if not (segment.is_virtual and segment.mapped == 0 and segment.holes != NULL
                     and segment.holes.nbytes == segment.nbytes):
@@ -155,9 +155,9 @@ cdef bint ranges_release(DeviceAllocator* a, BlockPool* pools) noexcept nogil:
             status = driver.va_release(driver.self, va, nbytes)
             device_lock(a)
             if status != STATUS_OK:
-                segment_new(&pools[kind], va, nbytes, True, stream, a.granularity)
+                segment_new(&pools[place], va, nbytes, True, stream, a.granularity)
             found |= status == STATUS_OK
-            segment = pools[kind].segments
+            segment = pools[place].segments
     return found
 
 

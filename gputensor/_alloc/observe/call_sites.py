@@ -46,12 +46,10 @@ def rank_call_sites(blocks, count):
     counts = np.bincount(groups, minlength=len(ids))
     stacks = StackFormatter()
     by_place = {}
-    for stack, nbytes, blocks_held in zip(
-        ids.tolist(), sums.tolist(), counts.tolist(), strict=True
-    ):
+    for stack, nbytes, held in zip(ids.tolist(), sums.tolist(), counts.tolist(), strict=True):
         place = place_of(stacks.frames(stack))
         before = by_place.get(place, (0, 0))
-        by_place[place] = before[0] + int(nbytes), before[1] + blocks_held
+        by_place[place] = before[0] + int(nbytes), before[1] + held
     ranked = sorted(by_place.items(), key=lambda item: (-item[1][0], item[0]))
     return [CallSite(nbytes, held, place) for place, (nbytes, held) in ranked[:count]]
 

@@ -19,15 +19,15 @@ cdef struct Facts:
     bint is_capturing, is_rejected, is_private, is_pooled, has_source
 
 
-# The free blocks of a pair of pools. Those of the request's own stream are usable by it at once.
+# The free blocks of some pools. Those of the request's own stream are usable by it at once.
 cdef Free _free_in(DeviceAllocator* a, BlockPool* pools, bint serves,
                    uint64_t stream) noexcept nogil:
     cdef StreamBins* sb
     cdef Block* block
     cdef Free sums = Free(0, 0, 0)
-    cdef int kind
-    for kind in range(2):
-        for sb in each(pools[kind].streams):
+    cdef int place
+    for place in range(POOLS):
+        for sb in each(pools[place].streams):
             head = bins_largest(&sb.bins)
             while head != NULL:
                 for block in linked(head):
@@ -82,7 +82,7 @@ cdef void _collect_facts(DeviceAllocator* a, uint64_t stream, Facts* facts) noex
     stats_update(a)
     own = scope_pools(a, stream)
     facts.rounded = facts.growth = round_size(a, facts.requested)
-    pool = &own[POOL_SMALL if facts.rounded <= SMALL_LIMIT else POOL_LARGE]
+    pool = pool_for(own, facts.rounded)
     facts.is_private = own != a.pools
     facts.has_source = pool.owner != NULL and pool.owner.source != NULL
     facts.is_pooled = facts.is_private or (a.caching and a.config.backend == BACKEND_NATIVE)

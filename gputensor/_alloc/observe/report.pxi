@@ -172,23 +172,23 @@ cdef void _add_block(Records* records, Block* block) noexcept nogil:
     records.blocks.push_back(record)
 
 
-# The segments of a pair of pools, a record for each mapped range.
+# The segments of some pools, a record for each mapped range.
 cdef void _add_pools(Records* records, BlockPool* pools) noexcept nogil:
     cdef Segment* segment
     cdef Block* block
     cdef bint is_open
-    cdef int kind
-    for kind in range(2):
-        for segment in each(pools[kind].segments):
+    cdef int place
+    for place in range(POOLS):
+        for segment in each(pools[place].segments):
             is_open = False
             for block in each(segment.first):
                 if not block_is_mapped(block) or block.is_part:
                     is_open = False
                     continue
                 if not is_open:
-                    _add_segment(records, block.ptr, segment.stream, pools[kind].pool_id,
+                    _add_segment(records, block.ptr, segment.stream, pools.pool_id,
                                  segment.stack, block.device,
-                                 POOL_LARGE if pools.allocator.is_pinned else kind)
+                                 POOL_LARGE if pools.allocator.is_pinned else pools[place].kind)
                     records.segments.back().is_expandable = segment.is_virtual
                     is_open = True
                 _add_block(records, block)

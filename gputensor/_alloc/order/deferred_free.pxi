@@ -44,17 +44,13 @@ cdef PendingQueue* _queue(DeviceAllocator* a, uint64_t stream) noexcept nogil:
     return queue
 
 
-cdef void _complete(DeviceAllocator* a, Block* block) noexcept nogil:
-    account_pending(a, block, -1)
-    block_event_completed(block)
-    block_return(a, block)
-
-
 # One of the waits of a block is over.
 cdef void _waits_less(DeviceAllocator* a, Block* block) noexcept nogil:
     block.waits -= 1
     if block.waits == 0:
-        _complete(a, block)
+        account_pending(a, block, -1)
+        block_event_completed(block)
+        block_return(a, block)
 
 
 cdef void _use_over(DeviceAllocator* a, StreamUse* use) noexcept nogil:

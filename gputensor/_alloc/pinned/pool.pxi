@@ -42,7 +42,7 @@ cdef status_t _open(int device) noexcept with gil:
         a.config = config
         a.is_pinned = True
         a.epoch = 1
-        pool_init(a.pools, a, POOL_SMALL, 0)
+        pools_init(a.pools, a, NULL, 0)
         if pool_bins(a.pools, 0) == NULL:
             free(pool)
             return STATUS_OUT_OF_MEMORY

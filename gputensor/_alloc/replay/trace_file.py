@@ -76,9 +76,7 @@ class Trace:
     @property
     def peak_requested(self):
         """The most bytes that were requested at one time."""
-        if not self.events:
-            return 0
-        return int(np.cumsum(self.op * self.size).max())
+        return int(np.cumsum(self.op * self.size).max(initial=0))
 
 
 def read_trace(path):

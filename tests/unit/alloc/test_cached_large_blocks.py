@@ -1,5 +1,6 @@
 """Thread caches cost no memory: threads that alternate reserve no more than the pools alone."""
 
+import importlib.util
 import threading
 from pathlib import Path
 
@@ -60,10 +61,33 @@ def test_recorded_threads_reserve_what_one_thread_reserves(name):
     assert abs(with_threads - alone) <= 0.01 * alone
 
 
+def variants_of(names):
+    """Yield the variants of recorded traces: their arrays, and a thread for each event."""
+    spec = importlib.util.spec_from_file_location("variants", TRACES / "variants.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for _, *arrays in module.variants({n: read_trace(TRACES / f"{n}.npz") for n in names}):
+        for threads in (1, 3):
+            yield arrays, np.int16(np.arange(len(arrays[0])) // 70 % threads)
+
+
+@pytest.mark.parametrize("page_reuse", [True, False])
+def test_variants_on_threads_reserve_what_the_pools_reserve(page_reuse):
+    # Small requests make the only difference: a page of 2 MiB, rarely two.
+    memory.set_allocator_settings(f"page_reuse:{page_reuse}")
+    try:
+        for arrays, thread in variants_of(path.stem for path in sorted(TRACES.glob("*.npz"))):
+            alone = reserved(arrays, None, cached=False)
+            assert abs(reserved(arrays, thread) - alone) <= max(0.01 * alone, 2 * MIB)
+    finally:
+        memory.set_allocator_settings("page_reuse:True")
+
+
 @pytest.mark.parametrize("kinds", [6, 4000])
 @pytest.mark.parametrize("owner_frees", [True, False])
-def test_threads_that_alternate_reserve_what_the_pools_reserve(rng, kinds, owner_frees):
-    sizes = rng.integers(MIB + 1, 60 * MIB, kinds)
+@pytest.mark.parametrize("low, high", [(MIB + 1, 60 * MIB), (128 << 10, 3 * MIB)])
+def test_threads_that_alternate_reserve_what_the_pools_reserve(rng, kinds, owner_frees, low, high):
+    sizes = rng.integers(low, high, kinds)
     arrays, thread = alternating_trace(rng, sizes, owner_frees)
     assert reserved(arrays, thread) == reserved(arrays, thread, cached=False)
 
@@ -150,6 +174,18 @@ def test_requests_get_the_block_that_the_pools_would_choose(company):
         probe.free(blocks[4])  # of two blocks of one size the pools choose the lower
         assert probe.malloc(30 * MIB) == blocks[2]
         assert probe.malloc(30 * MIB) == blocks[4]
+
+
+def test_small_and_middle_requests_share_no_page():
+    with opened(phantom=True) as probe:
+        probe.malloc(127 << 10)
+        assert probe.reserved() == 2 * MIB
+        middle = [probe.malloc(nbytes) for nbytes in (128 << 10, MIB)]
+        assert probe.stats()["reserved_bytes.small_pool.current"] == 4 * MIB
+        probe.free_all(middle)
+        assert probe.malloc(2 * MIB - 512) not in middle  # a large request
+        probe.malloc(MIB)
+        assert probe.stats()["reserved_bytes.small_pool.current"] == 4 * MIB
 
 
 def test_thread_that_is_alone_keeps_no_large_block():
