@@ -125,6 +125,8 @@ cdef void account_reserved_moved(DeviceAllocator* a, BlockPool* source, BlockPoo
 cdef void stat_change(Stat* stat, int64_t amount) noexcept nogil
 # Four loads for each shard; no lock.
 cdef int64_t stats_allocated(DeviceAllocator* a) noexcept nogil
+# The bytes that large memory has served, by pools and caches, without `used_before`; no lock.
+cdef uint64_t stats_used(DeviceAllocator* a) noexcept nogil
 
 
 # ---- owned_streams

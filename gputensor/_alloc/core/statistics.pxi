@@ -262,3 +262,11 @@ cdef int64_t stats_allocated(DeviceAllocator* a) noexcept nogil:
     for cache in each(gt_load(&a.caches)):
         total += _held_in(cache.counters)
     return <int64_t>total
+
+
+cdef uint64_t stats_used(DeviceAllocator* a) noexcept nogil:
+    cdef ThreadCache* cache
+    cdef uint64_t total = gt_load(&a.counters[POOL_LARGE].came[FLOW_BYTES])
+    for cache in each(gt_load(&a.caches)):
+        total += gt_load(&cache.counters[POOL_LARGE].came[FLOW_BYTES])
+    return total - gt_load(&a.used_before)

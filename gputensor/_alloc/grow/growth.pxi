@@ -118,7 +118,7 @@ cdef size_t _page_nbytes(DeviceAllocator* a, BlockPool* pool, size_t need, int c
     cdef size_t usual = _page_size(a)
     cdef size_t one = <size_t>((ONE_PAGE_FINE if a.config.page_size < COARSE else ONE_PAGE) * usual)
     cdef size_t step = _reserved(a) + a.granularity
-    cdef uint64_t used = gt_load(&a.counters[POOL_LARGE].came[FLOW_BYTES]) - gt_load(&a.used_before)
+    cdef uint64_t used = stats_used(a)
     usual = max(usual, min(need // PARTS, min(MOST * usual, share // 8)))
     usual = _round_up(min(usual, share), a.granularity)
     share = _round_up(usual + usual // 5 - a.granularity // 2, a.granularity)      # to the nearest

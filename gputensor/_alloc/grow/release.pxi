@@ -47,11 +47,10 @@ cdef size_t page_pool_release(DeviceAllocator* a, size_t keep) noexcept nogil:
     # The reserved bytes bound the time for views, and their use decides about the size of pages:
     # returned bytes take their share of both along.
     reserved = <double>a.stats[STAT_RESERVED_BYTES][0].current
-    used = a.counters[POOL_LARGE].came[FLOW_BYTES] - a.used_before
     if reserved > 0:
         share = <double>released / reserved
         a.mapping_us -= a.mapping_us * share
-        gt_add(&a.used_before, <uint64_t>(share * <double>used))
+        gt_add(&a.used_before, <uint64_t>(share * <double>stats_used(a)))
     a.page_pool_nbytes -= released
     account_reserved(a, POOL_LARGE, -<int64_t>released)
     return released

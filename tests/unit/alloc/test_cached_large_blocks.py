@@ -176,6 +176,23 @@ def test_requests_get_the_block_that_the_pools_would_choose(company):
         assert probe.malloc(30 * MIB) == blocks[4]
 
 
+def reserved_after_reuse(conf, company):
+    """Return the reserved bytes after one block was used three times and another was allocated."""
+    with opened(f"page_reuse:False,{conf}", capacity=2**40, phantom=True) as probe:
+        block = probe.malloc(200 * MIB)
+        company(probe.device)
+        for _ in range(2):
+            probe.free(block)
+            assert cached_large_nbytes(probe.device) == (0 if conf else 200 * MIB)
+            block = probe.malloc(200 * MIB)
+        probe.malloc(20 * MIB)
+        return probe.reserved()
+
+
+def test_uses_of_a_cached_block_count_for_the_size_of_pages(company):
+    assert reserved_after_reuse("", company) == reserved_after_reuse("thread_cache:False", company)
+
+
 def test_small_and_middle_requests_share_no_page():
     with opened(phantom=True) as probe:
         probe.malloc(127 << 10)
