@@ -2,7 +2,7 @@
 
     python benchmarks/allocator_traces.py [--device host|cuda] [--repetitions 5]
     python benchmarks/allocator_traces.py --variants [--settings page_reuse:False]
-    python benchmarks/allocator_traces.py --page-sizes
+    python benchmarks/allocator_traces.py --page-sizes | --threads
 
 Utilization (peak requested / peak reserved) and modelled driver seconds come from the simulator (a
 phantom host device, the same code and decisions as on a GPU); the yardstick is 20 MiB pages without
@@ -16,7 +16,9 @@ next side would pay for the memory that the other side released.
 With `--variants` the simulator also runs programs like the recorded ones (traces/variants.py) and
 prints means; `--settings` are allocator settings to compare with. `--page-sizes` runs the same
 programs at several `page_size_mb` and prints the MiB that each reserves, and how much more a page
-size needs, at worst, than a larger one. No result file is written then.
+size needs, at worst, than a larger one. `--threads` runs them on 1, 2 and 8 threads that take
+turns, and prints how much more they reserve than the pools alone (`thread_cache:False`). No result
+file is written then.
 """
 
 import argparse
@@ -25,6 +27,8 @@ import os
 import statistics
 import time
 from pathlib import Path
+
+import numpy as np
 
 os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
 
@@ -46,13 +50,16 @@ from report import Report  # noqa: E402
 TRACES = Path(__file__).parent / "traces"
 PAGE_SIZES = (2, 4, 8, 16, 20, 40)
 MOST = 1.01  # what a page size may reserve, in proportion to a larger one
+THREADS = (1, 2, 8)
+TURN = 70  # events of one thread before it is the next one's turn
 PAUSE = 0.3  # seconds for the driver to clear released memory
 
 
-def simulate(trace):
+def simulate(trace, thread=None):
     device = open_host(capacity=2**40, phantom=True)
+    thread = trace.thread if thread is None else thread
     try:
-        return replay_trace(trace.op, trace.id, trace.size, trace.stream, device, trace.thread)
+        return replay_trace(trace.op, trace.id, trace.size, trace.stream, device, thread)
     finally:
         close_host(device)
 
@@ -161,18 +168,45 @@ def compare_page_sizes():
         print(f"{group}: mean utilization {means}\n")
 
 
+def compare_threads(settings):
+    """Print by how much thread caches change the reserved bytes of each program."""
+    for group, members in groups().items():
+        report = Report(group, group)
+        changes = []
+        for name, trace in members:
+            gt.memory.set_allocator_settings(f"{settings},thread_cache:False".lstrip(","))
+            alone = simulate(trace)["peak_reserved_bytes"]
+            gt.memory.set_allocator_settings("thread_cache:True")
+            turns = np.arange(trace.events) // TURN
+            found = {n: simulate(trace, np.int16(turns % n)) for n in THREADS}
+            row = {n: 100 * (found[n]["peak_reserved_bytes"] / alone - 1) for n in THREADS}
+            changes += row.values()
+            columns = {f"{n} threads: %": round(change, 2) for n, change in row.items()}
+            report.add(program=name, **{"pools alone, MiB": alone >> 20}, **columns)
+        print(report.table())
+        over, under = sum(c > 1 for c in changes), sum(c < -1 for c in changes)
+        print(
+            f"{group}: mean {statistics.mean(changes):+.3f} %, deviation"
+            f" {statistics.pstdev(changes):.2f}, from {min(changes):+.2f} to {max(changes):+.2f};"
+            f" {over} of {len(changes)} above +1 %, {under} below -1 %\n"
+        )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", choices=("host", "cuda"), default=None)
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--variants", action="store_true", help="simulate programs like these")
-    parser.add_argument("--settings", default="", help="allocator settings, with --variants")
+    parser.add_argument("--settings", default="", help="with --variants or --threads")
     parser.add_argument("--page-sizes", action="store_true", help="compare page sizes")
+    parser.add_argument("--threads", action="store_true", help="compare with the pools alone")
     options = parser.parse_args()
     if options.variants:
         return compare(options.settings)
     if options.page_sizes:
         return compare_page_sizes()
+    if options.threads:
+        return compare_threads(options.settings)
     device = options.device or ("cuda" if cuda_device_count() else "host")
     gt.empty(1, device=device)
     entry = load("events").time_events
