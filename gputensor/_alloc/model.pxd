@@ -61,7 +61,7 @@ cdef enum:
     UNIT = 512                  # bytes; every block is a multiple of it
     UNIT_SHIFT = 9
     SMALL_LIMIT = 1 << 20       # rounded requests up to this go to the small pools
-    MIDDLE = 128 << 10          # ... those from this size on to the middle one, if memory is paged
+    MIDDLE = 192 << 10          # ... those from this size on to the middle one, if memory is paged
     SMALL_SEGMENT = 2 << 20     # a plain segment of the small pool
     ROUND_LARGE = 2 << 20       # plain segments of large requests round to this
     MIN_LARGE = 10 << 20        # ... from this size on; below it large_segment_size is taken

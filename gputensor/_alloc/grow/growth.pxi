@@ -287,7 +287,7 @@ cdef Block* _grow_virtual(DeviceAllocator* a, Request* request, int cut) noexcep
 # are that many, out of all pools or of the retired ones; returns the number of bytes moved.
 cdef size_t pages_collect(DeviceAllocator* a, size_t nbytes, bint of_retired=False) noexcept nogil:
     cdef int64_t count = INT64_MAX
-    return pages_take(a, pages_detach(a, NULL, nbytes, &count, of_retired))
+    return pages_take(a, pages_detach(a, NULL, nbytes, SIZE_MAX, &count, of_retired))
 
 
 cdef bint grows_plainly(DeviceAllocator* a, BlockPool* pool) noexcept nogil:

@@ -16,14 +16,13 @@ Each step runs only if all before it failed, and costs more than they do:
  9. return cached segments and unused pages to the driver, then     the most expensive
     grow again
 After each of 7 to 9 the cheap steps run again. Steps 5 to 9 are for a full device or a reached
-limit. If all fail, the request fails, and later requests work normally.
-With backend:cudaMallocAsync only requests of private pools come here; free memory in the driver's
-own pool returns to the device when 4 fails, and once more at 9.
-With `throw_on_cudamalloc_oom`, a request beyond the limit gets the memory of steps 1 to 3 and 6, or
-fails.
-A request starts over if another thread had memory in flight, or freed some, while it failed.
-Step 2 takes all such blocks at once, not only the best fit: neighbouring blocks join, so the best
-fit is chosen among whole free runs, and fewer of them are split.
+limit. If all fail, the request fails, and later requests work normally. With
+backend:cudaMallocAsync only requests of private pools come here; free memory in the driver's own
+pool returns to the device when 4 fails, and once more at 9. With `throw_on_cudamalloc_oom`, a
+request beyond the limit gets the memory of steps 1 to 3 and 6, or fails. A request starts over if
+another thread had memory in flight, or freed some, while it failed. Step 2 takes all such blocks at
+once, not only the best fit: neighbouring blocks join, so the best fit is chosen among whole free
+runs, and fewer of them are split.
 """
 
 # Whether pages may serve other places than the one they were made for.
@@ -31,8 +30,7 @@ cdef inline bint _may_move(DeviceAllocator* a) noexcept nogil:
     return a.config.page_reuse and a.config.expandable_segments
 
 
-# Free bytes of the large pool for a middle request. A page of the middle pool costs as much driver
-# time as one of the large pool. A page that is free as a whole is left to large requests.
+# Free bytes of the large pool for a middle request; pages that are free as a whole stay there.
 cdef Block* _lend(BlockPool* lender, Request* request) noexcept nogil:
     pool_gather(lender, request.stream)
     sb = pool_bins(lender, request.stream)

@@ -3,10 +3,6 @@
 A page is one physical allocation of the driver and is mapped whole. Bytes of a page count as
 reserved from its creation until its return: in its segment's pool while it is mapped, in the large
 pool's count while it is in the page pool or in flight.
-
-Taking pages out of free blocks has two steps: `pages_detach` cuts the tiles out of the bins, and
-`pages_take` unmaps them, without the lock, and moves their pages to the pool. A tile whose unmap
-fails becomes a free block again.
 """
 
 # Takes the largest page of at most `nbytes`, otherwise the smallest; NULL: the page pool is empty.
@@ -25,8 +21,8 @@ cdef Page* page_pool_take(DeviceAllocator* a, size_t nbytes) noexcept nogil:
     return best
 
 
-cdef size_t _detach_some(DeviceAllocator* a, BlockPool* pool, size_t nbytes, int64_t* count,
-                         Block** detached) noexcept nogil:
+cdef size_t _detach_some(DeviceAllocator* a, BlockPool* pool, size_t nbytes, size_t largest,
+                         int64_t* count, Block** detached) noexcept nogil:
     cdef StreamBins* sb
     cdef Block* block
     cdef uint64_t start, end, taken
@@ -48,7 +44,10 @@ cdef size_t _detach_some(DeviceAllocator* a, BlockPool* pool, size_t nbytes, int
                     continue
                 taken = start
                 while taken < end and taken - start + got < nbytes and count[0] > 0:
-                    taken += tile.segment.pages[(taken - tile.segment.va) // a.granularity].nbytes
+                    page = tile.segment.pages[(taken - tile.segment.va) // a.granularity]
+                    if page.nbytes > largest:
+                        break
+                    taken += page.nbytes
                     count[0] -= 1
                 if taken == start:
                     continue
@@ -63,11 +62,11 @@ cdef size_t _detach_some(DeviceAllocator* a, BlockPool* pool, size_t nbytes, int
     return got
 
 
-# Cuts whole pages that the device is done with out of free blocks of all pools but `skipped`, or of
-# retired pools only; largest blocks first, up to `nbytes` and `count` pages (which counts down).
-# The cut tiles are HELD and linked by link_next.
-cdef Block* pages_detach(DeviceAllocator* a, BlockPool* skipped, size_t nbytes, int64_t* count,
-                         bint of_retired) noexcept nogil:
+# Cuts whole pages that the device is done with out of free blocks of all pools but `skipped` and
+# those of its kind and owner, or of retired pools only; largest blocks first, up to `nbytes`,
+# `count` pages (which counts down) of at most `largest` bytes. The cut tiles are HELD and linked.
+cdef Block* pages_detach(DeviceAllocator* a, BlockPool* skipped, size_t nbytes, size_t largest,
+                         int64_t* count, bint of_retired) noexcept nogil:
     cdef Block* detached = NULL
     cdef PrivatePool* private = a.private_pools
     cdef BlockPool* pools = &a.pools[0] if not of_retired else <BlockPool*>NULL
@@ -81,14 +80,15 @@ cdef Block* pages_detach(DeviceAllocator* a, BlockPool* skipped, size_t nbytes, 
             private = private.next
         for place in range(POOLS if pools != NULL else 0):
             pool = &pools[(POOL_LARGE + place) % POOLS]
-            if pool != skipped and got < nbytes:
-                got += _detach_some(a, pool, nbytes - got, count, &detached)
+            if got < nbytes and (skipped == NULL or pool.kind != skipped.kind
+                                 or pool.owner != skipped.owner):
+                got += _detach_some(a, pool, nbytes - got, largest, count, &detached)
         pools = NULL
     return detached
 
 
 # Unmaps detached tiles, with the lock dropped: they become holes, and their pages go to the page
-# pool. Returns the number of bytes moved.
+# pool. Those that the driver does not unmap are free again. Returns the number of bytes moved.
 cdef size_t pages_take(DeviceAllocator* a, Block* detached) noexcept nogil:
     cdef Block* done = NULL
     cdef Block* failed = NULL

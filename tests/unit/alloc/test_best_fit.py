@@ -32,8 +32,8 @@ def test_the_smallest_block_that_fits_serves_at_the_lowest_address(is_large, seg
     print(f"seed {seed}")
     rng.seed(seed)
     conf = f"thread_cache:False,page_reuse:False,expandable_segments:{segments}"
-    # Requests from 128 KiB to 1 MiB have a pool of their own.
-    low, high = (MIB + 512, 9 * MIB) if is_large else (1, MIB if segments == "False" else 130_000)
+    # Requests from 192 KiB to 1 MiB have a pool of their own.
+    low, high = (MIB + 512, 9 * MIB) if is_large else (1, MIB if segments == "False" else 195_000)
     found = 0
     with opened(conf, capacity=1024 * MIB, phantom=True) as probe:
         for _ in range(1500):

@@ -85,7 +85,7 @@ def test_variants_on_threads_reserve_what_the_pools_reserve(page_reuse):
 
 @pytest.mark.parametrize("kinds", [6, 4000])
 @pytest.mark.parametrize("owner_frees", [True, False])
-@pytest.mark.parametrize("low, high", [(MIB + 1, 60 * MIB), (128 << 10, 3 * MIB)])
+@pytest.mark.parametrize("low, high", [(MIB + 1, 60 * MIB), (192 << 10, 3 * MIB)])
 def test_threads_that_alternate_reserve_what_the_pools_reserve(rng, kinds, owner_frees, low, high):
     sizes = rng.integers(low, high, kinds)
     arrays, thread = alternating_trace(rng, sizes, owner_frees)
@@ -195,9 +195,9 @@ def test_uses_of_a_cached_block_count_for_the_size_of_pages(company):
 
 def test_small_and_middle_requests_share_no_page():
     with opened(phantom=True) as probe:
-        probe.malloc(127 << 10)
+        probe.malloc(191 << 10)
         assert probe.reserved() == 2 * MIB
-        middle = [probe.malloc(nbytes) for nbytes in (128 << 10, MIB)]
+        middle = [probe.malloc(nbytes) for nbytes in (192 << 10, MIB)]
         assert probe.stats()["reserved_bytes.small_pool.current"] == 4 * MIB
         probe.free_all(middle)
         assert probe.malloc(2 * MIB - 512) not in middle  # a large request

@@ -19,7 +19,7 @@ def test_a_middle_request_takes_free_bytes_of_a_partly_used_large_page(conf):
         large = probe.malloc(3 * MIB)
         page = probe.reserved()
         probe.mark()
-        small = [probe.malloc(nbytes) for nbytes in (128 * KIB, 300_000, MIB)]
+        small = [probe.malloc(nbytes) for nbytes in (192 * KIB, 300_000, MIB)]
         assert not probe.asked_for_memory()
         assert all(large + 3 * MIB <= ptr < large + page for ptr in small)
         stats = probe.stats()
@@ -30,7 +30,7 @@ def test_a_middle_request_takes_free_bytes_of_a_partly_used_large_page(conf):
         assert not probe.asked_for_memory()
 
 
-@pytest.mark.parametrize("nbytes, whole", [(127 * KIB, False), (MIB, True)])
+@pytest.mark.parametrize("nbytes, whole", [(191 * KIB, False), (MIB, True)])
 def test_smaller_requests_and_whole_pages_stay_with_their_pools(nbytes, whole):
     with opened(phantom=True) as probe:
         large = probe.malloc(3 * MIB)
@@ -86,7 +86,7 @@ def test_lent_bytes_keep_the_accounting_exact(conf):
             if len(probe.held) > 40 or (probe.held and rng.random() < 0.48):
                 probe.free(rng.choice(probe.held))
             elif rng.random() < 0.5:
-                probe.malloc(rng.randrange(128 * KIB, MIB), rng.choice(streams))
+                probe.malloc(rng.randrange(192 * KIB, MIB), rng.choice(streams))
             else:
                 probe.malloc(rng.randrange(MIB + 1, 3 * MIB), rng.choice(streams))
             if step % 10 == 0:

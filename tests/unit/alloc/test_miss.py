@@ -26,8 +26,8 @@ def test_blocks_cached_by_another_thread_are_merged_before_the_pool_grows():
         thread.start()
         is_cached.wait()
         probe.mark()
-        probe.malloc(MIB)
-        probe.malloc(MIB)
+        for _ in range(10):
+            probe.malloc(190 << 10)
         assert not probe.asked_for_memory()
         done.set()
         thread.join()
@@ -91,6 +91,17 @@ def test_free_pages_move_from_one_pool_to_another():
         probe.malloc(60 * MIB)
         assert probe.made()["page_unmap"] >= 1
         assert probe.reserved() <= 64 * MIB
+
+
+@pytest.mark.parametrize("mib", [2, 8])
+def test_only_small_pages_move_to_a_small_pool(mib):
+    with opened(f"page_size_mb:{mib}", capacity=2048 * MIB, phantom=True) as probe:
+        large = [probe.malloc(mib * MIB) for _ in range(2048 // mib - 1)]
+        probe.free(large[-1])
+        probe.mark()
+        probe.malloc(512)
+        assert ("page_unmap" in probe.made()) == (mib == 2)
+        assert ("page_create" in probe.made()) == (mib != 2)
 
 
 def test_free_pages_of_a_pool_that_lends_come_before_anything_is_moved_or_waited_for():
@@ -218,10 +229,10 @@ def test_the_last_step_refuses_and_the_next_request_is_served():
 @pytest.mark.parametrize("seed", [None, 1, 2])
 def test_a_hit_makes_no_driver_call(seed):
     with opened(seed=seed) as probe:
-        for nbytes in (512, 100_000, MIB, 20 * MIB):
+        for nbytes in (512, 100_000, 300_000, MIB, 20 * MIB):
             probe.free(probe.malloc(nbytes))
         probe.mark()
-        for nbytes in (512, 100_000, MIB, 20 * MIB):
+        for nbytes in (512, 100_000, 300_000, MIB, 20 * MIB):
             for _ in range(10):
                 probe.free(probe.malloc(nbytes))
         assert probe.made() == {}

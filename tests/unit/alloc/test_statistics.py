@@ -99,9 +99,9 @@ def shown_by_a_snapshot(device):
      ("expandable_segments:False", False)],
 )  # fmt: skip
 def test_counters_and_peaks_are_exact_over_random_programs(conf, lends):
-    # Virtual memory of the large pool may serve small requests from 128 KiB on.
+    # Virtual memory of the large pool may serve middle requests.
     is_plain = "segments:False" in conf
-    small = [100_000, MIB] if lends or is_plain else [90_000, 127 * 1024]
+    small = [100_000, MIB] if lends or is_plain else [90_000, 191 * 1024]
     rng = random.Random()
     seed = rng.randrange(1 << 30)
     print(f"seed {seed}")
