@@ -124,6 +124,8 @@
     X(cuGraphConditionalHandleCreate, cuGraphConditionalHandleCreate,                           \
       (uint64_t*, void*, void*, unsigned, unsigned))                                            \
     X(cuGraphAddNode, cuGraphAddNode, (void**, void*, const void**, size_t, NodeParameters*))   \
+    X(cuGraphAddChildGraphNode, cuGraphAddChildGraphNode,                                       \
+      (void**, void*, const void**, size_t, void*))                                             \
     X(cuStreamUpdateCaptureDependencies, cuStreamUpdateCaptureDependencies,                     \
       (void*, void**, size_t, unsigned))                                                        \
     X(cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph,                                 \

@@ -196,8 +196,13 @@ public:
     }
     int graph_launch(uint64_t executable, uint64_t stream) {
         if (!executable) return INVALID_HANDLE;
+        int active = 0;
+        uint64_t id = 0;
+        int status = capture_info(stream, &active, &id);
+        if (status) return status;
         return work(stream, [&] {
-            return api.cuGraphLaunch(handle(executable), handle(stream));
+            return active ? capture_child(stream, executable)
+                          : api.cuGraphLaunch(handle(executable), handle(stream));
         });
     }
 

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "gputensor/_driver/cuda/context.h"
@@ -18,9 +20,14 @@ class CudaGraphs : protected CudaContext {
 public:
     int graph_instantiate(uint64_t graph, uint64_t* executable) {
         if (!graph) return INVALID_HANDLE;
-        return relaxed([&] {
+        int status = relaxed([&] {
             return give(executable, api.cuGraphInstantiateWithFlags, handle(graph), 0ull);
         });
+        if (!status) {
+            std::lock_guard<std::mutex> guard(templates_mutex);
+            templates[*executable] = graph;
+        }
+        return status;
     }
     int graph_destroy(uint64_t graph) {
         if (!graph) return INVALID_HANDLE;
@@ -28,6 +35,10 @@ public:
     }
     int graph_executable_destroy(uint64_t executable) {
         if (!executable) return INVALID_HANDLE;
+        {
+            std::lock_guard<std::mutex> guard(templates_mutex);
+            templates.erase(executable);
+        }
         return relaxed([&] { return api.cuGraphExecDestroy(handle(executable)); });
     }
     int graph_dump(uint64_t graph, const char* path) {
@@ -143,7 +154,35 @@ protected:
         return state == 1 ? OK : state == 2 ? CAPTURE_INVALIDATED : ILLEGAL_STATE;
     }
 
+    // CUDA launches no executable into a capture (error 900). The graph that it was made of becomes a
+    // node of the capture instead, with the parameters that it was captured with.
+    int capture_child(uint64_t stream, uint64_t executable) {
+        void* graph = nullptr;
+        const void** before = nullptr;
+        size_t count = 0;
+        uint64_t child = 0;
+        {
+            std::lock_guard<std::mutex> guard(templates_mutex);
+            auto found = templates.find(executable);
+            if (found != templates.end()) child = found->second;
+        }
+        if (!child) return INVALID_HANDLE;
+        if (!api.cuGraphAddChildGraphNode || !api.cuStreamUpdateCaptureDependencies)
+            return NOT_SUPPORTED;
+        int status = capture_frontier(stream, &graph, &before, &count);
+        if (status) return status;
+        return relaxed([&] {
+            void* node = nullptr;
+            int status = api.cuGraphAddChildGraphNode(&node, graph, before, count, handle(child));
+            if (status) return status;
+            return api.cuStreamUpdateCaptureDependencies(handle(stream), &node, 1, 1);
+        });
+    }
+
 private:
+    std::mutex templates_mutex;
+    std::unordered_map<uint64_t, uint64_t> templates;   // the graph of each executable
+
     static constexpr unsigned VERBOSE = 1;  // CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE
     enum { KERNEL = 0, MEMCPY = 1, MEMSET = 2, HOST = 3, CONDITION = 13 };  // CUgraphNodeType
 

@@ -223,6 +223,8 @@ cdef class CUDAGraph:
         ------
         ValueError
             The tensors of a pair differ. On a GPU also: the work does not use the first one.
+        RuntimeError
+            `inputs` on a GPU, on a stream that captures.
 
         Notes
         -----
@@ -261,6 +263,9 @@ cdef class CUDAGraph:
                 other._write_on(stream)
             # A replay that is itself captured is ordered as work of that capture.
             is_captured = capture_state(self.device, stream) != 0
+            if is_captured and given.size() and self.device >= 0:
+                raise RuntimeError("replay in a capture: got inputs; expected none, since a GPU "
+                                   "captures the graph with the tensors that it was captured with")
             if is_captured:
                 raise_for_status(capture_add_inner(self.device, stream, self.members), "replay",
                                  f"in a capture on {device_text(self.device)}")
@@ -268,7 +273,7 @@ cdef class CUDAGraph:
                                 captured_replay_waits(self.device, stream, self.captured))
             else:
                 self.wait_for_peers(stream, peers)
-            queue_replay(self, driver, stream, given)
+            queue_replay(self, driver, stream, given, is_captured)
             if is_captured:
                 captured_replay_queued(self.device, stream, self.captured)
             else:

@@ -1,15 +1,16 @@
 """Replays that use other memory than the capture: pairs of tensors, node parameters, swaps."""
 
 
-cdef int queue_replay(CUDAGraph graph, Driver* driver, uint64_t stream,
-                      vector[Span]& given) except -1:
+# In a capture a GPU takes the graph as it was captured, whatever addresses replays gave its nodes.
+cdef int queue_replay(CUDAGraph graph, Driver* driver, uint64_t stream, vector[Span]& given,
+                      bint is_captured) except -1:
     cdef status_t status
     cdef list saved = []
     cdef size_t i
     if graph.device < 0:
         for i in range(given.size()):
             saved.append(exchanged(graph.device, stream, given[i], None))
-    elif given.size() or graph.moved.size():
+    elif not is_captured and (given.size() or graph.moved.size()):
         move_inputs(graph, driver, given)
     status = driver.graph_launch(driver.self, graph.executable, stream)
     # On a host device the contents are swapped back even if the launch failed.

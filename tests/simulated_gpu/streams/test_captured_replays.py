@@ -38,3 +38,36 @@ def test_captured_replays_without_waits_go_wrong(monkeypatch):
                     wrong += 1
                 gt.synchronize()
     assert wrong >= 10
+
+
+def test_a_capture_takes_a_graph_with_the_tensors_of_its_own_capture():
+    with gt.Device(0):
+        x, y, other = gt.full(3, 2.0), gt.zeros(3), gt.full(3, 5.0)
+        inner, outer = gt.graphs.CUDAGraph(), gt.graphs.CUDAGraph()
+        with gt.graphs.graph(inner):
+            y[...] = x + 1
+        inner.replay(inputs={x: other})
+        assert y.tolist() == [6, 6, 6]
+        with gt.graphs.graph(outer):
+            with pytest.raises(RuntimeError, match="replay in a capture: got inputs; expected none"):
+                inner.replay(inputs={x: other})
+            inner.replay()
+            y *= 10
+        for _ in range(2):
+            outer.replay()
+            assert y.tolist() == [30, 30, 30]
+        inner.replay(inputs={x: other})
+        assert y.tolist() == [6, 6, 6]
+
+
+def test_an_empty_graph_may_be_captured_and_work_follows_it():
+    with gt.Device(0):
+        x, inner, outer = gt.zeros(3), gt.graphs.CUDAGraph(), gt.graphs.CUDAGraph()
+        with pytest.warns(UserWarning, match="empty"), gt.graphs.graph(inner):
+            pass
+        with gt.graphs.graph(outer):
+            x += 1
+            inner.replay()
+            x *= 4
+        outer.replay()
+        assert x.tolist() == [4, 4, 4]

@@ -46,6 +46,31 @@ struct FakeDevice : HostDevice {
         }
         return INVALID_VALUE;
     }
+    // Adds the nodes of a graph after other nodes of a graph in capture, and one behind all of them.
+    int add_child(void* handle, const std::set<int>& before, uint64_t child, Node** node) {
+        std::lock_guard<std::mutex> guard(mutex);
+        auto added = graphs.find(child);
+        if (added == graphs.end()) return INVALID_VALUE;
+        for (auto& entry : schedule.streams) {
+            auto capture = entry.second->capture;
+            if (!capture || capture->graph.get() != handle) continue;
+            auto& target = *capture->graph;
+            const int base = int(target.nodes.size());
+            for (size_t i = 0; i < added->second->nodes.size(); i++) {
+                std::set<int> after;
+                for (int other : added->second->before[i]) after.insert(base + other);
+                target.add(added->second->nodes[i], after.empty() ? before : after);
+            }
+            std::set<int> ends = before;
+            for (int end : added->second->ends()) ends.insert(base + end);
+            gputensor::Work nothing{};
+            nothing.kind = gputensor::Work::FUNCTION;
+            nothing.function = [](void*) {};
+            *node = name(capture->graph, target.add(nothing, ends));
+            return 0;
+        }
+        return INVALID_VALUE;
+    }
     void stand_at(uint64_t stream, const std::set<int>& nodes) {
         std::lock_guard<std::mutex> guard(mutex);
         schedule.find(stream)->frontier = nodes;

@@ -87,8 +87,15 @@ EXPORT int cuGraphInstantiateWithFlags(void** executable, void* graph, unsigned 
         });
     });
 }
+// As CUDA, it launches nothing into a capture.
 EXPORT int cuGraphLaunch(void* executable, void* stream) {
-    return safe_call([=] { return device().graph_launch(number(executable), number(stream)); });
+    return safe_call([=] {
+        int active = 0;
+        uint64_t id = 0;
+        int status = stream ? device().capture_info(number(stream), &active, &id) : 0;
+        if (status || active) return status ? status : 900;
+        return device().graph_launch(number(executable), number(stream));
+    });
 }
 EXPORT int cuGraphDestroy(void* graph) { return device().graph_destroy(number(graph)); }
 EXPORT int cuGraphExecDestroy(void* executable) {
@@ -231,6 +238,15 @@ EXPORT int cuGraphAddNode(void** node, void* graph, const void** before, size_t 
         *node = made;
         given->bodies = reinterpret_cast<void**>(bodies);
         return 0;
+    });
+}
+EXPORT int cuGraphAddChildGraphNode(void** node, void* graph, const void** before, size_t count,
+                                    void* child) {
+    return safe_call([=] {
+        FakeDevice::Node* made = nullptr;
+        int status = device().add_child(graph, indices_of(before, count), number(child), &made);
+        if (!status) *node = made;
+        return status;
     });
 }
 EXPORT int cuStreamUpdateCaptureDependencies(void* stream, void** nodes, size_t count,
