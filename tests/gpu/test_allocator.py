@@ -56,10 +56,9 @@ CONFIGURATIONS = ["", "page_size_mb:2", "page_reuse:False", "expandable_segments
                   "thread_cache:False"]  # fmt: skip
 
 
-@pytest.mark.parametrize("conf", CONFIGURATIONS)
-def test_random_programs_never_see_a_block_that_is_in_use(shadow, conf):
-    if conf:
-        memory.set_allocator_settings(conf)
+@pytest.mark.parametrize("settings", CONFIGURATIONS)
+def test_random_programs_never_see_a_block_that_is_in_use(shadow, conf, settings):
+    conf(settings)
     for step in range(600):
         if shadow.rng.random() < 0.03:
             fragment(shadow, shadow.rng)
