@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -31,6 +32,11 @@ public:
     }
     int graph_destroy(uint64_t graph) {
         if (!graph) return INVALID_HANDLE;
+        {
+            std::lock_guard<std::mutex> guard(templates_mutex);
+            for (auto one = templates.begin(); one != templates.end();)
+                one = one->second == graph ? templates.erase(one) : std::next(one);
+        }
         return relaxed([&] { return api.cuGraphDestroy(handle(graph)); });
     }
     int graph_executable_destroy(uint64_t executable) {
