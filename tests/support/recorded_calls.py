@@ -85,6 +85,18 @@ def copy(device, target, source):
     calls.make("elementwise", device, stream_handle(device), arguments)
 
 
+def joined(spans):
+    """Return whole aligned runs that contain the spans; pools lie far from each other."""
+    runs = []
+    for first, last in sorted(spans):
+        first, last = first // ALIGNMENT * ALIGNMENT, -(-last // ALIGNMENT) * ALIGNMENT
+        if runs and first <= runs[-1][1]:
+            runs[-1][1] = max(last, runs[-1][1])
+        else:
+            runs.append([first, last])
+    return runs
+
+
 def check_again(function, *inputs):
     """Compare a function of dense tensors with its calls, recorded and repeated elsewhere.
 
@@ -98,20 +110,27 @@ def check_again(function, *inputs):
         given = [described(one) for one in given]
     kept = recorder.calls
     used = [*given, result, *(one for *_row, arguments in kept for one in arguments)]
-    spans = [span(one) for one in used if has_memory(one)]
-    low = min(first for first, _last in spans) // ALIGNMENT * ALIGNMENT
-    nbytes = max(last for _first, last in spans) - low
+    runs = joined([span(one) for one in used if has_memory(one)])
+    nbytes = sum(last - first for first, last in runs)
     arena = gt.full(nbytes + ALIGNMENT, POISON, dtype=gt.uint8, device=device)
-    shift = -(-arena.data_ptr() // ALIGNMENT) * ALIGNMENT - low
+    places, place = [], -(-arena.data_ptr() // ALIGNMENT) * ALIGNMENT
+    for first, last in runs:
+        places.append(place - first)
+        place += last - first
+
+    def moved(one):
+        run = max(i for i, (first, _last) in enumerate(runs) if first <= span(one)[0])
+        return one.at(one.address + places[run])
+
     for target, source in zip(given, inputs, strict=True):
         if source.size:
-            copy(device, target.at(target.address + shift), described(source))
+            copy(device, moved(target), described(source))
     for row, _stream, arguments in kept:
-        again = [one.at(one.address + shift) if has_memory(one) else one for one in arguments]
+        again = [moved(one) if has_memory(one) else one for one in arguments]
         calls.make(row.name, device, stream_handle(device), tuple(again))
     got = gt.empty(wanted.shape, dtype=wanted.dtype, device=device)
     if got.size:
-        copy(device, described(got), result.at(result.address + shift))
+        copy(device, described(got), moved(result))
     names = [row.name for row, *_rest in kept]
     assert np.array_equal(bits(got), bits(wanted)), f"{names}: the results differ"
     return names
