@@ -131,7 +131,7 @@ SECTIONS = [
     (
         "products/narrow",
         "Products of 9 to 64 rows or columns",
-        "By `benchmarks/product_sweep.py --narrow`: the slowest of random ones.",
+        "With `--narrow --seed 3 --count 110`: the slowest of random ones.",
     ),
     (
         "attention",
@@ -231,8 +231,19 @@ def summary(rows):
     return lines
 
 
+#: The programs of results in a folder, which several of them share.
+PROGRAMS = {
+    "products/depthwise": "convolution",
+    "products/held": "panels",
+    "products/narrow": "product_sweep",
+    "products/skinny": "skinny",
+}
+
+
 def program(name):
     """Return the program that wrote the result `name`."""
+    if name in PROGRAMS:
+        return PROGRAMS[name]
     for suffix in ("_cuda", "_host", "_tuned", "_two_gpus", "_decode"):
         name = name.removesuffix(suffix)
     return name

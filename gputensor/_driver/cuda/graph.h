@@ -107,28 +107,20 @@ public:
         });
     }
     int condition_add(uint64_t stream, uint64_t condition, int kind, uint64_t* body) {
-        void* graph = nullptr;
-        const void** before = nullptr;
-        size_t count = 0;
-        if (!api.cuGraphAddNode || !api.cuStreamUpdateCaptureDependencies) return NOT_SUPPORTED;
-        int status = capture_frontier(stream, &graph, &before, &count);
-        if (status) return status;
+        if (!api.cuGraphAddNode) return NOT_SUPPORTED;
         if (!condition || kind < 0 || kind > 1) return INVALID_VALUE;
-        return relaxed([&] {
-            NodeParameters given{};
-            given.type = CONDITION;
-            given.condition = condition;
-            given.kind = kind;
-            given.size = 1;
-            given.context = context;
-            void* node = nullptr;
-            int status = api.cuGraphAddNode(&node, graph, before, count, &given);
-            // 1: the node replaces the dependencies of the stream's next work.
-            if (!status)
-                status = api.cuStreamUpdateCaptureDependencies(handle(stream), &node, 1, 1);
-            if (!status) *body = number(given.bodies[0]);
-            return status;
+        NodeParameters given{};
+        given.type = CONDITION;
+        given.condition = condition;
+        given.kind = kind;
+        given.size = 1;
+        given.context = context;
+        int status = capture_node(stream, [&](void** node, void* graph, const void** before,
+                                              size_t count) {
+            return int(api.cuGraphAddNode(node, graph, before, count, &given));
         });
+        if (!status) *body = number(given.bodies[0]);
+        return status;
     }
     int capture_begin_body(uint64_t stream, uint64_t body, int mode) {
         if (!api.cuStreamBeginCaptureToGraph) return NOT_SUPPORTED;
@@ -160,12 +152,25 @@ protected:
         return state == 1 ? OK : state == 2 ? CAPTURE_INVALIDATED : ILLEGAL_STATE;
     }
 
+    // Adds a node to the capture of a stream, after its work so far and before its later work.
+    template <class F>
+    int capture_node(uint64_t stream, F add) {
+        void *graph = nullptr, *node = nullptr;
+        const void** before = nullptr;
+        size_t count = 0;
+        if (!api.cuStreamUpdateCaptureDependencies) return NOT_SUPPORTED;
+        int status = capture_frontier(stream, &graph, &before, &count);
+        if (status) return status;
+        return relaxed([&] {
+            int status = add(&node, graph, before, count);
+            // 1: the node replaces the dependencies of the stream's next work.
+            return status ? status
+                          : int(api.cuStreamUpdateCaptureDependencies(handle(stream), &node, 1, 1));
+        });
+    }
     // CUDA launches no executable into a capture (error 900). The graph that it was made of becomes a
     // node of the capture instead, with the parameters that it was captured with.
     int capture_child(uint64_t stream, uint64_t executable) {
-        void* graph = nullptr;
-        const void** before = nullptr;
-        size_t count = 0;
         uint64_t child = 0;
         {
             std::lock_guard<std::mutex> guard(templates_mutex);
@@ -173,15 +178,10 @@ protected:
             if (found != templates.end()) child = found->second;
         }
         if (!child) return INVALID_HANDLE;
-        if (!api.cuGraphAddChildGraphNode || !api.cuStreamUpdateCaptureDependencies)
-            return NOT_SUPPORTED;
-        int status = capture_frontier(stream, &graph, &before, &count);
-        if (status) return status;
-        return relaxed([&] {
-            void* node = nullptr;
-            int status = api.cuGraphAddChildGraphNode(&node, graph, before, count, handle(child));
-            if (status) return status;
-            return api.cuStreamUpdateCaptureDependencies(handle(stream), &node, 1, 1);
+        if (!api.cuGraphAddChildGraphNode) return NOT_SUPPORTED;
+        return capture_node(stream, [&](void** node, void* graph, const void** before,
+                                        size_t count) {
+            return int(api.cuGraphAddChildGraphNode(node, graph, before, count, handle(child)));
         });
     }
 

@@ -58,11 +58,13 @@ inline bool second_of_vector_is_better(int64_t rows, int64_t k, const Proposal& 
 // 549 products of random shapes on an H200, timed with both: .995 of the better one's speed in the
 // geometric mean, and of those with more than three terms 3 below .9. A short sum should not be cut
 // (270x576x25 in float32: 3.0 us instead of 8.4), a long one should (4x3200x1675 in float16: 13 us
-// instead of 48); where float32 is exact or the result narrow, two parts are no worse than a whole
-// sum (13888x24x5605 in float32: 168 us instead of 252). Of two whole sums of a narrow product, that
-// with less in vain is taken (10007x64x10000 in tf32: 102 us instead of 129): 132 random products
-// with 9 to 73 rows or columns take .8 % longer than by the better proposal. Of 526 other products that no kernel of ours takes, 36 are below .9. Trees and
+// instead of 48). Of 526 other products that no kernel of ours takes, 36 are below .9. Trees and
 // forests fitted to these facts of seven eighths of them leave 33 to 46.
+//
+// Where float32 is exact or the result is narrow, two parts are no worse than a whole sum
+// (13888x24x5605 in float32: 168 us instead of 252). Of two whole sums of a narrow result, the one
+// whose tiles hold less in vain is taken (10007x64x10000 in tf32: 102 us instead of 129). 132 random
+// products with 9 to 73 rows or columns take .8 % longer than by the better proposal.
 inline bool second_is_better(int64_t m, int64_t n, int64_t k, const Proposal& first,
                              const Proposal& second) {
     const int wide = 24, square = 20;   // 256x128 and 128x128, the best tiles of large results

@@ -255,17 +255,17 @@ cdef class CUDAGraph:
             raise RuntimeError("this CUDAGraph holds no graph to replay; capture one first")
         driver = self.driver()
         stream = current_handle(self.device)
+        is_captured = capture_state(self.device, stream) != 0
         if inputs:
+            if is_captured and self.device >= 0:
+                raise RuntimeError("replay in a capture: got inputs; expected none, since a GPU "
+                                   "captures the graph with the tensors that it was captured with")
             read_inputs(self.device, inputs, given)
         section_begin()
         try:
             for other in inputs.values() if inputs else ():
                 other._write_on(stream)
             # A replay that is itself captured is ordered as work of that capture.
-            is_captured = capture_state(self.device, stream) != 0
-            if is_captured and given.size() and self.device >= 0:
-                raise RuntimeError("replay in a capture: got inputs; expected none, since a GPU "
-                                   "captures the graph with the tensors that it was captured with")
             if is_captured:
                 raise_for_status(capture_add_inner(self.device, stream, self.members), "replay",
                                  f"in a capture on {device_text(self.device)}")

@@ -383,7 +383,6 @@ def insert(x, obj, values, /, axis=None):
         values = moveaxis(values, 0, axis)
         places = np.full(values.shape[axis], places)
     prefix = (slice(None),) * axis
-    shape = (*x.shape[:axis], extent + places.size, *x.shape[axis + 1 :])
     if places.size and (places == places[0]).all():
         parts = slice(places[0]), slice(places[0], None)
         before, after = (x[prefix + (one,)] for one in parts)
@@ -395,6 +394,7 @@ def insert(x, obj, values, /, axis=None):
     targets = places.copy()
     targets[order] += np.arange(places.size)
     is_new[targets] = True
+    shape = (*x.shape[:axis], extent + places.size, *x.shape[axis + 1 :])
     result = empty(shape, dtype=x.dtype, device=x.device)
     result[prefix + (np.flatnonzero(~is_new),)] = x
     result[prefix + (targets,)] = values

@@ -37,8 +37,8 @@ cdef enum:
     FEW_LEAST_NARROW = 12
     FEW_MOST_UNCUT = 4096           # where K cannot be cut and outputs are fewer than the next
     FEW_LEAST_UNCUT = 512
-    # Lines of fewer bytes than this are too short for more outputs than the next; and so are the
-    # lines of any length of 9 to 16 rows.
+    # The libraries are faster for more outputs than FEW_MOST_SHORT where lines have fewer bytes
+    # than FEW_LEAST_LINE, and where there are 9 to 16 rows.
     FEW_LEAST_LINE = 192
     FEW_MOST_SHORT = 4096
 

@@ -16,6 +16,8 @@ cdef enum:
     HELD_LEAST_STAGES = 2
     HELD_LEAST_ROWS = 1024      # fewer were not measured
     HELD_CACHED_NBYTES = 128 << 20      # of operands; without a bias, a library has larger products
+    # Terms without a bias, at most. 33 random products: .94 of the library above, 1.06 below.
+    HELD_PLAIN_TERMS = 512
 
 # The model of time, in nanoseconds, bytes, multiply-adds and elements per nanosecond: fitted to 105
 # blocks for 15 products on an H200, where its choice is 1.5 % slower than the fastest block on
@@ -36,8 +38,6 @@ cdef double HELD_EAGER_MARGIN = 0.68
 cdef double HELD_PLAIN = 1200
 cdef double HELD_PLAIN_RATE = 3400
 cdef double HELD_PLAIN_MARGIN = 0.88
-cdef enum:
-    HELD_PLAIN_TERMS = 512      # 33 random products: .94 of the library above, 1.06 below
 
 cdef extern from "gputensor/blas/kernels/held/held.h" namespace "gputensor" nogil:
     cdef struct HeldParameters:
