@@ -158,6 +158,10 @@ def test_an_address_that_is_not_aligned_is_refused_and_freed(path, source, devic
         source.shift_all(0)
         assert pool.snapshot() == []
         np.testing.assert_array_equal(gt.ones(7).numpy(), 1)
+        gt.synchronize()
+        del pool
+    memory.empty_cache(device)
+    assert counts(source)[1:] == (0, 0)
 
 
 def test_a_graph_keeps_memory_of_the_functions(path, source, device):
