@@ -1,11 +1,12 @@
 """Products of random shapes, dtypes and layouts beside torch's better library, by graph replay.
 
-    python benchmarks/product_sweep.py [--count 300] [--seed 1] [--rounds 5] [--seconds S]
+    python benchmarks/product_sweep.py [--count 300] [--seed 1 21] [--rounds 5] [--seconds S]
                                        [--few-rows | --narrow]
 
 Extents are log-uniform from 1 to 16,384, half of them multiples of 8 or 64; a product has at most
 2^38 multiplications and 1 GiB. Random shapes ensure that special cases for listed shapes do not
-help. The reported rows are the slowest relative to torch; `geometric_mean` is over all products.
+help. The reported rows are the slowest relative to torch; `geometric_mean` is over all products
+of a seed.
 `floor us` is the time for the product's bytes at the rate of a copy, or for its multiplications at
 the peak of an H200, whichever is longer; `beyond_floor` counts the products of 20 us or more that
 take over 1.3 times as long, all of them and those that torch computes faster.
@@ -106,25 +107,12 @@ KINDS = (
 )
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--count", type=int, default=300)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no product after")
-    kinds = parser.add_mutually_exclusive_group()
-    kinds.add_argument("--few-rows", action="store_true", help="products of 1 to 8 rows")
-    kinds.add_argument("--narrow", action="store_true", help="9 to 64 rows or columns")
-    arguments = parser.parse_args()
-    name, title, draw = KINDS[arguments.few_rows + 2 * arguments.narrow]
-    require_gpu()
-    import torch
-
-    rng = random.Random(arguments.seed)
+def swept(draw, seed, arguments, deadline, torch):
+    """Measure the products of a seed; return their rows."""
+    rng = random.Random(seed)
     rows = []
-    start = time.monotonic()
     for _ in range(arguments.count):
-        if time.monotonic() - start > arguments.seconds:
+        if time.monotonic() > deadline:
             break
         case = draw(rng)
         operands = Turned(case, torch)
@@ -140,22 +128,49 @@ def main():
             "floor us": round(floor_us(m, n, k, dtype, operands), 2),
         })  # fmt: skip
         del operands, contenders
-    rows.sort(key=lambda row: row["ratio"])
-    report = Report(name, f"{title}, seed {arguments.seed}")
+    return rows
+
+
+def facts_of(rows):
+    """Return what is true of all rows together."""
     ratios = [row["ratio"] for row in rows]
     beyond = [r for r in rows if r["us"] >= LEAST_US and r["us"] > BEYOND * r["floor us"]]
-    report.facts = {
+    return {
         "count": len(rows),
-        "seed": arguments.seed,
         "geometric_mean": round(math.exp(sum(map(math.log, ratios)) / len(ratios)), 3),
         "beyond_floor": {"all": len(beyond), "torch_faster": sum(r["ratio"] < 1 for r in beyond)},
         "below": {str(limit): sum(one < limit for one in ratios) for limit in (0.9, 0.98, 1.0)},
     }
-    report.add(shape=f"all {len(rows)}", ratio=report.facts["geometric_mean"])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=300, help="products of a seed")
+    parser.add_argument("--seed", type=int, nargs="+", default=(1, 21))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no product after")
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--few-rows", action="store_true", help="products of 1 to 8 rows")
+    kinds.add_argument("--narrow", action="store_true", help="9 to 64 rows or columns")
+    arguments = parser.parse_args()
+    name, title, draw = KINDS[arguments.few_rows + 2 * arguments.narrow]
+    require_gpu()
+    import torch
+
+    report = Report(name, title)
+    rows = []
+    deadline = time.monotonic() + arguments.seconds
+    for seed in arguments.seed:
+        found = swept(draw, seed, arguments, deadline, torch)
+        if found:
+            report.facts[f"seed {seed}"] = facts = facts_of(found)
+            report.add(shape=f"all {len(found)}, seed {seed}", ratio=facts["geometric_mean"])
+        rows += found
+    rows.sort(key=lambda row: row["ratio"])
     for row in rows[:WORST]:
         report.add(**row)
     report.finish()
-    print(report.facts)
+    print(*report.facts.items(), sep="\n")
 
 
 if __name__ == "__main__":

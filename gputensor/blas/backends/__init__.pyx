@@ -31,7 +31,7 @@ from gputensor.blas.libraries cimport (
 )
 from gputensor.blas.libraries.gemm cimport (
     bind_cublas, bind_table, cublas_run, cublas_run_grouped, cublas_run_pointers, integer_factor,
-    lt_plan_build, lt_plan_destroy, lt_run, lt_version,
+    lt_plan_build, lt_plan_destroy, lt_run, lt_unaligned_seconds, lt_version,
 )
 from gputensor.blas.plan cimport (
     ACT_GELU, ACT_GELU_TANH, ACT_NONE, ACT_RELU, BACKEND_CUBLAS, BACKEND_LT, CHOICE_ANY,

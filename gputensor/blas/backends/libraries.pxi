@@ -57,6 +57,13 @@ cdef int lt_build(const Product* product, const Choice* choice, Plan* plan) exce
     return lt_plan_build(product, workspace_nbytes(product.device), choice, plan)
 
 
+cdef double lt_seconds_as_it_is(const Product* product) noexcept nogil:
+    """Estimate the seconds of a product of odd matrices by cuBLASLt; 0 where it cannot be asked."""
+    if known_facts(product.device).is_phantom:
+        return 0
+    return lt_unaligned_seconds(product, workspace_nbytes(product.device))
+
+
 cdef int lt_launch(const Work* work) except -1 nogil:
     if known_facts(work.products.device).is_phantom:
         return keep_product(work.products)

@@ -91,17 +91,17 @@ cdef Plan* plan_build(const Wanted* wanted, Outcome* outcome) except? NULL nogil
     outcome.stage, outcome.status = STAGE_LIBRARY, BLAS_ALLOC_FAILED
     if plan is NULL:
         return NULL
-    if wanted.choice is not NULL and wanted.choice.pad != CHOICE_ANY:
-        plan.pad = wanted.choice.pad
-    else:
-        plan.pad = pad_choose(wanted.product)
-    # Padded matrices start at addresses of the allocator, which are aligned as address 0 is.
-    pad_bind(&final, plan.pad, 0, 0, 0, &before, &after)
     outcome.stage = STAGE_CONTEXT
     outcome.status = context_enter(final.device, &context)
     if outcome.status == STATUS_OK:
         outcome.stage = STAGE_LIBRARY
         try:
+            if wanted.choice is not NULL and wanted.choice.pad != CHOICE_ANY:
+                plan.pad = wanted.choice.pad
+            else:
+                plan.pad = pad_choose(wanted.product, lt_seconds_as_it_is)
+            # Padded matrices start at addresses of the allocator, aligned as address 0 is.
+            pad_bind(&final, plan.pad, 0, 0, 0, &before, &after)
             outcome.status = build_by_libraries(&final, wanted, plan)
         finally:
             context_leave(final.device, context)

@@ -46,7 +46,8 @@ cdef int odd_matrices(const Product* product) noexcept nogil
 # Whether the cost model decides: no setting overrides it.
 cdef bint padding_is_auto() noexcept nogil
 # Which matrices to pad for the shortest time, by the cost model of padding.pxi.
-cdef int pad_choose(const Product* product) noexcept nogil
+ctypedef double (*SecondsAsItIs)(const Product* product) noexcept nogil
+cdef int pad_choose(const Product* product, SecondsAsItIs seconds_of) noexcept nogil
 # The size of the padded copy of a matrix (one PAD_* bit), its leading dimension and batch stride.
 cdef size_t pad_nbytes(const Product* product, int which, int64_t* ld,
                        int64_t* stride) noexcept nogil

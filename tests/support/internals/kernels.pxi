@@ -175,16 +175,26 @@ def goes_by_pointers(int dtype, int compute, int64_t m, int64_t n, int64_t k, *,
     return pointer_batch_wins(&product)
 
 
+cdef double seconds_given = 0
+
+
+cdef double given_seconds(const Product* product) noexcept nogil:
+    return seconds_given
+
+
 def padded(int dtype, int compute, int64_t m, int64_t n, int64_t k, *, lda, ldb, ldd, batch=1,
-           stride_a=0, stride_b=0, stride_d=0, a=0, b=0, d=0, op_a=0, op_b=0, beta=0.0):
+           stride_a=0, stride_b=0, stride_d=0, a=0, b=0, d=0, op_a=0, op_b=0, beta=0.0, us=0.0):
     """Return which matrices of a product the cost model would pad: a subset of ``"abd"``.
 
-    Arguments are the fields of a product in the library's column-major terms.
+    Arguments are the fields of a product in the library's column-major terms. `us` is the time of
+    the product as it is; 0: unknown.
 
     >>> padded(10, 68, 4096, 4096, 4096, lda=4096, ldb=4096, ldd=4096)
     ''
     """
+    global seconds_given
     cdef Product product
+    seconds_given = 1e-6 * us
     product.type_a = product.type_b = product.type_d = dtype
     product.compute = compute
     product.m, product.n, product.k, product.batch = m, n, k, batch
@@ -194,7 +204,7 @@ def padded(int dtype, int compute, int64_t m, int64_t n, int64_t k, *, lda, ldb,
     product.op_a, product.op_b = op_a, op_b
     product.beta, product.beta_imag = beta, 0
     product.outer_ndim = product.flags = 0
-    picked = pad_choose(&product)
+    picked = pad_choose(&product, given_seconds)
     return "".join(
         name for name, bit in (("a", PAD_A), ("b", PAD_B), ("d", PAD_D)) if picked & bit)
 

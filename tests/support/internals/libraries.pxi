@@ -104,6 +104,8 @@ cdef extern from "gputensor/blas/libraries/proposal.h" namespace "gputensor":
         float waves
     bint second_is_better(int64_t m, int64_t n, int64_t k, const Proposal& first,
                           const Proposal& second)
+    double unaligned_seconds(const Proposal& one, int64_t m, int64_t n, int64_t k, int64_t batch,
+                             int itemsize)
 
 
 def takes_second(int64_t m, int64_t n, int64_t k, first, second):
@@ -115,3 +117,10 @@ def takes_second(int64_t m, int64_t n, int64_t k, first, second):
     one.workspace, one.waves, one.id, one.tile, one.split, one.stages = first
     other.workspace, other.waves, other.id, other.tile, other.split, other.stages = second
     return second_is_better(m, n, k, one, other)
+
+
+def unaligned_us(int64_t m, int64_t n, int64_t k, int itemsize, proposal):
+    """Return the estimated microseconds of a proposal for unaligned matrices, written as above."""
+    cdef Proposal one
+    one.workspace, one.waves, one.id, one.tile, one.split, one.stages = proposal
+    return 1e6 * unaligned_seconds(one, m, n, k, 1, itemsize)

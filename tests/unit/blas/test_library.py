@@ -20,7 +20,7 @@ from gputensor.blas.tuning.tunable_settings import FromEnvironment
 from gputensor.errors import BlasError, DeviceError
 from tests.support import internals
 
-BFLOAT16, FLOAT32 = 10, 11
+BFLOAT16 = 10
 
 
 def test_our_numbers_are_those_of_nvmath():
@@ -126,64 +126,6 @@ def test_overlap_agrees_with_a_count_of_bytes():
                 }
             )
         assert overlap.may_overlap(*views) == bool(touched[0] & touched[1])
-
-
-SQUARE = {"m": 4096, "n": 4096, "k": 4096, "lda": 4096, "ldb": 4096, "ldd": 4096}
-
-
-def test_an_aligned_product_is_not_padded():
-    assert internals.padded(BFLOAT16, 68, **SQUARE) == ""
-    assert internals.padded(FLOAT32, 77, **SQUARE) == ""
-
-
-def test_an_odd_product_of_half_floats_is_padded_and_one_of_float32_is_not():
-    odd = {"m": 4097, "n": 4095, "k": 4099, "lda": 4097, "ldb": 4099, "ldd": 4097}
-    assert set("ab") <= set(internals.padded(BFLOAT16, 68, **odd))
-    assert internals.padded(FLOAT32, 68, **odd) == ""
-    assert set("ab") <= set(internals.padded(FLOAT32, 77, **odd))
-
-
-def test_matrices_that_share_an_odd_size_are_copied_together_and_others_are_not():
-    assert internals.padded(BFLOAT16, 68, **dict(SQUARE, k=4097, ldb=4097)) == "ab"
-    assert internals.padded(BFLOAT16, 68, **dict(SQUARE, m=4097, lda=4097, ldd=4097)) == "ad"
-    assert internals.padded(BFLOAT16, 68, **dict(SQUARE, n=4097)) == ""  # contiguous on no axis
-    assert internals.padded(BFLOAT16, 68, **dict(SQUARE, a=2)) == "a"
-
-
-def test_a_product_too_small_to_gain_is_left_alone():
-    small = {"m": 17, "n": 17, "k": 17, "lda": 17, "ldb": 17, "ldd": 17}
-    assert internals.padded(BFLOAT16, 68, **small) == ""
-    thin = {"m": 4097, "n": 1, "k": 4097, "lda": 4097, "ldb": 4097, "ldd": 4097}
-    assert internals.padded(BFLOAT16, 68, **thin) == ""
-
-
-@pytest.mark.parametrize(
-    ("sizes", "dtype", "layout", "expected"),
-    [
-        ((11456, 9, 5056), BFLOAT16, "NN", "ad"),
-        ((8616, 9, 8704), BFLOAT16, "TN", "ad"),
-        ((6610, 12, 1016), BFLOAT16, "NN", "ad"),
-        ((28, 7040, 1439), BFLOAT16, "TN", "bd"),
-        ((2718, 10, 3328), FLOAT32, "NT", "ad"),
-        ((20, 5399, 11392), FLOAT32, "NT", ""),
-        ((1024, 42, 2825), FLOAT32, "TN", ""),
-        ((24, 6298, 4736), BFLOAT16, "NT", ""),
-        ((56, 1930, 6784), BFLOAT16, "TN", ""),
-        ((23, 9968, 7726), BFLOAT16, "NT", ""),
-        ((9, 11448, 3782), BFLOAT16, "NT", ""),
-        ((12, 6634, 2944), BFLOAT16, "TN", ""),
-        ((20, 867, 2788), BFLOAT16, "TN", ""),
-    ],
-)
-def test_narrow_products_are_padded_where_that_was_faster(sizes, dtype, layout, expected):
-    """Both ways were measured on an H200; float32 may use TF32."""
-    rows, columns, k = sizes
-    found = internals.padded(
-        dtype, 77 if dtype == FLOAT32 else 68, columns, rows, k, ldd=columns,
-        lda=columns if layout[1] == "N" else k, ldb=k if layout[0] == "N" else rows,
-        op_a=int(layout[1] == "T"), op_b=int(layout[0] == "T"),
-    )  # fmt: skip
-    assert found == expected
 
 
 def test_padding_can_be_fixed_for_measurements():
@@ -381,37 +323,3 @@ def test_a_process_that_recorded_nothing_leaves_the_file_of_shapes_alone(tmp_pat
         tunable.record_untuned(False)
         tunable.set_untuned_filename(before)
     assert shapes.read_text() == "16x48x72 bf16 NT\n"
-
-
-@pytest.mark.parametrize(
-    ("sizes", "first", "second", "is_second"),
-    [
-        ((270, 576, 25), (5900019, 0.152, 55, 15, 8, 31), (0, 0.035, 55, 11, 1, 31), True),
-        ((4, 3200, 1675), (204800, 0.379, 24, 5, 4, 13), (0, 0.189, 11, 0, 1, 0), False),
-        ((13516, 122, 1282), (13894427, 0.268, 55, 23, 2, 31), (0, 0.134, 55, 18, 1, 31), True),
-        ((2, 16, 3074), (0, 0.002, 24, 15, 1, 0), (1024, 0.009, 23, 11, 8, 19), True),
-        ((5888, 5, 6), (0, 0.348, 24, 11, 1, 13), (0, 0.348, 24, 11, 1, 19), False),
-        ((223, 489, 192), (0, 0.212, 24, 11, 1, 19), (0, 0.212, 24, 11, 1, 13), True),
-        ((9344, 64, 88), (0, 0.134, 55, 11, 1, 31), (0, 0.065, 55, 15, 1, 31), False),
-        ((252, 9216, 104), (0, 0.545, 23, 20, 1, 10), (0, 0.545, 23, 24, 1, 9), True),
-        ((2496, 3219, 26), (0, 1.97, 23, 23, 1, 9), (0, 1.97, 23, 24, 1, 3), True),
-        ((116, 1, 108), (0, 0.073, 13, 0, 1, 0), (8208, 1.172, 13, 0, 16, 0), False),
-        ((6866, 1, 184), (0, 2.168, 13, 0, 1, 0), (0, 4.336, 13, 0, 1, 0), False),
-        ((1, 2028, 80), (0, 1.28, 13, 0, 1, 0), (0, 0.641, 13, 0, 1, 0), True),
-        ((1, 1088, 7137), (34832, 1.177, 13, 0, 8, 0), (0, 0.687, 13, 0, 1, 0), True),
-        ((1, 14, 5768), (1739, 0.205, 14, 0, 31, 0), (8464, 1.0, 13, 0, 132, 0), False),
-        ((128, 1, 8534), (4112, 0.139, 13, 0, 8, 0), (8208, 0.97, 13, 0, 16, 0), True),
-        ((24, 13888, 5605), (1786880, 0.12, 55, 14, 2, 31), (0, 0.07, 55, 12, 1, 31), False),
-        ((13632, 10, 4555), (1745920, 0.14, 55, 13, 2, 31), (0, 2.58, 11, 0, 1, 0), False),
-        ((6144, 65, 576), (3146752, 0.16, 55, 15, 2, 31), (0, 0.06, 55, 17, 1, 31), False),
-        ((20, 7931, 9893), (1268736, 0.94, 24, 11, 2, 19), (0, 0.31, 24, 18, 1, 0), False),
-        ((24, 15584, 11008), (2992128, 0.92, 21, 19, 2, 10), (0, 1.0, 43, 15, 1, 34), False),
-        ((7552, 24, 960), (0, 0.05, 55, 11, 1, 31), (0, 0.15, 20, 16, 1, 28), True),
-        ((64, 10007, 10000), (0, 0.74, 43, 18, -1, 34), (0, 0.61, 43, 17, -1, 34), True),
-        ((24, 15397, 15072), (0, 0.92, 43, 20, -1, 34), (0, 0.8, 43, 17, 1, 34), True),
-        ((33, 20000, 6000), (0, 2.99, 23, 23, 5, 9), (0, 2.99, 23, 19, 5, 10), True),
-    ],
-)
-def test_the_proposal_is_the_one_that_was_faster(sizes, first, second, is_second):
-    """Both proposals for these products were measured on an H200."""
-    assert internals.takes_second(*sizes, first, second) == is_second

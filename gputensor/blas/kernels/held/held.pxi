@@ -17,7 +17,7 @@ cdef enum:
     HELD_LEAST_ROWS = 1024      # fewer were not measured
     HELD_CACHED_NBYTES = 128 << 20      # of operands; without a bias, a library has larger products
     # Terms without a bias, at most. 33 random products: .94 of the library above, 1.06 below.
-    HELD_PLAIN_TERMS = 512
+    HELD_PLAIN_TERMS = 384
 
 # The model of time, in nanoseconds, bytes, multiply-adds and elements per nanosecond: fitted to 105
 # blocks for 15 products on an H200, where its choice is 1.5 % slower than the fastest block on

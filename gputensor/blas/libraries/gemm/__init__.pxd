@@ -55,6 +55,9 @@ cdef int cublas_run_grouped(const Product* products, int64_t total, uint64_t tab
 cdef int bind_table() except -1
 # The library's version number: 120900 is 12.9.
 cdef size_t lt_version() noexcept nogil
+# The estimated seconds of the library's first proposal for a product of unaligned matrices; 0 where
+# nothing is known.
+cdef double lt_unaligned_seconds(const Product* product, size_t workspace_nbytes) noexcept nogil
 # Builds the descriptors of `plan` and takes the algorithm of `choice`, or the library's first one
 # when there is no choice or it does not fit. Returns a cuBLAS status; on failure no descriptor is
 # left.

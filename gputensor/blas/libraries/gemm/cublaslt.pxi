@@ -16,6 +16,8 @@ cdef extern from "gputensor/blas/libraries/proposal.h" namespace "gputensor" nog
         float waves
     bint second_is_better(int64_t m, int64_t n, int64_t k, const Proposal& first,
                           const Proposal& second)
+    double unaligned_seconds(const Proposal& one, int64_t m, int64_t n, int64_t k, int64_t batch,
+                             int itemsize)
     uint32_t proposal_reductions(bint may_split, bint may_round, int type_d, bint has_bias,
                                  size_t version)
 
@@ -128,10 +130,8 @@ cdef Proposal proposal_of(const LtHeuristic* result) noexcept nogil:
     return proposal
 
 
-cdef int lt_plan_build(const Product* product, size_t workspace_nbytes, const Choice* choice,
-                       Plan* plan) noexcept nogil:
-    cdef LtHeuristic result, second
-    cdef int count = 0, found = 0
+cdef int describe_product(const Product* product, Plan* plan) noexcept nogil:
+    """Make a plan's handle, descriptor and layouts; `lt_plan_destroy` undoes this, a part too."""
     cdef int status = BLAS_OK
     plan.desc = plan.layout_a = plan.layout_b = plan.layout_c = plan.layout_d = NULL
     plan.handle = lt_handle(product.device, &status)
@@ -139,6 +139,29 @@ cdef int lt_plan_build(const Product* product, size_t workspace_nbytes, const Ch
         status = make_desc(product, plan)
     if status == BLAS_OK:
         status = make_layouts(product, plan)
+    return status
+
+
+cdef double lt_unaligned_seconds(const Product* product, size_t workspace_nbytes) noexcept nogil:
+    """Estimate the seconds of the first proposal for unaligned matrices; 0: unknown."""
+    cdef Plan plan
+    cdef LtHeuristic result
+    cdef int count = 0
+    cdef double seconds = 0
+    if (describe_product(product, &plan) == BLAS_OK
+            and lt_propose(&plan, product, workspace_nbytes, 1, &result, &count) == BLAS_OK
+            and count):
+        seconds = unaligned_seconds(proposal_of(&result), product.m, product.n, product.k,
+                                    product.batch, dtype_itemsize(product.type_a))
+    lt_plan_destroy(&plan)
+    return seconds
+
+
+cdef int lt_plan_build(const Product* product, size_t workspace_nbytes, const Choice* choice,
+                       Plan* plan) noexcept nogil:
+    cdef LtHeuristic result, second
+    cdef int count = 0, found = 0
+    cdef int status = describe_product(product, plan)
     if status == BLAS_OK and choice is not NULL and choice.has_config:
         # The choice may come from a file, measured where workspaces are larger.
         if (lt_algo_of(plan, product, choice, &result) == BLAS_OK
