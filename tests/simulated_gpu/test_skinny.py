@@ -100,3 +100,14 @@ def test_refusals(rng):
 def test_few_rows_of_any_layout_and_alignment(kernels_on_the_cpu, rng, part):
     few_rows_checks.many(rng, 6, most=1200)
     assert {call[0] for call in kernels_on_the_cpu()} & {"axpy_program", "dots_program"}
+
+
+@pytest.mark.process(FAKE_CUDA_SHARED="233472", FAKE_CUDA_MULTIPROCESSORS="132")
+def test_batches_of_few_rows_are_no_longer_than_the_sum(kernels_on_the_cpu, rng):
+    x, w = (rng.random((n, 4736)).astype("float16") for n in (1, 225))
+    found = gt.asarray(x, device="cuda") @ gt.asarray(w, device="cuda").T
+    expected = x.astype("float64") @ w.astype("float64").T
+    assert abs(found.numpy() - expected).max() <= 2**-10 * expected.max()
+    ((name, _x, _y, nbytes, _tokens, (features, k_warps), *_),) = kernels_on_the_cpu()
+    assert name == "dots_program" and nbytes == 16
+    assert 32 * k_warps * 8 * (8 // features) <= 4736
