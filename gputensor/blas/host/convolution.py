@@ -18,7 +18,7 @@ _FINISHES = {
     "gelu_tanh": HostLoop("gelu_tanh"),
     "gelu": HostLoop("gelu"),
     "silu": HostLoop("silu"),
-    "relu6": lambda x: np.minimum(np.maximum(x, x.dtype.type(0)), x.dtype.type(6)),
+    "relu6": lambda x: elementwise.clip(x, *np.array([0, 6], x.dtype)),
     "hardswish": lambda x: x * np.minimum(np.maximum(x + 3, 0), 6) / x.dtype.type(6),
 }
 

@@ -40,11 +40,7 @@ def _compute_dtype(a, out):
     return dtype
 
 
-def _relu(x):
-    return np.maximum(x, 0)
-
-
-ACTIVATIONS = {None: None, "relu": _relu}
+ACTIVATIONS = {None: None, "relu": HostLoop("relu")}
 ACTIVATIONS |= {name: HostLoop(name) for name in ("gelu_tanh", "gelu", "silu")}
 
 

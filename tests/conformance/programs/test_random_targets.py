@@ -19,6 +19,11 @@ def test_random_programs_from_files_equal_their_functions(seed):
     assert ran >= 5, refused
 
 
+def test_zeros_keep_their_signs_in_files(tmp_path):
+    """A relu of -0, which is part of a formula in the file."""
+    assert run_one(375_747_127_246, "host", tmp_path) == "ran"
+
+
 @pytest.mark.parametrize("factor", [1, 1.001])
 def test_a_number_that_is_a_little_off_is_found(factor, tmp_path, monkeypatch):
     number = steps._number

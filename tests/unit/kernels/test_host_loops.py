@@ -1,10 +1,16 @@
 """The compiled loops of the host device give NumPy's bits, for every dtype, layout and number."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
 import gputensor as gt
+from gputensor._kernels.host.elementwise import host_function
 from gputensor._kernels.host.index import run_arange
+from gputensor._kernels.loops import HostLoop
+from gputensor._kernels.loops.source import BESIDE
+from gputensor._kernels.operations import ELEMENTWISE
 from gputensor.tensor.engine import queue_call
 from tests.support.tensor_arrays import DTYPES, check_same, random_array, random_view
 
@@ -162,6 +168,19 @@ def test_clip_of_integers(rng, dtype):
     for ends in ((-1, 2), (low, high), (2, -1), (low, 1)):
         given = [on_host(one) if isinstance(one, np.ndarray) else one for one in ends]
         np.testing.assert_array_equal(gt.clip(on_host(a), *given).numpy(), np.clip(a, *ends))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", BESIDE)
+def test_host_functions_beside_loops_give_their_bits(name, dtype):
+    row = next(row for row in ELEMENTWISE if row.name == name)
+    values = np.array([0.0, -0.0, 1, -1, 0.5, 7, -9, np.inf, -np.inf, np.nan], dtype)
+    inputs = [np.array(one) for one in zip(*product(values, repeat=row.arity), strict=True)]
+    with np.errstate(all="ignore"):
+        got, want = (np.asarray(one(*inputs)) for one in (host_function(row), HostLoop(name)))
+    np.testing.assert_array_equal(got, want)
+    numbers = ~np.isnan(want)
+    np.testing.assert_array_equal(np.signbit(got)[numbers], np.signbit(want)[numbers])
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
