@@ -25,6 +25,7 @@
     X(device_attribute) X(context_enter) X(context_leave)                                       \
     X(module_load) X(module_unload) X(module_function)                                          \
     X(function_allow_shared) X(function_occupancy)                                              \
+    X(function_attribute) X(function_attribute_set)                                             \
     X(graph_nodes) X(graph_node_get) X(graph_node_set) X(graph_update)                          \
     X(graph_dump) X(event_record_external) X(stream_wait_external)                              \
     X(event_export) X(event_import) X(page_create_shared) X(page_import) X(call_apart)             \

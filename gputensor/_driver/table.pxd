@@ -151,7 +151,8 @@ cdef struct Driver:
     # Device code. `image`: a cubin, a fat binary, or PTX text that ends with a zero byte.
     # function_allow_shared permits launches with up to `nbytes` of dynamic shared memory (needed
     # above 48 KiB); function_occupancy returns how many blocks of `threads` threads a
-    # multiprocessor holds at once.
+    # multiprocessor holds at once. function_attribute returns a fact of a function, and
+    # function_attribute_set changes a setting, by CUDA's numbers (CUfunction_attribute).
     status_t (*module_load)(void* self, const void* image, uint64_t* module) noexcept nogil
     status_t (*module_unload)(void* self, uint64_t module) noexcept nogil
     status_t (*module_function)(void* self, uint64_t module, const char* name,
@@ -159,6 +160,10 @@ cdef struct Driver:
     status_t (*function_allow_shared)(void* self, uint64_t function, int nbytes) noexcept nogil
     status_t (*function_occupancy)(void* self, uint64_t function, int threads,
                                    size_t shared_nbytes, int* blocks) noexcept nogil
+    status_t (*function_attribute)(void* self, uint64_t function, int attribute,
+                                   int* value) noexcept nogil
+    status_t (*function_attribute_set)(void* self, uint64_t function, int attribute,
+                                       int value) noexcept nogil
 
     # Graphs after their capture. graph_nodes: the nodes, in the order of their capture; `count` is
     # their number, and at most `capacity` are written. graph_node_get: the parameters of a node as

@@ -23,8 +23,12 @@ def test_dynamic_shared_memory_and_options(rng):
         x[threadIdx.x] = kept[n - 1 - threadIdx.x];
     }"""
     x = gt.arange(256, dtype="float32", device="cuda")
-    gt.RawKernel(text, "reverse", ("--use_fast_math",))((1,), (256,), (x, 256), shared_mem=1024)
-    assert x.tolist() == list(range(255, -1, -1))
+    kernel = gt.RawKernel(text, "reverse", ("--use_fast_math",))
+    for turn, nbytes in enumerate((1024, 2048, 100_000, 1024)):
+        kernel((1,), (256,), (x, 256), shared_mem=nbytes)
+        assert x.tolist() == list(range(256))[:: 1 if turn % 2 else -1]
+        assert kernel.max_dynamic_shared_size_bytes >= nbytes
+    assert 0 < kernel.num_regs < 256 and kernel.binary_version >= 70
 
 
 def test_the_compilers_log_names_the_line():

@@ -12,6 +12,7 @@ from pathlib import Path
 import gputensor as gt
 from gputensor._driver.environment import DESCRIPTIONS
 from tests.project import peer_names
+from tests.project.peer_differences import DIFFERENCES
 
 __all__ = ["PAGES", "page"]
 
@@ -83,7 +84,7 @@ def peer_page(title, names):
     lines += ["see also [tensors](tensors.md) and the [reference](reference.md).", ""]
     lines += ["## What differs", ""]
     lines += [f"| {title} | here | what to know |", "|---|---|---|"]
-    for theirs, ours, remark in peer_names.DIFFERENCES[title]:
+    for theirs, ours, remark in DIFFERENCES[title]:
         lines.append(f"| {theirs} | {ours or 'not available'} | {remark} |")
     if title == "PyTorch":
         lines += ["", "## Keywords of PyTorch that functions accept", "", *spelled_lines()]

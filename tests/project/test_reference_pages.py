@@ -7,7 +7,8 @@ import pytest
 
 import gputensor as gt
 from gputensor._driver.environment import KNOWN
-from tests.project import peer_names, reference_pages
+from tests.project import reference_pages
+from tests.project.peer_differences import DIFFERENCES
 from tests.project.test_docs import ROOT
 
 
@@ -25,7 +26,7 @@ def test_every_public_function_is_on_the_reference():
 
 
 def test_names_of_differences_exist_here():
-    for title, rows in peer_names.DIFFERENCES.items():
+    for title, rows in DIFFERENCES.items():
         for _theirs, ours, _remark in rows:
             for name in ours.replace("x.", "").split(", "):
                 if name.replace(".", "").replace("_", "").isalnum() and "the same" not in name:

@@ -67,6 +67,8 @@ SIGNATURES = {
     "module_function": (U64, PTR, [U64]),
     "function_allow_shared": (U64, INT),
     "function_occupancy": (U64, INT, SIZE, [INT]),
+    "function_attribute": (U64, INT, [INT]),
+    "function_attribute_set": (U64, INT, INT),
     "graph_nodes": (U64, PTR, INT, [INT]),
     "graph_node_get": (U64, U64, PTR, SIZE, [SIZE]),
     "graph_node_set": (U64, U64, PTR, SIZE),

@@ -102,6 +102,7 @@
     X(cuModuleUnload, cuModuleUnload, (void*))                                                  \
     X(cuModuleGetFunction, cuModuleGetFunction, (void**, void*, const char*))                   \
     X(cuFuncSetAttribute, cuFuncSetAttribute, (void*, int, int))                                \
+    X(cuFuncGetAttribute, cuFuncGetAttribute, (int*, int, void*))                               \
     X(cuOccupancyMaxActiveBlocksPerMultiprocessor, cuOccupancyMaxActiveBlocksPerMultiprocessor, \
       (int*, void*, int, size_t))
 

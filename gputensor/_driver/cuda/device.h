@@ -338,6 +338,19 @@ public:
             return status;
         });
     }
+    int function_attribute(uint64_t function, int attribute, int* value) {
+        if (!function) return INVALID_HANDLE;
+        return current([&] {
+            int found = 0;
+            int status = api.cuFuncGetAttribute(&found, attribute, plain(function));
+            if (!status) *value = found;
+            return status;
+        });
+    }
+    int function_attribute_set(uint64_t function, int attribute, int value) {
+        if (!function) return INVALID_HANDLE;
+        return current([&] { return api.cuFuncSetAttribute(plain(function), attribute, value); });
+    }
 
 private:
     static constexpr unsigned PORTABLE = 1;        // CU_MEMHOSTALLOC_, CU_MEMHOSTREGISTER_PORTABLE

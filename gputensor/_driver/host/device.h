@@ -337,6 +337,8 @@ public:
     int module_function(uint64_t, const char*, uint64_t*) { return NOT_SUPPORTED; }
     int function_allow_shared(uint64_t, int) { return NOT_SUPPORTED; }
     int function_occupancy(uint64_t, int, size_t, int*) { return NOT_SUPPORTED; }
+    int function_attribute(uint64_t, int, int*) { return NOT_SUPPORTED; }
+    int function_attribute_set(uint64_t, int, int) { return NOT_SUPPORTED; }
 
     // ---- forks ---------------------------------------------------------------------------------
     //

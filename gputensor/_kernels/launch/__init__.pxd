@@ -16,6 +16,7 @@ from gputensor._driver.table cimport MAX_DEVICES
 cdef class Kernel:
     cdef readonly object program            # a program.Program
     cdef uint64_t[MAX_DEVICES] functions    # by device + HOST_DEVICES; 0: not loaded there
+    cdef uint32_t[MAX_DEVICES] allowed      # bytes of dynamic shared memory that it may use there
 
 cdef extern from "gputensor/_kernels/launch/kernel_table.h" namespace "gputensor" nogil:
     cdef cppclass KernelTable:
@@ -55,6 +56,8 @@ cdef inline void launch_init(Launch* launch, int device, uint64_t stream, uint32
 # `shared_nbytes` of dynamic shared memory allowed. Raises DeviceError when there is no compiler for
 # it, or when the device lacks a feature that it needs.
 cdef int kernel_load(void* kernel, int device, int shared_nbytes) except -1 nogil
+# The same, and allows more dynamic shared memory to a kernel that is loaded already.
+cdef int kernel_allow(Kernel kernel, int device, uint32_t shared_nbytes) except -1
 # Loads the kernel if needed, and queues the launch; raises DriverError when the driver refuses it.
 cdef int launch_kernel(void* kernel, const Launch* launch) except -1 nogil
 

@@ -7,6 +7,9 @@
 
 cdef list kernels = []      # every Kernel of the process
 
+cdef enum:
+    MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+
 
 cdef class Kernel:
     def __init__(self, program):
@@ -31,6 +34,7 @@ cdef uint64_t load(Kernel kernel, int device, int shared_nbytes) except 0:
         driver.module_unload(driver.self, module)
         raise_for_status(status, call, f"for {program.entry} of {program.path} with "
                          f"{shared_nbytes} bytes of shared memory on device {device}")
+    kernel.allowed[device + HOST_DEVICES] = shared_nbytes
     # Stored last: a thread that reads the handle without the GIL may launch the kernel at once.
     kernel.functions[device + HOST_DEVICES] = function
     return function
@@ -44,6 +48,45 @@ cdef int kernel_load(void* kernel, int device, int shared_nbytes) except -1 nogi
     if not (<Kernel>kernel).functions[device + HOST_DEVICES]:
         load_with_gil(kernel, device, shared_nbytes)
     return 0
+
+
+cdef int kernel_allow(Kernel kernel, int device, uint32_t shared_nbytes) except -1:
+    cdef Driver* driver = driver_open(device)
+    cdef int place = device + HOST_DEVICES
+    cdef status_t status
+    kernel_load(<void*>kernel, device, <int>shared_nbytes)
+    if shared_nbytes > kernel.allowed[place]:
+        status = driver.function_allow_shared(
+            driver.self, kernel.functions[place], <int>shared_nbytes)
+        raise_for_status(status, "function_allow_shared", f"for {kernel.program.path} with "
+                         f"{shared_nbytes} bytes of shared memory on device {device}")
+        kernel.allowed[place] = shared_nbytes
+    return 0
+
+
+def function_attribute(Kernel kernel, int device, int attribute):
+    """Return a fact of a kernel on a device, by CUDA's number; loads it if needed."""
+    cdef Driver* driver = driver_open(device)
+    cdef int value = 0
+    kernel_load(<void*>kernel, device, 0)
+    raise_for_status(
+        driver.function_attribute(driver.self, kernel.functions[device + HOST_DEVICES], attribute,
+                                  &value),
+        "function_attribute", f"{attribute} of {kernel.program.path} on device {device}")
+    return value
+
+
+def set_function_attribute(Kernel kernel, int device, int attribute, int value):
+    """Change a setting of a kernel on a device, by CUDA's number; loads it if needed."""
+    cdef Driver* driver = driver_open(device)
+    kernel_load(<void*>kernel, device, 0)
+    raise_for_status(
+        driver.function_attribute_set(driver.self, kernel.functions[device + HOST_DEVICES],
+                                      attribute, value),
+        "function_attribute_set",
+        f"{attribute} of {kernel.program.path} to {value} on device {device}")
+    if attribute == MAX_DYNAMIC_SHARED:
+        kernel.allowed[device + HOST_DEVICES] = value
 
 
 cdef void* kernel_of(KernelTable* table, uint64_t key, program_t make,

@@ -1,6 +1,7 @@
 from typing import Any
 
 from gputensor._engines.engine import Engine
+from gputensor._kernels.launch import Kernel
 from gputensor.tensor.core import Tensor
 
 def queue_engine(
@@ -16,11 +17,11 @@ def queue_call(
 def queue_kernel(
     program: Any,
     extents: tuple[int, ...],
-    shared_nbytes: int,
     parameters: bytes,
     writes: tuple[Tensor, ...],
     reads: tuple[Tensor, ...],
     title: str,
 ) -> None: ...
+def user_kernel(program: Any) -> Kernel: ...
 def refuse_in_trace(tensor: Tensor, problem: str, way_out: str) -> None: ...
 def device_generation(tensor: Tensor) -> tuple[int, int]: ...

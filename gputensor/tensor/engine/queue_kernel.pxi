@@ -3,8 +3,13 @@
 cdef dict user_kernels = {}     # program -> Kernel, for the life of the process
 
 
-def queue_kernel(program, tuple extents, uint32_t shared_nbytes, bytes parameters,
-                 tuple writes, tuple reads, str title):
+def user_kernel(program):
+    """Return the kernel of a user's program, always the same one."""
+    found = user_kernels.get(program)
+    return found if found is not None else user_kernels.setdefault(program, Kernel(program))
+
+
+def queue_kernel(program, tuple extents, bytes parameters, tuple writes, tuple reads, str title):
     """Queue a kernel on the current stream of its tensors, ordered like any operation.
 
     Parameters
@@ -12,9 +17,8 @@ def queue_kernel(program, tuple extents, uint32_t shared_nbytes, bytes parameter
     program : Program
         Source text with one kernel, which takes one struct.
     extents : tuple of int
-        Three extents of the grid, then three of a block.
-    shared_nbytes : int
-        The bytes of dynamic shared memory.
+        Three extents of the grid, three of a block, and the bytes of dynamic shared memory; then
+        the most bytes of it that launches may have.
     parameters : bytes
         The bytes of the struct.
     writes, reads : tuple of Tensor
@@ -36,15 +40,13 @@ def queue_kernel(program, tuple extents, uint32_t shared_nbytes, bytes parameter
         raise argument_error(ValueError, title, Described(f"tensors on {first.device}"),
                              "tensors on a CUDA device (host devices cannot run CUDA C++)")
     stream = current_handle(device)
-    kernel = user_kernels.get(program)
-    if kernel is None:
-        kernel = user_kernels.setdefault(program, Kernel(program))
+    kernel = user_kernel(program)
     launch_init(&launch, device, stream, 1, 1, <const char*> parameters, len(parameters))
     for i in range(3):
         launch.grid[i], launch.block[i] = extents[i], extents[3 + i]
-    launch.shared_nbytes = launch.most_shared_nbytes = shared_nbytes
+    launch.shared_nbytes, launch.most_shared_nbytes = extents[6], extents[7]
     # Loaded before the section because compiling takes long.
-    kernel_load(<void*> kernel, device, <int> shared_nbytes)
+    kernel_allow(kernel, device, launch.most_shared_nbytes)
     work_begin()
     try:
         order_uses(list(writes), reads, stream)

@@ -182,7 +182,7 @@ class ElementwiseKernel:
         head = {"count": count, "ndim": len(shape), "shape": padded(shape)}
         blocks = min(-(-count // threads), MOST_BLOCKS)
         queue_kernel(
-            self._programs[key], (blocks, 1, 1, threads, 1, 1), 0,
+            self._programs[key], (blocks, 1, 1, threads, 1, 1, 0, 0),
             struct_of(head, parameters, operands),
             tuple(operands[self.nin :]), tuple(operands[: self.nin]), title,
         )  # fmt: skip

@@ -11,6 +11,7 @@ import numpy as np
 from gputensor.errors import Described, argument_error
 from gputensor.tensor.core import Tensor
 from gputensor.tensor.engine import queue_kernel
+from gputensor.tensor.user_kernels.attributes import DECLARED, KernelAttributes
 from gputensor.tensor.user_kernels.texts import (
     MOST_THREADS,
     UserProgram,
@@ -81,7 +82,7 @@ def _extents(value, name, limits, most=None):
     return found + (1,) * (3 - len(found))
 
 
-class RawKernel:
+class RawKernel(KernelAttributes):
     """A kernel in CUDA C++, launched with a grid, a block and arguments.
 
     Parameters
@@ -107,6 +108,11 @@ class RawKernel:
     ``__grid_constant__``, and it cannot be launched from device code. ``__launch_bounds__`` has no
     effect where it names the parameters of a template.
 
+    `attributes`, `num_regs`, `local_size_bytes` and the other attributes of CuPy are those of the
+    code on the current device: of the latest launch, or before any launch of the function with the
+    types that it declares. `max_dynamic_shared_size_bytes` and `preferred_shared_memory_carveout`
+    can be set. A launch with more `shared_mem` than before needs no setting.
+
     Examples
     --------
     >>> import gputensor as gt
@@ -131,6 +137,8 @@ class RawKernel:
         self.code, self.name = code, named(name, "RawKernel", _EXPRESSION)
         self.options = option_list(options, "RawKernel")
         self._programs = {}
+        self._latest = None
+        super().__init__()
 
     def __repr__(self):
         return f"RawKernel({self.name!r})"
@@ -143,12 +151,22 @@ class RawKernel:
         if types not in self._programs:
             fields = "\n".join(f"    {one} a{i};" for i, one in enumerate(types)) or "    int none;"
             values = ", ".join(f"p.a{i}" for i in range(len(types)))
-            path = f"{self.name.partition('<')[0].strip()}.cu"
-            text = _HEAD.format(path=path, code=self.code)
-            bounds = _bounds_of(self.code, self.name)
-            text += _TAIL.format(fields=fields, name=self.name, values=values, bounds=bounds)
-            self._programs[types] = UserProgram(path, text, self.options)
+            self._programs[types] = self._written(_TAIL, fields=fields, values=values)
         return self._programs[types]
+
+    def _written(self, tail, **parts):
+        """Return the program of the user's text and a kernel that calls its function."""
+        path = f"{self.name.partition('<')[0].strip()}.cu"
+        bounds = _bounds_of(self.code, self.name)
+        text = _HEAD.format(path=path, code=self.code)
+        text += tail.format(name=self.name, bounds=bounds, **parts)
+        return UserProgram(path, text, self.options)
+
+    def _known_program(self):
+        """Return the program of the latest launch, or one with the declared parameters."""
+        if self._latest is None:
+            self._latest = self._written(DECLARED)
+        return self._latest
 
     def __call__(self, grid, block, args, *, shared_mem=0):
         """Queue a launch on the current stream; see the class."""
@@ -172,9 +190,13 @@ class RawKernel:
         shared = operator.index(shared_mem)
         if not 0 <= shared < 1 << 20:
             raise argument_error(ValueError, f"{title}: shared_mem", shared_mem, "0 to 1 MiB")
-        parameters = packed(values)
-        queue_kernel(self._program(tuple(types)), grid + block, shared, parameters,
-                     tuple(tensors), (), title)  # fmt: skip
+        program = self._program(tuple(types))
+        device = tensors[0].device.number
+        if device >= 0:
+            self._settle(program, device)
+        extents = (*grid, *block, shared, self._most_shared(shared))
+        queue_kernel(program, extents, packed(values), tuple(tensors), (), title)
+        self._latest = program
 
 
 class RawModule:

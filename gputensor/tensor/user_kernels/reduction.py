@@ -215,14 +215,14 @@ class ReductionKernel:
             space = empty(outputs * parts * kind[1], uint8, device=out.device)
             head["partial"] = space.data_ptr()
             program = self._program(parameters, codes, is_flat, kind[0], "part")
-            queue_kernel(program, (blocks, parts, 1, width, rows, 1), 0,
+            queue_kernel(program, (blocks, parts, 1, width, rows, 1, 0, 0),
                          struct_of(head, parameters, operands), (space,), reads, title)  # fmt: skip
             head.update(reduced=parts, chunk=parts, parts=1)
             width, rows = _block(parts)
             blocks, reads = -(-outputs // rows), (*reads, space)
         step = "parts" if head["partial"] else "whole"
         program = self._program(parameters, codes, is_flat, kind[0], step)
-        queue_kernel(program, (blocks, 1, 1, width, rows, 1), 0,
+        queue_kernel(program, (blocks, 1, 1, width, rows, 1, 0, 0),
                      struct_of(head, parameters, operands), writes, reads, title)  # fmt: skip
 
     def _reduce_kind(self, parameters, codes):

@@ -7,6 +7,7 @@ from tests.support.driver_calls import UNTOUCHED, Calls
 
 INVALID_VALUE, INVALID_HANDLE, NOT_FOUND, UNKNOWN, NOT_SUPPORTED = 1, 400, 500, 999, 801
 MULTIPROCESSORS, MAJOR, MINOR, SHARED = 16, 75, 76, 81
+REGISTERS, DYNAMIC = 4, 8  # attributes of functions
 IMAGE = b"""
 .version 6.0
 .target sm_50
@@ -55,6 +56,8 @@ def test_a_host_device_has_no_code(calls):
     assert calls.module_load(IMAGE) == (NOT_SUPPORTED, UNTOUCHED)
     assert calls.module_function(1, b"kernel") == (NOT_SUPPORTED, UNTOUCHED)
     assert calls.function_occupancy(1, 128, 0) == (NOT_SUPPORTED, UNTOUCHED)
+    assert calls.function_attribute(1, REGISTERS) == (NOT_SUPPORTED, UNTOUCHED)
+    assert calls.function_attribute_set(1, DYNAMIC, 0) == NOT_SUPPORTED
     assert calls.function_allow_shared(1, 0) == calls.module_unload(1) == NOT_SUPPORTED
 
 
@@ -65,6 +68,10 @@ def test_a_module_gives_its_functions_by_name(calls):
     assert calls.function_allow_shared(function, 4096) == 0
     few, many = (calls.make("function_occupancy", function, n, 0) for n in (1024, 64))
     assert 1 <= few <= many
+    assert calls.make("function_attribute", function, REGISTERS) > 0
+    assert calls.make("function_attribute", function, DYNAMIC) == 4096
+    assert calls.function_attribute_set(function, DYNAMIC, 2048) == 0
+    assert calls.make("function_attribute", function, DYNAMIC) == 2048
     assert calls.module_unload(module) == 0
 
 
@@ -78,6 +85,10 @@ def test_wrong_arguments_about_code_are_refused(calls):
     assert calls.module_unload(0) == INVALID_HANDLE
     function = calls.make("module_function", module, b"kernel")
     assert calls.function_occupancy(function, 0, 0) == (INVALID_VALUE, UNTOUCHED)
+    assert calls.function_attribute(0, REGISTERS) == (INVALID_HANDLE, UNTOUCHED)
+    assert calls.function_attribute(function, -1) == (INVALID_VALUE, UNTOUCHED)
+    assert calls.function_attribute_set(0, DYNAMIC, 0) == INVALID_HANDLE
+    assert calls.function_attribute_set(function, DYNAMIC, -5) == INVALID_VALUE
     assert calls.module_unload(module) == 0
 
 

@@ -185,5 +185,32 @@ def check_reduction_in_parts(device, rng):
     np.testing.assert_allclose(got.numpy(), values[index].sum(1), rtol=0, atol=1e-14)
 
 
+def check_attributes(device, rng):
+    """Attributes of a kernel before and after launches, and settings of shared memory."""
+    text = """extern "C" __global__ void reflect(float* x, const short n, double unused) {
+        x[threadIdx.x] = n - 1 - x[threadIdx.x];
+    }"""
+    kernel = gt.RawKernel(text, "reflect")
+    with gt.Device(device):
+        for _turn in range(2):
+            found = kernel.attributes
+            assert len(found) == 10 and found["num_regs"] == kernel.num_regs > 0
+            assert kernel.max_threads_per_block == 1024
+            assert kernel.shared_size_bytes == kernel.local_size_bytes == 0
+            assert kernel.binary_version >= 50 and kernel.ptx_version >= 50
+            kernel((1,), (1,), (gt.zeros(1, device=device), 1, 0), shared_mem=4)
+        x = gt.arange(64, dtype="float32", device=device)
+        for nbytes in (256, 60_000):  # more than a kernel may use by default
+            kernel((1,), (64,), (x, 64, 0), shared_mem=nbytes)
+        assert x.tolist() == list(range(64))
+        kernel.max_dynamic_shared_size_bytes = 70_000
+        kernel.preferred_shared_memory_carveout = 50
+        assert kernel.max_dynamic_shared_size_bytes == 70_000
+        assert kernel.attributes["preferred_shared_memory_carveout"] == 50
+        kernel((1,), (64,), (x, np.int16(64), 0.5), shared_mem=70_000)
+        assert x.tolist() == list(range(63, -1, -1))
+
+
 CHECKS = (check_raw, check_raw_shared, check_order, check_elementwise, check_raw_parameters)
 CHECKS += (check_complex, check_module, check_reduction, check_reduction_in_parts)
+CHECKS += (check_attributes,)

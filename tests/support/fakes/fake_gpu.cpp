@@ -44,6 +44,8 @@ EXPORT int cuModuleLoadData(void** module, const void* image) {
 EXPORT int cuModuleUnload(void* module) {
     return unsafe_call([=] {
         live_modules--;
+        std::lock_guard<std::mutex> lock(function_mutex);
+        function_attributes.erase(module);
         return dlclose(module) ? INVALID_VALUE : 0;
     });
 }
@@ -58,6 +60,7 @@ EXPORT int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz,
     if (extra || gx == 0 || gy == 0 || gz == 0 || bx * by * bz == 0 || bx * by * bz > 1024 ||
         bz > 64 || gx > 0x7fffffff || gy > 65535 || gz > 65535)
         return INVALID_VALUE;
+    if (int(shared) > function_attribute(function, 8)) return INVALID_VALUE;
     return safe_call([=] {
         auto* launch = new Launch{};  // never freed: a captured launch runs at each replay
         *reinterpret_cast<void**>(&launch->run) = dlsym(function, "run");

@@ -11,12 +11,14 @@
 // and FAKE_CUDA_SHARED set those attributes of it. With FAKE_CUDA_ELAPSED the time between any two
 // events is that many milliseconds, whatever the load of the machine.
 
+#include <array>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -446,10 +448,28 @@ EXPORT int cuModuleGetFunction(void** function, void* module, const char* name) 
     *function = reinterpret_cast<void*>(0xF0);
     return 0;
 }
-EXPORT int cuFuncSetAttribute(void*, int attribute, int nbytes) {
-    if (attribute == 14) return safe_call([=] { return nbytes == 1 ? 0 : INVALID_VALUE; });
-    if (attribute != 8) return UNSUPPORTED;
-    return safe_call([=] { return nbytes < 0 || nbytes > 227 << 10 ? INVALID_VALUE : 0; });
+// A function's attributes by number. Facts are the same for all functions; 8 and 9 are settings.
+static std::mutex function_mutex;
+static std::map<void*, std::array<int, 10>> function_attributes;
+static int function_attribute(void* function, int attribute, int value = -2) {
+    std::lock_guard<std::mutex> lock(function_mutex);
+    const std::array<int, 10> made{1024, 0, 0, 0, 32, 90, 90, 0, 48 << 10, -1};
+    int& found = function_attributes.try_emplace(function, made).first->second[attribute];
+    return value == -2 ? found : found = value;
+}
+EXPORT int cuFuncSetAttribute(void* function, int attribute, int value) {
+    if (attribute == 14) return safe_call([=] { return value == 1 ? 0 : INVALID_VALUE; });
+    if (attribute != 8 && attribute != 9) return UNSUPPORTED;
+    return safe_call([=] {
+        if (attribute == 8 ? value < 0 || value > 227 << 10 : value < -1 || value > 100)
+            return INVALID_VALUE;
+        return function_attribute(function, attribute, value), 0;
+    });
+}
+EXPORT int cuFuncGetAttribute(int* value, int attribute, void* function) {
+    *value = -1;
+    if (attribute < 0 || attribute > 9) return INVALID_VALUE;
+    return safe_call([=] { return *value = function_attribute(function, attribute), 0; });
 }
 EXPORT int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void*, int size, size_t) {
     *blocks = -1;

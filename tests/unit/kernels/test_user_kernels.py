@@ -26,6 +26,22 @@ def test_raw_kernels_compile(text, name, types):
 
 
 @needs_nvrtc
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (ADD, "scaled_add"),
+        ('extern "C" __global__ void f() {}', "f"),
+        ("template <class T, int N> __global__ void f(T* __restrict__ x, T y) { *x = y; }",
+         "f<double, 3>"),
+        ("namespace a { __global__ void g(const int n, double const* const x, float4 y) {} }",
+         "a::g"),
+    ],
+)  # fmt: skip
+def test_raw_kernels_compile_with_declared_parameters(text, name):
+    assert compiled(gt.RawKernel(text, name)._known_program())
+
+
+@needs_nvrtc
 def test_a_faulty_text_is_reported_at_its_own_line():
     kernel = gt.RawKernel('extern "C" __global__ void f(float* x) {\n  x[0] = nothing;\n}', "f")
     with pytest.raises(nvrtc.CompileError, match=r"f.cu\(2\)"):
@@ -146,6 +162,19 @@ def test_wrong_arguments_are_named(device):
     ):
         with pytest.raises(error, match=message):
             call()
+
+
+def test_attributes_need_a_cuda_device_and_ints():
+    kernel = gt.RawKernel(ADD, "scaled_add")
+    with gt.Device("host"):
+        with pytest.raises(ValueError, match="RawKernel: current device: got .*host"):
+            _ = kernel.num_regs
+        with pytest.raises(ValueError, match="expected a CUDA device, which has attributes"):
+            kernel.max_dynamic_shared_size_bytes = 1024
+    with pytest.raises(TypeError, match="max_dynamic_shared_size_bytes: got float"):
+        kernel.max_dynamic_shared_size_bytes = 0.5
+    with pytest.raises(AttributeError):
+        kernel.num_regs = 3
 
 
 def test_kernels_have_the_method_that_compiles():
