@@ -16,6 +16,7 @@ from gputensor.tensor.parameter_names import find
 from gputensor.tensor.printing import format_number, represent, text
 
 PROTOCOLS = "gputensor.tensor.numpy_protocols"  # imported at the first call of a NumPy function
+LAYOUTS = "gputensor.tensor.manipulation.castings"
 COMPLEX_ORDER = "gputensor.tensor.numerics.complex_order"  # imported at the first use of this order
 
 
@@ -56,6 +57,7 @@ bind_operators(
 
 
 functions.find_ufunc_methods_with(lambda: importlib.import_module(PROTOCOLS).ufunc_method)
+functions.find_layouts_with(lambda: importlib.import_module(LAYOUTS).laid_out)
 for _name in functions.__all__:
     functions.add_ufunc_methods(getattr(functions, _name), _name)
 

@@ -79,9 +79,9 @@ DIFFERENCES = {
         ("x.shape = (2, 3)", "x.reshape(2, 3)", "a tensor keeps its shape; views share memory"),
         ("ufunc, add.nin, add.identity", "", "functions, with the methods of ufuncs"),
         (
-            "add(casting='no', order='F')",
-            "",
-            "`casting` same_kind, unsafe; `order` C, K, A: row-major",
+            "add(casting='safe', order='K')",
+            "the same",
+            "by default row-major; 'safe' is this library's promotion, 'same_kind' has int to uint",
         ),
         ("roots, polyroots, eigvals", "the same", "always of complex numbers"),
         (

@@ -1,6 +1,7 @@
 """Element-wise functions of numbers only: NumPy's scalars, computed without a device."""
 
 ufunc_methods = None    # set by find_ufunc_methods_with
+layouts = None          # set by find_layouts_with
 UFUNC_OPTIONS = ("out", "where", "dtype", "order", "casting")
 NUMPY_NAMES = {
     "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan",
@@ -43,13 +44,16 @@ cdef object scaled(str name, object x, object factor):
     return of_other(OP_MUL, name, (x, factor), None, RULE_SAME)
 
 
-cpdef int check_result(str name, object order, object casting) except -1:
-    """Check NumPy's options for the memory and the conversion of a result."""
-    if order is not None and order not in ("C", "K", "A"):
-        raise argument_error(ValueError, f"{name}: order", order, "C, K or A: it is row-major")
-    if casting is not None and casting not in ("same_kind", "unsafe"):
-        raise argument_error(ValueError, f"{name}: casting", casting, "same_kind or unsafe")
-    return 0
+cdef bint is_unusual(object order, object casting, object dtype):
+    """Whether NumPy's options ask for more than a row-major result and the usual conversions."""
+    if order is not None and order != "C":
+        return True
+    return casting is not None and (casting != "same_kind" or dtype is not None)
+
+
+cdef object laid_out(object function, tuple arguments, object out, object mask, object dtype,
+                     object order, object casting):
+    return layouts()(function, arguments, out, mask, dtype, order, casting)
 
 
 cpdef object merged(object result, object out, object mask):
@@ -102,6 +106,12 @@ def find_ufunc_methods_with(find):
     ufunc_methods = find
 
 
+def find_layouts_with(find):
+    """Set the function that provides ``order`` and ``casting``; called once, by the package."""
+    global layouts
+    layouts = find
+
+
 def ufunc_method(name, method, /, *inputs, **keywords):
     return ufunc_methods()(name, method, *inputs, **keywords)
 
@@ -112,9 +122,14 @@ cdef object with_options(object function, tuple arguments, dict keywords, bint h
     cdef object out = keywords.pop("out", None)
     cdef object mask = keywords.pop("where", True)
     cdef object dtype = keywords.pop("dtype", None)
-    check_result(name, keywords.pop("order", None), keywords.pop("casting", None))
+    cdef object order = keywords.pop("order", None)
+    cdef object casting = keywords.pop("casting", None)
     if isinstance(out, tuple) and len(out) == 1:
         out = out[0]
+    if (order is not None or casting is not None) and is_unusual(order, casting, dtype):
+        if keywords:
+            function = functools.wraps(function)(functools.partial(function, **keywords))
+        return laid_out(function, arguments, out, mask, dtype, order, casting)
     if dtype is not None and has_several:
         arguments = tuple([copied(one, dtype_argument(dtype, 0)) if type(one) is Tensor else one
                            for one in arguments])

@@ -53,8 +53,8 @@ def clip(x, /, min=None, max=None, out=None, *, a_min=None, a_max=None, where=Tr
             got = Described("limits together with min or max")
             raise argument_error(TypeError, "clip: a_min, a_max", got, "one pair of names")
         min, max = a_min, a_max
-    if order is not None or casting is not None:
-        check_result("clip", order, casting)
+    if (order is not None or casting is not None) and is_unusual(order, casting, dtype):
+        return laid_out(clip, (x, min, max), out, where, dtype, order, casting)
     if dtype is not None:
         return clipped_in(dtype, (x, min, max), out, where)
     if where is not True:

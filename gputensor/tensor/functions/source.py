@@ -15,8 +15,8 @@ def {name}({parameters}, /, out=None, *, where=True, dtype=None, order=None,
 {indent}casting=None):
     """{doc}
     """
-    if order is not None or casting is not None:
-        check_result("{name}", order, casting)
+    if (order is not None or casting is not None) and is_unusual(order, casting, dtype):
+        return laid_out({name}, ({arguments}), out, where, dtype, order, casting)
     if dtype is not None:
         return in_dtype({name}, ({arguments}), out, where, dtype, RULE_{rule})
     if where is not True:
@@ -31,10 +31,10 @@ def {name}({parameters}, /, out=None, *, alpha=None, where=True, dtype=None, ord
 {indent}casting=None):
     """{doc}
     """
-    if order is not None or casting is not None:
-        check_result("{name}", order, casting)
     if alpha is not None:
         x2 = scaled("{name}", x2, alpha)
+    if (order is not None or casting is not None) and is_unusual(order, casting, dtype):
+        return laid_out({name}, ({arguments}), out, where, dtype, order, casting)
     if dtype is not None:
         return in_dtype({name}, ({arguments}), out, where, dtype, RULE_{rule})
     if where is not True:
@@ -56,9 +56,11 @@ where : Tensor, optional
     A mask. Where it is false, `out` keeps its elements; without `out` they are 0.
 dtype : dtype, optional
     The dtype to compute in, and that of the result.
-order, casting : str, optional
-    NumPy's options. The result is row-major, so `order` may be "C", or "K" and "A" where that is
-    meant; `casting` may be "same_kind" or "unsafe", and changes no rule of `out`.
+order : {{"C", "F", "A", "K"}}, optional
+    The order of a new result's axes in memory; default: "C".
+casting : {{"no", "equiv", "safe", "same_kind", "unsafe"}}, optional
+    The conversions allowed: of arguments to `dtype`, and of the result to the dtype of `out`. "no"
+    also allows none to a common dtype; "safe" is this library's promotion. Default: "same_kind".
 
 Returns
 -------

@@ -14,15 +14,16 @@ from gputensor.tensor.core import Tensor, axis_argument, tensor_argument, writte
 from gputensor.tensor.interop import asarray, ascontiguous, astype
 from gputensor.tensor.manipulation import arange, full, moveaxis, permute_dims, reshape
 from gputensor.tensor.manipulation.axes import memory_axes
+from gputensor.tensor.manipulation.castings import check_castings
 from gputensor.tensor.numerics.group_reductions import scatter_reduce
 from gputensor.tensor.writing import scatter_add
 
 __all__ = [
     "along_axis_of_first", "along_axis_of_result", "along_axis_of_second", "along_new_axis",
-    "as_open_grid", "by_same_kind", "castable", "copied_to", "drawn_to", "in_dtype",
+    "as_open_grid", "by_casting", "castable", "converted_by", "copied_to", "drawn_to", "in_dtype",
     "in_given_order", "in_index_order", "in_int32", "in_memory_format", "in_memory_order",
-    "in_place", "of_matrices_along", "of_operands_in", "on_device_of", "on_either_side",
-    "only_pivoted", "over_last_extents", "row_major", "scattered",
+    "in_place", "in_product_order", "of_all_operands_in", "of_matrices_along", "of_operands_in",
+    "on_device_of", "on_either_side", "only_pivoted", "over_last_extents", "scattered",
     "unused", "with_indices", "with_spacing", "within_extent", "without_fields",
     "without_gradient",
 ]  # fmt: skip
@@ -75,12 +76,11 @@ def in_memory_order(order, function, /, *arguments, **keywords):
     return permute_dims(moved, sorted(range(len(axes)), key=axes.__getitem__))
 
 
-def row_major(order, function, /, *arguments, **keywords):
-    """``order=`` of products, whose results are row-major: "C", or NumPy's default "K"."""
-    if order not in ("C", "K", "A", None):
-        rule = "C or K, as the result is row-major"
-        raise argument_error(ValueError, f"{_name(function)}: order", order, rule)
-    return function(*arguments, **keywords)
+def in_product_order(order, function, /, *arguments, **keywords):
+    """``order=`` of products, whose results are row-major with "K" and "A", too."""
+    known = order.upper() if isinstance(order, str) else order
+    known = "C" if known in ("K", "A") else known
+    return in_memory_order(known, function, *arguments, **keywords)
 
 
 def in_memory_format(memory_format, function, /, *arguments, **keywords):
@@ -145,12 +145,23 @@ def on_device_of(like, function, /, *arguments, **keywords):
     return function(*arguments, **keywords)
 
 
-def by_same_kind(casting, function, /, *arguments, **keywords):
-    """``casting=``: conversions are those of NumPy's "same_kind" or more generous."""
-    if casting not in ("same_kind", "unsafe"):
-        rule = "same_kind or unsafe"
-        raise argument_error(ValueError, f"{_name(function)}: casting", casting, rule)
-    return function(*arguments, **keywords)
+def by_casting(casting, function, /, *arguments, **keywords):
+    """``casting=``: the conversions allowed to the dtype of the result, or of what `copyto` writes.
+
+    >>> import gputensor as gt
+    >>> x, y = gt.ones(2, device="host"), gt.zeros(2, "float64", device="host")
+    >>> gt.concat([x, y], casting="safe").dtype
+    dtype('float64')
+    """
+    name = _name(function)
+    given = [arguments] if isinstance(arguments[0], (str, Tensor)) else arguments[:1]
+    given = [one for one in given[0] if isinstance(one, Tensor)]
+    if name == "copyto":
+        check_castings(name, casting, given[1:], given[0].dtype)
+        return function(*arguments, **keywords)
+    result = function(*arguments, **keywords)
+    check_castings(name, casting, given, result.dtype)
+    return result
 
 
 def castable(casting, function, /, from_, to):
@@ -158,6 +169,26 @@ def castable(casting, function, /, from_, to):
     if casting == "safe":
         return function(from_, to)
     return np.can_cast(getattr(from_, "dtype", from_), to, casting)
+
+
+def converted_by(casting, function, /, x, dtype, *arguments, **keywords):
+    """``casting=`` of `astype`, where "safe" means this library's promotion.
+
+    >>> import gputensor as gt
+    >>> gt.ones(2, device="host").astype("float64", casting="safe").dtype
+    dtype('float64')
+    """
+    given = [x] if isinstance(x, Tensor) else []
+    check_castings(_name(function), casting, given, dtype if given else "float32")
+    return function(x, dtype, *arguments, **keywords)
+
+
+def of_all_operands_in(dtype, function, /, *arguments, **keywords):
+    """``dtype=`` of a sum of products: the dtype to which its operands are converted."""
+    if dtype is not None:
+        arguments = [astype(one, dtype, copy=False) if isinstance(one, Tensor) else one
+                     for one in arguments]  # fmt: skip
+    return function(*arguments, **keywords)
 
 
 def in_given_order(assume_unique, function, /, x1, x2):

@@ -171,7 +171,7 @@ def test_values_without_a_meaning_are_refused():
     for call in (
         lambda: gt.take(x, [0], mode="around"),
         lambda: gt.sort(x, order="name"),
-        lambda: gt.concatenate([x, x], casting="no"),
+        lambda: gt.concatenate([x, x], casting="none"),
         lambda: gt.unravel_index(gt.asarray([1], device="host"), (2, 2), order="A"),
     ):
         with pytest.raises(ValueError, match="got"):
