@@ -19,6 +19,7 @@ _ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
 _NEEDS = {
     "bessel::": ("NEEDS_BESSEL",),
     "gammas::": ("NEEDS_NORMAL", "NEEDS_GAMMAS"),
+    "integrals::": ("NEEDS_NORMAL", "NEEDS_GAMMAS", "NEEDS_INTEGRALS"),
     "normal::": ("NEEDS_NORMAL",),
 }
 _INCLUDE = re.compile(r'#include "(gputensor/[^"]+)"')

@@ -3,7 +3,7 @@
 reference_pages.py makes the pages docs/from-*.md from them and from peer_differences.py.
 """
 
-__all__ = ["CUPY", "FUNCTIONAL", "NUMPY", "TORCH", "TORCH_CUDA"]
+__all__ = ["CUPY", "CUPY_SPECIAL", "FUNCTIONAL", "NUMPY", "TORCH", "TORCH_CUDA"]
 
 NUMPY = """
 abs absolute acos acosh add all allclose amax amin angle any append apply_along_axis apply_over_axes
@@ -70,6 +70,17 @@ testing.assert_array_less testing.assert_array_list_equal fromDlpack
 cublas.gemm random.default_rng random.seed cuda.get_device_id cuda.get_elapsed_time cuda.alloc
 cuda.using_allocator random.bytes random.random_integers get_default_memory_pool
 get_default_pinned_memory_pool random.Generator.tomaxint
+""".split()
+
+#: Names of cupyx.scipy.special.
+CUPY_SPECIAL = """
+bdtr bdtrc bdtri beta betainc betaincinv betaln binom boxcox boxcox1p btdtr btdtri cbrt chdtr
+chdtrc chdtri cosdg cosm1 cotdg digamma ellipj ellipk ellipkm1 entr erf erfc erfcinv erfcx erfinv
+exp1 exp10 exp2 expi expit expm1 expn exprel fdtr fdtrc fdtri gamma gammainc gammaincc gammainccinv
+gammaincinv gammaln gdtr gdtrc huber i0 i0e i1 i1e inv_boxcox inv_boxcox1p j0 j1 k0 k0e k1 k1e
+kl_div log1p log_expit log_ndtr log_softmax loggamma logit logsumexp lpmv multigammaln nbdtr nbdtrc
+nbdtri ndtr ndtri pdtr pdtrc pdtri poch polygamma pseudo_huber psi radian rel_entr rgamma round
+sinc sindg softmax sph_harm spherical_yn tandg xlog1py xlogy y0 y1 yn zeta zetac
 """.split()
 
 TORCH = """

@@ -37,7 +37,14 @@ MODULES = (
 )
 FROM = {
     "from-numpy.md": ("NumPy", peer_names.NUMPY),
-    "from-cupy.md": ("CuPy", [*peer_names.NUMPY, *peer_names.CUPY]),
+    "from-cupy.md": (
+        "CuPy",
+        [
+            *peer_names.NUMPY,
+            *peer_names.CUPY,
+            *(f"special.{name}" for name in peer_names.CUPY_SPECIAL),
+        ],
+    ),
     "from-pytorch.md": ("PyTorch", [*peer_names.TORCH, *peer_names.FUNCTIONAL]),
 }
 

@@ -23,7 +23,7 @@ OPS = {row.name: row for row in ELEMENTWISE}
 REDS = {row.name: row for row in REDUCTIONS}
 # Sums of large and small parts: the error is relative to the parts, not to the difference.
 CANCELLING = ("mod", "gelu", "gelu_tanh", "sub", "add", "sinc", "lgamma", "digamma")
-CANCELLING += ("j0", "j1", "y0", "y1", "polygamma")
+CANCELLING += ("j0", "j1", "y0", "y1", "polygamma", "expi", "gammaincinv", "gammainccinv")
 COMPUTED = tuple(row.code for row in DTYPES if row.kind != "small")
 
 

@@ -18,7 +18,10 @@ REAL_OF = {13: 11, 14: 12}
 # own functions (CUDA programming guide, mathematical functions), the 16-bit floats one rounding.
 TOLERANCE = {9: 1.1e-3, 10: 8.5e-3, 11: 3e-6, 12: 4e-14, 13: 2e-5, 14: 1e-12}
 BESSEL = ("j0", "j1", "y0", "y1", "i0", "i0e", "i1", "i1e", "k0", "k0e", "k1", "k1e")
-SPECIAL = ("gamma", "zeta", "erfcx", "erfcinv", "log_ndtr", "ndtri")
+SPECIAL = ("gamma", "zeta", "erfcx", "erfcinv", "log_ndtr", "ndtri", "betainc", "betaincinv")
+SPECIAL += ("gammaincinv", "gammainccinv", "expi", "ellipkm1")
+#: Functions whose last argument is a share, and whose others are positive.
+SHARES = ("betainc", "betaincinv", "gammaincinv", "gammainccinv")
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
@@ -103,6 +106,7 @@ REFERENCE = {
     "digamma": scipy.special.digamma,
     **{name: getattr(scipy.special, name) for name in (*BESSEL, *SPECIAL)},
     "polygamma": lambda n, x: scipy.special.polygamma(n.astype(int), x),
+    "expn": lambda n, x: scipy.special.expn(n.astype(int), x),
     "poisson_quantile": _poisson_quantile,
     "igamma": scipy.special.gammainc,
     "igammac": scipy.special.gammaincc,
@@ -159,6 +163,13 @@ def _sample_real(rng, name, number, shape):
         return np.abs(values) + 0.1
     if name == "poisson_quantile":
         return rng.uniform(0.001, 0.999, shape) if number == 0 else np.exp2(values)
+    if name in SHARES:
+        is_last = number == (2 if name.startswith("beta") else 1)
+        return rng.uniform(0.1, 0.9, shape) if is_last else np.exp2(values / 2) + 1
+    if name == "expn":
+        return np.exp2(values / 2) if number else rng.integers(0, 6, shape).astype(float)
+    if name == "ellipkm1":
+        return rng.uniform(0.01, 2, shape)
     if name == "polygamma":
         return np.abs(values) + 0.2 if number else rng.integers(0, 5, shape).astype(float)
     if name == "zeta":

@@ -11,6 +11,9 @@
 #if NEEDS_GAMMAS
 #include "gputensor/_kernels/cuda/special/gammas.h"
 #endif
+#if NEEDS_INTEGRALS
+#include "gputensor/_kernels/cuda/special/integrals.h"
+#endif
 #if NEEDS_BESSEL
 #include "gputensor/_kernels/cuda/special/bessel.h"
 #endif

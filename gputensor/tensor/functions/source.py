@@ -77,6 +77,7 @@ alpha : number, optional
 _INPUTS = {
     1: "x : Tensor",
     2: "x1, x2 : Tensor or number\n    Their shapes broadcast.",
+    3: "x1, x2, x3 : Tensor or number\n    Their shapes broadcast.",
 }
 
 
@@ -120,7 +121,7 @@ def cython_source(rows, rules):
                 name=row.public_name,
                 indent=" " * (len(row.public_name) + 5),
                 parameters=parameters,
-                is_tensor=" or ".join(f"type({one}) is Tensor" for one in row.parameters[:2]),
+                is_tensor=" or ".join(f"type({one}) is Tensor" for one in row.parameters),
                 doc=doc,
                 code=row.code,
                 arguments=parameters + "," * (row.arity == 1),

@@ -131,7 +131,8 @@ def test_second_argument_may_be_a_number(place, rng, row):
     element = next(one for one in reversed(DTYPES) if is_taken(row, one))
     inputs = fresh_inputs(rng, row, element)
     inputs[1] = np.full_like(inputs[0], inputs[1].flat[0])
-    got = function(gt.asarray(inputs[0], device=place), inputs[1].flat[0].item())
+    rest = [gt.asarray(one, device=place) for one in inputs[2:]]
+    got = function(gt.asarray(inputs[0], device=place), inputs[1].flat[0].item(), *rest)
     check_values(row, element, inputs, got.numpy())
 
 
