@@ -89,8 +89,9 @@ _LATE = {
         "scaled_dot_product_attention softmax"
     ),
     "gputensor.nn.activations": (
-        "celu elu glu hardshrink hardsigmoid hardswish hardtanh leaky_relu logsigmoid mish prelu "
-        "relu6 selu softmin softplus softshrink softsign tanhshrink threshold"
+        "celu elu elu_ glu hardshrink hardsigmoid hardswish hardtanh hardtanh_ leaky_relu "
+        "leaky_relu_ logsigmoid mish prelu relu6 selu softmin softplus softshrink softsign "
+        "tanhshrink threshold threshold_"
     ),
     "gputensor.nn.alignments": "ctc_loss",
     "gputensor.nn.bags": "bilinear embedding_bag",
@@ -134,7 +135,9 @@ _LATE = {
     ),
     "gputensor.random.in_place": "rand_like randint_like randn_like",
     "gputensor.tensor.numerics.attributes": (
-        "adjoint enable_grad get_default_dtype inference_mode no_grad set_grad_enabled"
+        "adjoint conj_physical enable_grad get_default_dtype inference_mode is_conj "
+        "is_grad_enabled is_inference is_inference_mode_enabled no_grad resolve_conj resolve_neg "
+        "set_grad_enabled"
     ),
     "gputensor.tensor.numerics.index_makers": "c_ index_exp mgrid ndindex ogrid r_ s_",
     "gputensor.tensor.histograms": (
@@ -148,21 +151,22 @@ _LATE = {
     "gputensor.tensor.numerics.facts": (
         "array2string asnumpy common_type get_array_module is_complex "
         "is_floating_point is_nonzero "
-        "is_tensor iscomplexobj isrealobj isscalar item may_share_memory min_scalar_type ndim "
-        "shape size"
+        "is_tensor iscomplexobj isfortran isrealobj isscalar item may_share_memory "
+        "min_scalar_type ndim shape size"
     ),
     "gputensor.tensor.numerics.gammas": "mvlgamma polygamma",
     "gputensor.tensor.numerics.group_reductions": "index_reduce scatter_reduce",
     "gputensor.tensor.numerics.host_loops": "nditer",
     "gputensor.tensor.numerics.making": (
-        "ascontiguousarray asfortranarray block_diag cartesian_prod combinations complex "
-        "diag_embed from_numpy frombuffer fromfunction fromiter polar scalar_tensor"
+        "asarray_chkfinite ascontiguousarray asfortranarray block_diag cartesian_prod "
+        "combinations complex diag_embed from_numpy frombuffer fromfunction fromiter polar "
+        "scalar_tensor"
     ),
     "gputensor.tensor.numerics.polynomials": "polyadd polyder polydiv polyint polymul polysub",
     "gputensor.tensor.numerics.progressions": "geomspace logspace",
     "gputensor.tensor.numerics.torch_methods": (
-        "clamp_max clamp_min detach index_put index_put_ is_same_size is_signed relu_ "
-        "split_with_sizes"
+        "clamp_max clamp_min detach index_put index_put_ is_same_size is_signed narrow_copy relu_ "
+        "rsub split_with_sizes"
     ),
     "gputensor.tensor.numerics.running": (
         "cummax cummin logcumsumexp mode unique_consecutive unwrap"
@@ -296,10 +300,16 @@ _METHODS = (
     {"norm": _LateMethod("gputensor.linalg.norms", "norm", "norm")}
     | {name: _LateMethod("gputensor.nn", name, name)
        for name in ("log_softmax", "logsumexp", "softmax")}
+    | {name: _LateMethod("gputensor.nn.activations", name, name)
+       for name in ("hardshrink", "prelu")}
+    | {name: _LateMethod(f"gputensor.{module}", name, name)
+       for module, names in (("fft.short_time", "istft stft"), ("random", "bernoulli multinomial"))
+       for name in names.split()}
     | {name: _LateMethod(f"gputensor.linalg.{module}", name, name)
-       for module, names in (("decompositions", "cholesky qr"), ("powers", "matrix_power"),
-                             ("solutions", "det slogdet"),
-                             ("torch_names", "inverse logdet pinverse svd"))
+       for module, names in (("decompositions", "cholesky qr"),
+                             ("powers", "matrix_exp matrix_power"), ("solutions", "det slogdet"),
+                             ("triangles", "cholesky_solve"),
+                             ("torch_names", "cholesky_inverse inverse logdet pinverse svd"))
        for name in names.split()}
     | {name: _LateMethod("gputensor.random.in_place", name, name)
        for name in ("bernoulli_", "cauchy_", "exponential_", "geometric_", "log_normal_", "normal_",

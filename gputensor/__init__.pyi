@@ -116,11 +116,14 @@ from gputensor.nn import scaled_dot_product_attention as scaled_dot_product_atte
 from gputensor.nn import softmax as softmax
 from gputensor.nn.activations import celu as celu
 from gputensor.nn.activations import elu as elu
+from gputensor.nn.activations import elu_ as elu_
 from gputensor.nn.activations import hardshrink as hardshrink
 from gputensor.nn.activations import hardsigmoid as hardsigmoid
 from gputensor.nn.activations import hardswish as hardswish
 from gputensor.nn.activations import hardtanh as hardtanh
+from gputensor.nn.activations import hardtanh_ as hardtanh_
 from gputensor.nn.activations import leaky_relu as leaky_relu
+from gputensor.nn.activations import leaky_relu_ as leaky_relu_
 from gputensor.nn.activations import logsigmoid as logsigmoid
 from gputensor.nn.activations import mish as mish
 from gputensor.nn.activations import prelu as prelu
@@ -131,6 +134,7 @@ from gputensor.nn.activations import softshrink as softshrink
 from gputensor.nn.activations import softsign as softsign
 from gputensor.nn.activations import tanhshrink as tanhshrink
 from gputensor.nn.activations import threshold as threshold
+from gputensor.nn.activations import threshold_ as threshold_
 from gputensor.nn.alignments import ctc_loss as ctc_loss
 from gputensor.nn.bags import bilinear as bilinear
 from gputensor.nn.bags import embedding_bag as embedding_bag
@@ -451,10 +455,19 @@ from gputensor.tensor.manipulation.splitting import dsplit as dsplit
 from gputensor.tensor.manipulation.splitting import hsplit as hsplit
 from gputensor.tensor.manipulation.splitting import vsplit as vsplit
 from gputensor.tensor.numerics.attributes import adjoint as adjoint
+from gputensor.tensor.numerics.attributes import conj_physical as conj_physical
 from gputensor.tensor.numerics.attributes import enable_grad as enable_grad
 from gputensor.tensor.numerics.attributes import get_default_dtype as get_default_dtype
 from gputensor.tensor.numerics.attributes import inference_mode as inference_mode
+from gputensor.tensor.numerics.attributes import is_conj as is_conj
+from gputensor.tensor.numerics.attributes import is_grad_enabled as is_grad_enabled
+from gputensor.tensor.numerics.attributes import is_inference as is_inference
+from gputensor.tensor.numerics.attributes import (
+    is_inference_mode_enabled as is_inference_mode_enabled,
+)
 from gputensor.tensor.numerics.attributes import no_grad as no_grad
+from gputensor.tensor.numerics.attributes import resolve_conj as resolve_conj
+from gputensor.tensor.numerics.attributes import resolve_neg as resolve_neg
 from gputensor.tensor.numerics.attributes import set_grad_enabled as set_grad_enabled
 from gputensor.tensor.numerics.digits import frexp as frexp
 from gputensor.tensor.numerics.digits import packbits as packbits
@@ -484,6 +497,7 @@ from gputensor.tensor.numerics.facts import is_floating_point as is_floating_poi
 from gputensor.tensor.numerics.facts import is_nonzero as is_nonzero
 from gputensor.tensor.numerics.facts import is_tensor as is_tensor
 from gputensor.tensor.numerics.facts import iscomplexobj as iscomplexobj
+from gputensor.tensor.numerics.facts import isfortran as isfortran
 from gputensor.tensor.numerics.facts import isrealobj as isrealobj
 from gputensor.tensor.numerics.facts import isscalar as isscalar
 from gputensor.tensor.numerics.facts import item as item
@@ -502,6 +516,7 @@ from gputensor.tensor.numerics.index_makers import ndindex as ndindex
 from gputensor.tensor.numerics.index_makers import ogrid as ogrid
 from gputensor.tensor.numerics.index_makers import r_ as r_
 from gputensor.tensor.numerics.index_makers import s_ as s_
+from gputensor.tensor.numerics.making import asarray_chkfinite as asarray_chkfinite
 from gputensor.tensor.numerics.making import ascontiguousarray as ascontiguousarray
 from gputensor.tensor.numerics.making import asfortranarray as asfortranarray
 from gputensor.tensor.numerics.making import block_diag as block_diag
@@ -547,6 +562,7 @@ from gputensor.tensor.numerics.torch_methods import index_put_ as index_put_
 from gputensor.tensor.numerics.torch_methods import is_same_size as is_same_size
 from gputensor.tensor.numerics.torch_methods import is_signed as is_signed
 from gputensor.tensor.numerics.torch_methods import relu_ as relu_
+from gputensor.tensor.numerics.torch_methods import rsub as rsub
 from gputensor.tensor.numerics.torch_results import aminmax as aminmax
 from gputensor.tensor.numerics.windows import as_strided as as_strided
 from gputensor.tensor.numerics.windows import resize as resize
@@ -854,6 +870,9 @@ def nansum(
 ) -> Tensor: ...
 def narrow(
     x: Any, /, axis: Any = ..., start: Any = ..., length: Any = ..., *, dim: Any = ...
+) -> Tensor: ...
+def narrow_copy(
+    x: Any, axis: Any = ..., start: Any = ..., length: Any = ..., *, dim: Any = ...
 ) -> Tensor: ...
 def norm(
     x: Any,

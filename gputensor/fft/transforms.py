@@ -10,18 +10,19 @@ from gputensor._engines.transforms import transform
 from gputensor.errors import Described, argument_error, int_argument, list_argument
 from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.engine import queue_engine
+from gputensor.tensor.functions import conj
 from gputensor.tensor.interop import astype
 from gputensor.tensor.manipulation import empty
 
 __all__ = [
-    "fft", "fft2", "fftn", "hfft", "ifft", "ifft2", "ifftn", "ihfft", "irfft", "irfft2", "irfftn",
-    "rfft", "rfft2", "rfftn",
+    "fft", "fft2", "fftn", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ihfft", "ihfft2",
+    "ihfftn", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftn",
 ]  # fmt: skip
 
 NORMS = ("backward", "ortho", "forward")
 # Functions with real input, and with real output.
-FROM_REAL = ("rfft", "rfftn", "ihfft")
-TO_REAL = ("irfft", "irfftn", "hfft")
+FROM_REAL = ("rfft", "rfftn", "ihfft", "ihfftn")
+TO_REAL = ("irfft", "irfftn", "hfft", "hfftn")
 
 
 def _input(x, name, norm):
@@ -158,3 +159,23 @@ fft2 = _two_axes("fft2", "fftn")
 ifft2 = _two_axes("ifft2", "ifftn")
 rfft2 = _two_axes("rfft2", "rfftn")
 irfft2 = _two_axes("irfft2", "irfftn")
+
+
+def _hermitian(name, of, shape):
+    """A transform of Hermitian signals in several axes: that of the conjugates, divided for it."""
+    axes_default = (-2, -1) if name.endswith("2") else None
+
+    def function(x, /, s=None, axes=axes_default, norm="backward"):
+        turned = {"backward": "forward", None: "forward", "forward": "backward"}.get(norm, norm)
+        if of == "irfftn":
+            return _transformed(conj(x) if x.dtype.kind == "c" else x, of, s, axes, turned)
+        return conj(_transformed(x, of, s, axes, turned))
+
+    doc = "the inverse of" if name[0] == "i" else "the real transform, as"
+    inverse = f"hfft{name[-1]}" if name[0] == "i" else "hfft"
+    _SHAPES[name] = shape
+    return _named(function, name, f"{doc} :func:`{inverse}`, over several axes.", "s", "axes")
+
+
+hfft2, hfftn = (_hermitian(name, "irfftn", (4, 6)) for name in ("hfft2", "hfftn"))
+ihfft2, ihfftn = (_hermitian(name, "rfftn", (4, 3)) for name in ("ihfft2", "ihfftn"))

@@ -8,13 +8,13 @@ import math
 
 from gputensor.errors import argument_error
 from gputensor.nn import activated, softmax
-from gputensor.tensor.core import axis_argument, spellings, tensor_argument
+from gputensor.tensor.core import axis_argument, spellings, tensor_argument, written_argument
 from gputensor.tensor.manipulation import reshape
 
 __all__ = [
-    "celu", "elu", "finished", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
-    "leaky_relu", "logsigmoid", "mish", "prelu", "relu6", "selu", "softmin", "softplus",
-    "softshrink", "softsign", "tanhshrink", "threshold",
+    "celu", "elu", "elu_", "finished", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
+    "hardtanh_", "leaky_relu", "leaky_relu_", "logsigmoid", "mish", "prelu", "relu6", "selu",
+    "softmin", "softplus", "softshrink", "softsign", "tanhshrink", "threshold", "threshold_",
 ]  # fmt: skip
 
 _X, _ZERO, _ONE = ("load", 0), ("number", 0), ("number", 1)
@@ -263,3 +263,26 @@ def glu(x, axis=-1):
     half, before = x.shape[axis] // 2, (slice(None),) * axis
     first, second = x[before + (slice(None, half),)], x[before + (slice(half, None),)]
     return _one("glu", ("mul", _X, ("sigmoid", ("load", 1))), first, second)
+
+
+def _in_place(activation, arguments=""):
+    def function(x, /, *parameters, **keywords):
+        written_argument(x, f"{name}_", "x")
+        x[...] = activation(x, *parameters, **keywords)
+        return x
+
+    name = activation.__name__
+
+    function.__name__ = function.__qualname__ = f"{name}_"
+    function.__doc__ = f"""Write the result of :func:`{name}` to the tensor and return it.
+
+    >>> import gputensor as gt
+    >>> x = gt.asarray([-3.0, 0.5], device="host")
+    >>> {name}_(x{arguments}) is x
+    True
+    """
+    return function
+
+
+elu_, hardtanh_, leaky_relu_ = map(_in_place, (elu, hardtanh, leaky_relu))
+threshold_ = _in_place(threshold, ", 0.1, 20.0")

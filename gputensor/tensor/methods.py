@@ -42,9 +42,13 @@ LATE = {
     "gputensor.tensor.blends": (
         "addcdiv addcmul div frac lerp logaddexp2 logit narrow unflatten xlogy"
     ),
-    "gputensor.tensor.numerics.attributes": "H adjoint data flags is_leaf mH ptr requires_grad",
-    "gputensor.tensor.numerics.distances": "addbmm addmv dist renorm",
-    "gputensor.tensor.numerics.facts": "is_complex is_floating_point",
+    "gputensor.tensor.numerics.attributes": (
+        "H adjoint conj_physical data flags grad is_conj is_inference is_leaf is_meta is_pinned "
+        "is_quantized is_shared is_sparse mH ptr requires_grad resolve_conj resolve_neg"
+    ),
+    "gputensor.tensor.numerics.digits": "frexp",
+    "gputensor.tensor.numerics.distances": "addbmm addmv addr dist ger renorm",
+    "gputensor.tensor.numerics.facts": "is_complex is_floating_point is_nonzero",
     "gputensor.tensor.numerics.group_reductions": "index_reduce scatter_reduce",
     "gputensor.tensor.numerics.index_makers": "flat",
     "gputensor.tensor.numerics.making": "diag_embed",
@@ -52,8 +56,8 @@ LATE = {
     "gputensor.tensor.numerics.text_files": "tofile",
     "gputensor.tensor.numerics.torch_results": "aminmax",
     "gputensor.tensor.numerics.torch_methods": (
-        "clamp_max clamp_min detach detach_ expand_as fill_ fill_diagonal_ "
-        "index_put index_put_ is_same_size is_signed nelement ndimension new_empty "
+        "clamp_max clamp_min detach detach_ dim_order expand_as fill_ fill_diagonal_ "
+        "index_put index_put_ is_same_size is_signed narrow_copy nelement ndimension new_empty "
         "new_full new_ones new_tensor new_zeros put_ requires_grad_ reshape_as select "
         "split_with_sizes sum_to_size "
         "type type_as view_as zero_"
@@ -70,7 +74,7 @@ LATE = {
         "tobytes view"
     ),
     "gputensor.tensor.products.outer": "cross dot inner kron outer vdot",
-    "gputensor.tensor.histograms": "bincount",
+    "gputensor.tensor.histograms": "bincount histogram",
     "gputensor.tensor.sets": "argpartition partition_in_place",
     "gputensor.tensor.writing": "choose index_add put scatter_add",
     "gputensor.tensor.scans": "cumprod cumsum",
@@ -104,11 +108,14 @@ IN_PLACE = (
     "logical_not logical_or masked_fill maximum minimum mul multiply neg negative pow reciprocal "
     "relu remainder round rsqrt sigmoid sign sin sinh sqrt square sub subtract tan tanh trunc "
     "acosh asinh atan2 atanh deg2rad digamma erfinv fmod igamma "
-    "igammac lgamma logical_xor nan_to_num rad2deg"
+    "igammac lgamma logical_xor nan_to_num rad2deg absolute arccos arccosh arcsin arcsinh arctan "
+    "arctan2 arctanh bitwise_left_shift bitwise_right_shift fix gcd i0 lcm sgn sinc true_divide"
 )
 # The same of functions without `out`: their result is copied to the tensor.
 COPIED_BACK = (
-    "addbmm addcdiv addcmul addmm addmv baddbmm copysign cumprod cumsum eq float_power frac ge gt "
+    "addbmm addcdiv addcmul addmm addmv addr baddbmm clamp_max clamp_min conj_physical copysign "
+    "cumprod cumsum eq float_power frac ge greater greater_equal gt heaviside ldexp less "
+    "less_equal logaddexp logaddexp2 mvlgamma not_equal "
     "hypot index_add index_copy index_fill index_reduce le lerp logit lt masked_scatter ne "
     "nextafter renorm scatter scatter_add scatter_reduce tril triu xlogy"
 )

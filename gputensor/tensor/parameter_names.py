@@ -29,7 +29,7 @@ GROUPS = {
     "a|input|prototype": "empty_like full_like ones_like zeros_like",
     "a": (
         "array2string array_str average histogram_bin_edges nanargmax nanargmin nancumprod "
-        "nancumsum nanmax nanmin nanprod ndim ptp real_if_close shape size "
+        "isfortran nancumsum nanmax nanmin nanprod ndim ptp real_if_close shape size "
         "sort_complex"
     ),
     "a|object|data": "array asarray",
@@ -278,7 +278,8 @@ SERIES = {
 #: The functions of `fft`.
 TRANSFORMS = {
     **dict.fromkeys(
-        "fft fft2 fftn hfft ifft ifft2 ifftn ihfft irfft irfft2 irfftn rfft rfft2 rfftn".split(),
+        "fft fft2 fftn hfft hfft2 hfftn ifft ifft2 ifftn ihfft ihfft2 ihfftn irfft irfft2 irfftn "
+        "rfft rfft2 rfftn".split(),
         "a|input",
     ),
     **dict.fromkeys(("fftshift", "ifftshift"), "x|input"),

@@ -48,8 +48,8 @@ fft.rfft2 fft.rfftfreq fft.rfftn False_ True_ asfortranarray base_repr binary_re
 complexfloating csingle double dtype errstate euler_gamma floating format_float_positional
 format_float_scientific fromfile fromstring genfromtxt geterr half inexact int_ intc integer intp
 issubdtype iterable loadtxt long longlong number savetxt seterr short signedinteger single ubyte
-uint uintc uintp ulong ulonglong unsignedinteger ushort bmat broadcast einsum_path frompyfunc
-ndenumerate nditer poly1d require typename vectorize ma matrix memmap
+uint uintc uintp ulong ulonglong unsignedinteger ushort isfortran asarray_chkfinite bmat broadcast
+einsum_path frompyfunc ndenumerate nditer poly1d require typename vectorize ma matrix memmap
 random.multivariate_hypergeometric random.hypergeometric random.logseries random.noncentral_f
 random.vonmises random.zipf testing.assert_equal testing.assert_raises testing.assert_warns
 polynomial.polynomial.polyadd polynomial.polynomial.polycompanion polynomial.polynomial.polyder
@@ -132,6 +132,13 @@ special.bessel_j1 special.bessel_y0 special.bessel_y1
 special.i0e special.i1 special.i1e special.modified_bessel_i0 special.modified_bessel_i1
 special.modified_bessel_k0 special.modified_bessel_k1 special.scaled_modified_bessel_k0
 special.scaled_modified_bessel_k1 special.spherical_bessel_j0
+special.round special.chebyshev_polynomial_t special.chebyshev_polynomial_u
+special.hermite_polynomial_h special.hermite_polynomial_he special.laguerre_polynomial_l
+special.legendre_polynomial_p fft.hfft2 fft.hfftn fft.ihfft2 fft.ihfftn rsub narrow_copy is_conj
+conj_physical resolve_conj resolve_neg is_grad_enabled is_inference is_inference_mode_enabled
+threshold_ hardtanh_ elu_ leaky_relu_ linalg.ldl_factor linalg.ldl_factor_ex linalg.ldl_solve
+linalg.householder_product triangular_solve geqrf ormqr get_num_threads set_num_threads
+use_deterministic_algorithms empty_strided segment_reduce upsample quantize_per_tensor
 """.split()
 
 #: Names of torch.cuda; FloatTensor and FloatStorage stand for those of all element types.

@@ -130,8 +130,9 @@ def rows(place, names, prefix=""):
             yield f"| `{prefix}{name}{signature(thing)}` | {first_sentence(thing)} |"
 
 
-# The modules whose functions are on the second page: numerics, and losses.
-FURTHER = ("gputensor.tensor.numerics.", "gputensor.nn.distances", "gputensor.nn.losses",
+# The modules whose functions are on the second page: numerics, activations and losses.
+FURTHER = ("gputensor.tensor.numerics.", "gputensor.nn.activations",
+           "gputensor.nn.distances", "gputensor.nn.losses",
            "gputensor.nn.margins", "gputensor.nn.alignments", "gputensor.nn.bags",
            "gputensor.nn.labels", "gputensor.nn.unpooling", "gputensor.linalg.torch_names",
            "gputensor.tensor.order_statistics",

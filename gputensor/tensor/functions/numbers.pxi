@@ -93,9 +93,13 @@ cdef object in_dtype(object function, tuple arguments, object out, object mask, 
 
 
 def add_ufunc_methods(function, name):
-    """Give a function of two tensors the methods of NumPy's ufunc of its name, if there is one."""
+    """Give a function the counts of NumPy's ufunc of its name; one of two tensors, the methods."""
     ufunc = getattr(np, NUMPY_NAMES.get(name, name), None)
-    if isinstance(ufunc, np.ufunc) and ufunc.nin == 2 and ufunc.signature is None:
+    if not isinstance(ufunc, np.ufunc):
+        return
+    for fact in ("identity", "nargs", "nin", "nout"):
+        setattr(function, fact, getattr(ufunc, fact))
+    if ufunc.nin == 2 and ufunc.signature is None:
         for method in ("accumulate", "at", "outer", "reduce", "reduceat"):
             setattr(function, method, functools.partial(ufunc_method, name, method))
 

@@ -1,14 +1,19 @@
 """Attributes of arrays in NumPy, CuPy and PyTorch: layout flags, adjoints, marks of gradients."""
 
+from collections.abc import Callable
+
 from gputensor._arrays.dtypes import float32
 from gputensor.errors import argument_error
 from gputensor.tensor import functions as fn
-from gputensor.tensor.core import tensor_argument
+from gputensor.tensor.core import Tensor, tensor_argument
+from gputensor.tensor.interop import copy
 from gputensor.tensor.manipulation import matrix_transpose
 
 __all__ = [
-    "H", "adjoint", "data", "enable_grad", "flags", "get_default_dtype", "inference_mode",
-    "is_leaf", "mH", "no_grad", "ptr", "requires_grad", "set_grad_enabled",
+    "H", "adjoint", "conj_physical", "data", "enable_grad", "flags", "get_default_dtype", "grad",
+    "inference_mode", "is_conj", "is_grad_enabled", "is_inference", "is_inference_mode_enabled",
+    "is_leaf", "is_meta", "is_pinned", "is_quantized", "is_shared", "is_sparse", "mH", "no_grad",
+    "ptr", "requires_grad", "resolve_conj", "resolve_neg", "set_grad_enabled",
 ]  # fmt: skip
 
 
@@ -105,6 +110,78 @@ def get_default_dtype():
     return float32
 
 
+def is_grad_enabled():
+    """Return False: there is no automatic differentiation.
+
+    >>> is_grad_enabled()
+    False
+    """
+    return False
+
+
+def is_inference_mode_enabled():
+    """Return True: all work is without derivatives.
+
+    >>> is_inference_mode_enabled()
+    True
+    """
+    return True
+
+
+def _never(name, reason):
+    def function(x, /):
+        tensor_argument(x, name)
+        return False
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""Return False: {reason}.
+
+    >>> import gputensor as gt
+    >>> gt.ones(2, device="host").{name}()
+    False
+    """
+    return function
+
+
+is_conj: Callable[..., bool] = _never("is_conj", "no tensor waits for its conjugation")
+is_inference: Callable[..., bool] = _never(
+    "is_inference", "tensors made without derivatives are like all others"
+)
+is_pinned: Callable[..., bool] = _never(
+    "is_pinned", "tensors are on devices; host memory is pinned for copies alone"
+)
+is_shared: Callable[..., bool] = _never("is_shared", "`gt.sharing` gives memory to other processes")
+
+
+def _itself(name):
+    def function(x, /):
+        return tensor_argument(x, name)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""Return the tensor itself, whose elements are never changed late.
+
+    >>> import gputensor as gt
+    >>> x = gt.ones(2, device="host")
+    >>> x.{name}() is x
+    True
+    """
+    return function
+
+
+resolve_conj: Callable[..., Tensor] = _itself("resolve_conj")
+resolve_neg: Callable[..., Tensor] = _itself("resolve_neg")
+
+
+def conj_physical(x, /):
+    """Return the complex conjugates, as :func:`conj`; real numbers are copied.
+
+    >>> import gputensor as gt
+    >>> conj_physical(gt.asarray([1 + 2j], device="host")).tolist()
+    [(1-2j)]
+    """
+    return fn.conj(x) if tensor_argument(x, "conj_physical").dtype.kind == "c" else copy(x)
+
+
 def adjoint(x, /):
     """Return the conjugate transposes of the matrices on the last two axes: PyTorch's ``x.mH``.
 
@@ -158,7 +235,24 @@ def _ptr(x):
     return x.data_ptr()
 
 
+def _grad(_):
+    """None: there is no automatic differentiation."""
+
+
+def _set_grad(_, value):
+    if value is not None:
+        rule = "None: there is no automatic differentiation"
+        raise argument_error(ValueError, "grad", value, rule)
+
+
+def _false(_):
+    """False: all tensors are dense, in memory, and hold plain numbers."""
+    return False
+
+
 data = property(_data, _set_data)
+grad = property(_grad, _set_grad)
+is_meta, is_quantized, is_sparse = property(_false), property(_false), property(_false)
 flags = property(_flags)
 mH = property(_mh)  # noqa: N816 - PyTorch's name
 ptr = property(_ptr)

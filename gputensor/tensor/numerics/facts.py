@@ -13,9 +13,20 @@ from gputensor.tensor.interop.arrays import host_array
 
 __all__ = [
     "array2string", "asnumpy", "common_type", "get_array_module",
-    "is_complex", "is_floating_point", "is_nonzero", "is_tensor", "iscomplexobj", "isrealobj",
-    "isscalar", "item", "may_share_memory", "min_scalar_type", "ndim", "shape", "size",
+    "is_complex", "is_floating_point", "is_nonzero", "is_tensor", "iscomplexobj", "isfortran",
+    "isrealobj", "isscalar", "item", "may_share_memory", "min_scalar_type", "ndim", "shape", "size",
 ]  # fmt: skip
+
+
+def isfortran(x, /):
+    """Return whether the memory is column-major and not also row-major.
+
+    >>> import gputensor as gt
+    >>> isfortran(gt.ones((2, 3), device="host").T)
+    True
+    """
+    x = tensor_argument(x, "isfortran")
+    return x.T.is_contiguous and not x.is_contiguous
 
 
 def shape(x, /):

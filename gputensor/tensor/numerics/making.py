@@ -20,9 +20,9 @@ from gputensor.tensor.numerics.options import in_memory_order
 from gputensor.tensor.numerics.windows import view_as_complex
 
 __all__ = [
-    "ascontiguousarray", "asfortranarray", "block_diag", "cartesian_prod", "combinations",
-    "complex", "diag_embed", "from_numpy", "frombuffer", "fromfunction", "fromiter", "polar",
-    "scalar_tensor",
+    "asarray_chkfinite", "ascontiguousarray", "asfortranarray", "block_diag", "cartesian_prod",
+    "combinations", "complex", "diag_embed", "from_numpy", "frombuffer", "fromfunction", "fromiter",
+    "polar", "scalar_tensor",
 ]  # fmt: skip
 
 
@@ -49,6 +49,19 @@ def asfortranarray(a, dtype=None, *, device=None):
     True
     """
     return in_memory_order("F", asarray, a, dtype=dtype, device=device)
+
+
+def asarray_chkfinite(a, dtype=None, order=None, *, device=None):
+    """Return :func:`asarray`, and raise ValueError for infinities and NaN; waits for the device.
+
+    >>> asarray_chkfinite([1, 2], device="host").tolist()
+    [1, 2]
+    """
+    made = in_memory_order(order, asarray, a, dtype=dtype, device=device)
+    if made.dtype.kind not in "biu" and not fn.all(fn.isfinite(made)).item():
+        got = Described("infinities or NaN")
+        raise argument_error(ValueError, "asarray_chkfinite: a", got, "finite numbers")
+    return made
 
 
 def scalar_tensor(value, /, *, dtype=None, device=None):

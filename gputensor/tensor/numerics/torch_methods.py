@@ -4,18 +4,20 @@ import operator
 
 from gputensor.errors import argument_error, list_argument
 from gputensor.tensor import functions as fn
+from gputensor.tensor.blends import narrow
 from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.interop import asarray, astype, copy
 from gputensor.tensor.manipulation import broadcast_to, empty, full, reshape
+from gputensor.tensor.manipulation.axes import memory_axes
 from gputensor.tensor.manipulation.diagonals import fill_diagonal
 from gputensor.tensor.numerics.torch_results import split_by_size
 
 __all__ = [
-    "clamp_max", "clamp_min", "detach", "detach_", "expand_as", "fill_", "fill_diagonal_",
-    "index_put", "index_put_", "is_same_size", "is_signed", "ndimension", "nelement", "new_empty",
-    "new_full", "new_ones", "new_tensor", "new_zeros", "put_", "relu_", "requires_grad_",
-    "reshape_as", "select", "split_with_sizes", "sum_to_size", "type", "type_as", "view_as",
-    "zero_",
+    "clamp_max", "clamp_min", "detach", "detach_", "dim_order", "expand_as", "fill_",
+    "fill_diagonal_", "index_put", "index_put_", "is_same_size", "is_signed", "narrow_copy",
+    "ndimension", "nelement", "new_empty", "new_full", "new_ones", "new_tensor", "new_zeros",
+    "put_", "relu_", "requires_grad_", "reshape_as", "rsub", "select", "split_with_sizes",
+    "sum_to_size", "type", "type_as", "view_as", "zero_",
 ]  # fmt: skip
 
 
@@ -351,3 +353,34 @@ def view_as(x, other, /):
     (3, 2)
     """
     return reshape(x, tensor_argument(other, "view_as").shape, copy=False)
+
+
+def dim_order(x, /):
+    """Return the axes by falling distance between elements in memory.
+
+    >>> import gputensor as gt
+    >>> gt.ones((2, 3), device="host").T.dim_order()
+    (1, 0)
+    """
+    return tuple(memory_axes(tensor_argument(x, "dim_order")))
+
+
+@spellings(dim="axis")
+def narrow_copy(x, axis, start, length):
+    """Return a copy of `length` slices along `axis` from `start` on: a copy of :func:`narrow`.
+
+    >>> import gputensor as gt
+    >>> narrow_copy(gt.asarray([1, 2, 3], device="host"), 0, 1, 2).tolist()
+    [2, 3]
+    """
+    return copy(narrow(x, axis, start, length))
+
+
+def rsub(x, other, /, *, alpha=1):
+    """Return ``other - alpha * x``.
+
+    >>> import gputensor as gt
+    >>> rsub(gt.asarray([1, 2], device="host"), 10, alpha=2).tolist()
+    [8, 6]
+    """
+    return fn.subtract(other, x if alpha == 1 else fn.multiply(x, alpha))

@@ -216,3 +216,66 @@ def test_the_host_has_pytorchs_name_too():
         assert gt.zeros(1).device == "host"
     with pytest.raises(ValueError, match="device: got 'cpu:1'; expected 'cuda', 'cuda:N', 'host'"):
         gt.device("cpu:1")
+
+
+def test_methods_of_pytorch_write_to_their_tensor(where, rng):
+    a, x = tensor(where, rng, 3, 3, dtype="float64")
+    for name, arguments, want in (
+        ("absolute_", (), np.abs(a)),
+        ("addr_", (x[0], x[1]), a + np.outer(a[0], a[1])),
+        ("clamp_max_", (2.0,), np.minimum(a, 2)),
+        ("clamp_min_", (-2.0,), np.maximum(a, -2)),
+        ("fix_", (), np.trunc(a)),
+        ("greater_", (0.5,), a > 0.5),
+        ("i0_", (), np.i0(a)),
+        ("ldexp_", (2,), a * 4),
+        ("sgn_", (), np.sign(a)),
+        ("sinc_", (), np.sinc(a)),
+        ("true_divide_", (3.0,), a / 3),
+        ("threshold_", (0.0, 20.0), np.where(a > 0, a, 20)),
+        ("leaky_relu_", (0.5,), np.where(a > 0, a, a / 2)),
+        ("hardtanh_", (-2.0, 3.0), np.clip(a, -2, 3)),
+        ("elu_", (), np.where(a > 0, a, np.expm1(a))),
+    ):
+        y = x.copy()
+        is_function = name in ("threshold_", "leaky_relu_", "hardtanh_", "elu_")
+        found = getattr(gt, name)(y, *arguments) if is_function else getattr(y, name)(*arguments)
+        assert found is y
+        np.testing.assert_allclose(y.numpy(), want, 1e-12, err_msg=name)
+    counts = gt.asarray([4, 6], device=where)
+    assert counts.copy().gcd_(6).tolist() == [2, 6] and counts.copy().lcm_(6).tolist() == [12, 6]
+    assert counts.bitwise_left_shift_(1).tolist() == [8, 12]
+
+
+def test_facts_of_pytorchs_tensors(where):
+    x = gt.ones((2, 3), device=where)
+    assert not any((x.is_sparse, x.is_quantized, x.is_meta, x.is_conj(), x.is_pinned()))
+    assert not x.is_shared() and not x.is_inference() and x.grad is None
+    x.grad = None
+    with pytest.raises(ValueError, match="(?s)grad: got .*; expected None: there is no"):
+        x.grad = x
+    assert x.dim_order() == (0, 1) and x.T.dim_order() == (1, 0)
+    assert x.resolve_conj() is x and x.resolve_neg() is x
+    assert x.conj_physical() is not x and gt.isfortran(x.T) and not gt.isfortran(x)
+    assert not gt.is_grad_enabled() and gt.is_inference_mode_enabled()
+    y = x.narrow_copy(1, 0, 2)
+    y += 1
+    assert x.tolist() == [[1, 1, 1]] * 2 and gt.rsub(x, 3, alpha=2).tolist() == [[1, 1, 1]] * 2
+    with pytest.raises(ValueError, match="asarray_chkfinite: a: got infinities or NaN"):
+        gt.asarray_chkfinite([1.0, np.nan], device=where)
+    assert gt.asarray_chkfinite([1.0, 2.0], order="F", device=where).tolist() == [1, 2]
+    assert (gt.add.nin, gt.add.nout, gt.add.identity, gt.exp.nin) == (2, 1, 0, 1)
+    assert gt.divmod.nout == 2 and gt.hypot.nargs == 3
+
+
+def test_transforms_of_hermitian_signals_over_several_axes(where, rng):
+    exact = pytest.importorskip("scipy.fft", reason="needs SciPy")
+    a = rng.normal(size=(3, 4, 5)) + 1j * rng.normal(size=(3, 4, 5))
+    for name in ("hfft2", "hfftn", "ihfft2", "ihfftn"):
+        given = a.real if name[0] == "i" else a
+        x = gt.asarray(given, device=where)
+        for norm in ("backward", "ortho", "forward"):
+            for options in ({}, {"s": (3, 6), "axes": (0, 2)}):
+                want = getattr(exact, name)(given, norm=norm, **options)
+                got = getattr(gt.fft, name)(x, norm=norm, **options)
+                np.testing.assert_allclose(got.numpy(), want, 1e-10, 1e-10)
