@@ -268,6 +268,8 @@ from gputensor.tensor.functions import asinh as asinh
 from gputensor.tensor.functions import atan as atan
 from gputensor.tensor.functions import atan2 as atan2
 from gputensor.tensor.functions import atanh as atanh
+from gputensor.tensor.functions import binary_exponent as binary_exponent
+from gputensor.tensor.functions import binary_fraction as binary_fraction
 from gputensor.tensor.functions import bitwise_and as bitwise_and
 from gputensor.tensor.functions import bitwise_count as bitwise_count
 from gputensor.tensor.functions import bitwise_invert as bitwise_invert

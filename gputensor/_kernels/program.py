@@ -18,6 +18,7 @@ _ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
 #: Long texts that only the programs compile whose definitions name them: part -> its macros.
 _NEEDS = {
     "bessel::": ("NEEDS_BESSEL",),
+    "digits::": ("NEEDS_DIGITS",),
     "gammas::": ("NEEDS_NORMAL", "NEEDS_GAMMAS"),
     "integrals::": ("NEEDS_NORMAL", "NEEDS_GAMMAS", "NEEDS_INTEGRALS"),
     "normal::": ("NEEDS_NORMAL",),

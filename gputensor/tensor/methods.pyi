@@ -101,6 +101,8 @@ class Methods:
     average = _statistics.average
     baddbmm = _products.baddbmm
     def bfloat16(self) -> Tensor: ...
+    binary_exponent = _functions.binary_exponent
+    binary_fraction = _functions.binary_fraction
     bincount = _histograms.bincount
     bitwise_and = _functions.bitwise_and
     bitwise_count = _functions.bitwise_count

@@ -106,6 +106,8 @@ REFERENCE = {
     "digamma": scipy.special.digamma,
     **{name: getattr(scipy.special, name) for name in (*BESSEL, *SPECIAL)},
     "polygamma": lambda n, x: scipy.special.polygamma(n.astype(int), x),
+    "binary_fraction": lambda x: np.frexp(x)[0],
+    "binary_exponent": lambda x: np.frexp(x)[1].astype(np.float64),
     "expn": lambda n, x: scipy.special.expn(n.astype(int), x),
     "poisson_quantile": _poisson_quantile,
     "igamma": scipy.special.gammainc,

@@ -11,6 +11,9 @@
 #if NEEDS_GAMMAS
 #include "gputensor/_kernels/cuda/special/gammas.h"
 #endif
+#if NEEDS_DIGITS
+#include "gputensor/_kernels/cuda/special/digits.h"
+#endif
 #if NEEDS_INTEGRALS
 #include "gputensor/_kernels/cuda/special/integrals.h"
 #endif

@@ -10,6 +10,7 @@
 
 #include "gputensor/_kernels/cuda/special/activations.h"
 #include "gputensor/_kernels/cuda/special/bessel.h"
+#include "gputensor/_kernels/cuda/special/digits.h"
 #include "gputensor/_kernels/cuda/special/gammas.h"
 #include "gputensor/_kernels/cuda/special/integrals.h"
 #include "gputensor/_kernels/cuda/special/normal.h"

@@ -10,7 +10,7 @@ LOOP = "loop"
 #: Operations that have a loop beside their host function, which takes other dtypes and layouts.
 BESIDE = ("add", "sub", "mul", "div", "clip", "relu", "neg", "abs", "square")
 #: Short expressions, which compilers turn into vector instructions.
-VECTORS = (*BESIDE, "sigmoid", "silu", "gelu_tanh")
+VECTORS = (*BESIDE, "sigmoid", "silu", "gelu_tanh", "binary_fraction", "binary_exponent")
 #: Operations whose loops take integers, too: those that wrap, as unsigned numbers; those that
 #: compare, as they are.
 WRAPPING = ("add", "sub", "mul", "neg", "and", "or", "xor", "not", "lshift")

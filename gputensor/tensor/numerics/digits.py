@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from gputensor._arrays.dtypes import finfo, float32, float64, int32, int64, uint8, uint64
+from gputensor._arrays.dtypes import finfo, float32, int32, uint8, uint64
 from gputensor.errors import Described, argument_error, float_argument, int_argument
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import axis_argument, tensor_argument
@@ -17,8 +17,6 @@ __all__ = ["frexp", "packbits", "real_if_close", "spacing", "unpackbits"]
 
 # Factors that move bit 8 k of a word to bit 63 - k ("big") or 56 + k.
 _GATHERING = {"big": 0x8040201008040201, "little": 0x0102040810204080}
-# By float dtype: the integers of its bits, the bits of the fraction, and the exponent's bias.
-_FORMATS = {float32: (int32, 23, 127), float64: (int64, 52, 1023)}
 
 
 def _check_order(bitorder, name):
@@ -111,20 +109,8 @@ def frexp(x, /):
         x, dtype = astype(x, float32), float32
     if dtype.kind == "c":
         raise argument_error(TypeError, "frexp: x", Described(dtype.name), "a real dtype")
-    wide = astype(x, float32) if dtype.itemsize < 4 else x
-    whole, digits, bias = _FORMATS[wide.dtype]
-    # Subnormal numbers are scaled up, which is exact.
-    is_small = fn.less(fn.abs(wide), finfo(wide.dtype).smallest_normal)
-    bits = reinterpreted(fn.where(is_small, fn.multiply(wide, 2.0**digits), wide), whole)
-    field = fn.bitwise_and(fn.bitwise_right_shift(bits, digits), 2 * bias + 1)
-    is_plain = fn.logical_and(fn.isfinite(wide), fn.not_equal(wide, 0))
-    exponent = fn.subtract(field, bias - 1)
-    exponent = fn.where(is_small, fn.subtract(exponent, digits), exponent)
-    exponent = astype(fn.where(is_plain, exponent, 0), int32, copy=False)
-    # The exponent of 0.5 to 1 takes the place of x's own.
-    bits = fn.bitwise_and(bits, ~((2 * bias + 1) << digits))
-    fraction = reinterpreted(fn.bitwise_or(bits, (bias - 1) << digits), wide.dtype)
-    return astype(fn.where(is_plain, fraction, wide), dtype, copy=False), exponent
+    exponent = astype(fn.binary_exponent(x), int32)
+    return fn.binary_fraction(x), exponent
 
 
 @fn.numbers_too

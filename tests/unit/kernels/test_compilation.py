@@ -11,10 +11,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from gputensor._arrays.element_types import CODE_OF
 from gputensor._kernels.launch import nvrtc
+from gputensor._kernels.operations import ELEMENTWISE
 from gputensor._kernels.program import Program, read_text
+from gputensor._kernels.programs import elementwise
 from tests.support.kernel_variants import KERNELS, few, variants
 from tests.support.nvrtc_library import needs_nvrtc, quick_options
 from tests.unit.kernels.kernel_twins import TWINS
@@ -80,6 +84,18 @@ def test_kernel_compiles_for_each_architecture(name):
 @pytest.mark.parametrize("name", KERNELS)
 def test_every_variant_compiles_for_each_architecture(name):
     assert not list(faults(variants(name), targets))
+
+
+SPECIAL = [row for row in ELEMENTWISE if "::" in row.cuda.get("float", "")]
+
+
+@pytest.mark.slow
+@needs_nvrtc
+@pytest.mark.parametrize("row", SPECIAL, ids=lambda row: row.name)
+def test_functions_of_special_headers_compile(row):
+    code = CODE_OF[np.dtype("float64")]
+    program = elementwise(row.code, code, code, [(code, 0)] * row.arity, 2, 0, 1)
+    assert not list(faults([program], lambda _program: ["sm_90"], *quick_options()))
 
 
 def needs():
