@@ -14,7 +14,7 @@ from gputensor.tensor.core import (
 )
 from gputensor.tensor.interop import asarray, astype
 from gputensor.tensor.interop.arrays import beside, widest
-from gputensor.tensor.manipulation import flip, take, zeros
+from gputensor.tensor.manipulation import flip, ones, take, zeros
 from gputensor.tensor.manipulation.differences import areas
 from gputensor.tensor.manipulation.joining import concat
 from gputensor.tensor.products import matmul
@@ -81,15 +81,19 @@ def interp(x, xp, fp, /, left=None, right=None, period=None):
         xp, fp = take(xp, order), take(fp, order)
         xp = concat([xp[-1:] - period, xp, xp[:1] + period])
         fp = concat([fp[-1:], fp, fp[:1]])
-    count = xp.size
-    after = fn.clip(searchsorted(xp, x, side="right"), min(1, count - 1), count - 1)
-    before = fn.subtract(after, 1) if count > 1 else after
-    x0, x1, y0, y1 = (take(v, i) for v, i in ((xp, before), (xp, after), (fp, before), (fp, after)))
-    width = fn.subtract(x1, x0)
-    share = fn.where(fn.equal(width, 0), 0, fn.divide(fn.subtract(x, x0), width))
-    result = fn.add(y0, fn.multiply(share, fn.subtract(y1, y0)))
-    result = fn.where(fn.less(x, xp[0]), fp[0] if left is None else left, result)
-    return fn.where(fn.greater(x, xp[-1]), fp[-1] if right is None else right, result)
+    # The last point has a line of its own, a level one, which no x is beyond.
+    low, high = xp[0], xp[-1]
+    widths, rises = ones(xp.size, real, device=x.device), zeros(xp.size, dtype, device=x.device)
+    fn.subtract(xp[1:], xp[:-1], out=widths[:-1])
+    fn.subtract(fp[1:], fp[:-1], out=rises[:-1])
+    inside = fn.clip(x, low, high)
+    places = fn.subtract(searchsorted(xp, inside, side="right"), 1)
+    start, width, level, rise = (take(one, places) for one in (xp, widths, fp, rises))
+    share = fn.divide(fn.subtract(inside, start), width)
+    result = fn.add(level, fn.multiply(share, rise))
+    if left is not None:
+        result = fn.where(fn.less(x, low), left, result)
+    return result if right is None else fn.where(fn.greater(x, high), right, result)
 
 
 def convolve(a, v, /, mode="full"):

@@ -452,6 +452,14 @@ def unique(
     return tuple([part for part, is_wanted in zip(parts, wanted, strict=True) if is_wanted])
 
 
+def _few(x):
+    """Return how many values `isin` compares x with one by one, where that is faster than a sort.
+
+    On a host device: as measured for few and for many elements. On a GPU: fewer launches.
+    """
+    return 2 if x.device.number >= 0 else 4 if x.size < 4096 else 12
+
+
 def isin(x1, x2, /, assume_unique=False, invert=False):
     """Return, for each element of x1, whether it is in x2; False for NaN.
 
@@ -468,10 +476,15 @@ def isin(x1, x2, /, assume_unique=False, invert=False):
         found = fn.any(fn.equal(x2, x1))
         return fn.logical_not(found) if invert else found
     x1, x2 = beside(x1, first), beside(x2, first)
-    ordered = sort(x2, None)
-    if ordered.size == 0:
+    if x2.size == 0:
         found = fn.logical_and(fn.equal(x1, x1), False)
+    elif x2.size <= _few(x1):
+        values = [reshape(x2, -1)[i] for i in range(x2.size)]
+        found = fn.equal(x1, values[0])
+        for value in values[1:]:
+            found = fn.logical_or(found, fn.equal(x1, value))
     else:
+        ordered = sort(x2, None)
         places = fn.minimum(searchsorted(ordered, x1), ordered.size - 1)
         found = fn.equal(take(ordered, places), x1)
     return fn.logical_not(found) if invert else found

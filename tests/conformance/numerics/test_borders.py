@@ -167,3 +167,34 @@ def test_values_and_choices_of_no_use_are_named(where):
             gt.vander(x[0], count)
     with pytest.raises(TypeError, match="^fn: got int; expected a function"):
         gt.compile(3)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int64", "float32", "float64", "complex64"])
+def test_few_and_many_values_are_found(where, rng, dtype):
+    for size in (30, 5000):
+        a = rng.integers(0, 40, (2, size)).astype(dtype)
+        for count in (0, 1, 2, 3, 4, 5, 12, 13, 30):
+            b = rng.integers(0, 40, (count, 1)).astype("int16" if count % 2 else dtype)
+            if dtype[0] in "fc" and count % 2 == 0 and count:
+                b[0] = a[0, 3] = np.nan
+            x, y = (gt.asarray(one, device=where) for one in (a, b))
+            for invert in (False, True):
+                want = np.isin(a, b, invert=invert)
+                np.testing.assert_array_equal(gt.isin(x, y, invert=invert).numpy(), want)
+
+
+def test_interpolation_ends_at_the_last_point(where, rng):
+    places = np.sort(rng.normal(size=30))
+    values = rng.normal(size=30)
+    x = np.concatenate([places, [-np.inf, np.inf, np.nan, -9, 9]])
+    tensors = [gt.asarray(one, device=where) for one in (x, places, values)]
+    for options in ({}, {"left": 7.0}, {"right": -7.0}):
+        got, want = gt.interp(*tensors, **options).numpy(), np.interp(x, places, values, **options)
+        np.testing.assert_allclose(got, want, 1e-12, 1e-14)
+        assert got[29] == values[29] and got[31] == options.get("right", values[29])
+    twice = np.repeat(places[:3], 2)  # steps
+    tensors = [gt.asarray(one, device=where) for one in (twice, twice, values[:6])]
+    assert gt.interp(*tensors).tolist() == np.interp(twice, twice, values[:6]).tolist()
+    one = [gt.asarray(one, device=where) for one in (x[-5:], places[:1], values[:1])]
+    want = np.where(np.isnan(x[-5:]), np.nan, values[0])
+    np.testing.assert_array_equal(gt.interp(*one).numpy(), want)
