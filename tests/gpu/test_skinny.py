@@ -15,7 +15,7 @@ from tests.support.programs.decode_models import UNIT, DecodeModel
 pytestmark = pytest.mark.skipif(cuda_device_count() == 0, reason="needs an NVIDIA GPU")
 
 CASES = [cases.shapes, cases.quantized, cases.plain, cases.products, cases.layers, cases.tiles]
-CASES += [cases.endings, cases.turned]
+CASES += [cases.endings, cases.turned, cases.turned_with_many_terms]
 
 
 @pytest.fixture(autouse=True)

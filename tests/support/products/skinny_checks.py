@@ -160,12 +160,12 @@ def products(rng):
         assert_near(got, wide(x) @ wide(w).T, np.abs(wide(x)) @ np.abs(wide(w)).T + 3, name)
 
 
-def turned(rng, least_rows=520, columns=(2, 9)):
+def turned(rng, least_rows=5500, terms=(52, 80)):
     """Check products of many rows by few columns, whose terms are neighbours on both sides."""
     m, n, k = (
-        int(rng.integers(least_rows, 2 * least_rows)),
-        int(rng.integers(*columns)),
-        4 * int(rng.integers(512, 600)),
+        int(rng.integers(least_rows, least_rows + 500)),
+        int(rng.integers(2, 9)),
+        int(rng.integers(*terms)) // 4 * 4,
     )
     x, w, c, bias = (
         rng.standard_normal(shape).astype(np.float32) for shape in ((m, k), (n, k), (m, n), (n,))
@@ -180,6 +180,11 @@ def turned(rng, least_rows=520, columns=(2, 9)):
     gt.matmul(on[0], on[1].T, out=out[:, 2 : n + 2])
     assert_near(out.numpy()[:, 2 : n + 2], exact, terms, "float32")
     assert np.isnan(out.numpy()[:, :2]).all() and np.isnan(out.numpy()[:, n + 2 :]).all()
+
+
+def turned_with_many_terms(rng):
+    """Check the same with weights of 20 MB and more."""
+    turned(rng, 5500, (920, 1200))
 
 
 def layers(rng):
