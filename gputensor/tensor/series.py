@@ -67,7 +67,8 @@ def interp(x, xp, fp, /, left=None, right=None, period=None):
     if "c" in (x.dtype.kind, xp.dtype.kind):
         got = Described(f"{x.dtype.name}, {xp.dtype.name}")
         raise argument_error(TypeError, "interp: x, xp", got, "real dtypes")
-    dtype = result_type(x, xp, fp, 1.0)
+    is_one = x.dtype.kind == "f" and x.dtype == xp.dtype == fp.dtype
+    dtype = x.dtype if is_one else result_type(x, xp, fp, 1.0)
     real = {complex64: float32, complex128: float64}.get(dtype, dtype)
     x, xp = (astype(one, real, copy=False) for one in (x, xp))
     fp = astype(fp, dtype, copy=False)
@@ -146,7 +147,7 @@ def _convolved(a, v, mode, name):
         raise argument_error(ValueError, f"{name}: mode", mode, "'full', 'same' or 'valid'")
     is_swapped = v.size > a.size
     a, v = (v, a) if is_swapped else (a, v)
-    dtype = result_type(a, v)
+    dtype = a.dtype if a.dtype == v.dtype else result_type(a, v)
     a, v = astype(a, dtype, copy=False), astype(v, dtype, copy=False)
     count, extent = v.size, a.size + v.size - 1
     if count <= 16 or dtype.kind in "bu":
