@@ -294,7 +294,7 @@ _ROWS = (
      "the error function of x.", "[0.0] -> array([0.], dtype=float32)"),
     ("sigmoid", 1, "float", {"f": "sigmoid(a)"}, "loop",
      "1 / (1 + exp(-x)).", "[0.0] -> array([0.5], dtype=float32)"),
-    ("relu", 1, "same", {"u": "a", "if": "a < 0 ? (C)0 : a"}, "relu",
+    ("relu", 1, "same", {"u": "a", "if": "a <= 0 ? (C)0 : a"}, "relu",
      "x where it is positive, otherwise 0; NaN stays NaN.",
      "[-1.0, 2.0] -> array([0., 2.], dtype=float32)"),
     ("gelu", 1, "float", {"f": "gelu(a)"}, "loop",

@@ -46,11 +46,11 @@ _RANGES = {
 #: The C++ expressions of CONVOLUTION_ACTIVATIONS, of a value `a` of type C.
 FINISHES = (
     "a",
-    "a < 0 ? (C)0 : a",
+    "a <= 0 ? (C)0 : a",
     "gelu_tanh<C>(a)",
     "gelu<C>(a)",
     "a * sigmoid<C>(a)",
-    "a < 0 ? (C)0 : a > 6 ? (C)6 : a",
+    "a <= 0 ? (C)0 : a > 6 ? (C)6 : a",
     "a * (a < -3 ? (C)0 : a > 3 ? (C)6 : a + 3) / 6",
 )
 _MOVED = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64", 16: "complex_t<double>"}

@@ -80,7 +80,7 @@ def sign(x):
     return result
 
 
-# Loops of floats that calls use directly where they can. Zeros keep the signs that they have there:
+# Loops of floats that calls use directly where they can. Zeros have the signs that they have there:
 # NumPy's maximum and minimum take either zero of two.
 _CLIP, _RELU = HostLoop("clip"), HostLoop("relu")
 

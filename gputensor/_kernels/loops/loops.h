@@ -115,13 +115,14 @@ template <class T> GPUTENSOR_CLONES GPUTENSOR_FAST void where_loop(const LoopCal
         choose(count, out, condition, same(one), same(other));
 }
 
-// NaN wins: each step is a choice between two numbers, which needs no branch.
+// NaN wins: each step is a choice between two numbers, which needs no branch. Of 0 and -0 the result
+// is b, as in kernels.
 template <class T> GPUTENSOR_FLAT T larger(T a, T b) {
-    const T number = a < b ? b : a;
+    const T number = !(a <= b) ? a : b;
     return b == b ? number : b;
 }
 template <class T> GPUTENSOR_FLAT T smaller(T a, T b) {
-    const T number = a > b ? b : a;
+    const T number = !(a >= b) ? a : b;
     return b == b ? number : b;
 }
 

@@ -51,7 +51,7 @@ PLAIN, INT8, INT4 = range(3)
 #: C++ expressions of a value `a` for the ACT_* numbers of blas/plan.
 ACTIVATIONS = (
     "a",
-    "a < 0 ? (C)0 : a",
+    "a <= 0 ? (C)0 : a",
     "logistic(a, (C)1.5957691216057307118 * (a + (C)0.044715 * a * a * a))",
     "exact_gelu(a)",
     "logistic(a, a)",

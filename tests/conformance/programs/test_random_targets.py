@@ -2,8 +2,10 @@
 
 import warnings
 
+import numpy as np
 import pytest
 
+import gputensor as gt
 from gputensor.programs.formulas import steps
 from tests.conformance.programs.random_targets import campaign, run_one
 
@@ -22,6 +24,24 @@ def test_random_programs_from_files_equal_their_functions(seed):
 def test_zeros_keep_their_signs_in_files(tmp_path):
     """A relu of -0, which is part of a formula in the file."""
     assert run_one(375_747_127_246, "host", tmp_path) == "ran"
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("function", [gt.relu, gt.relu6, lambda x: gt.maximum(x, 0)])
+def test_products_that_round_to_zero_have_its_sign(dtype, function):
+    """A product and its activation are one call; in float16 the product alone rounds to -0."""
+
+    def model(inputs):
+        return function(gt.matmul(*inputs))
+
+    arrays = np.full((4, 2), 1e-4, dtype), np.full((2, 3), -1e-4, dtype)
+    tensors = [gt.asarray(one, device="host") for one in arrays]
+    with gt.Device("host"):
+        wanted = model(tensors).numpy()
+        program = gt.compile(model, [gt.spec(one.shape, dtype) for one in arrays])
+    with program.session() as session:
+        assert session.model(tensors).numpy().tobytes() == wanted.tobytes()
+    assert not np.signbit(wanted).any()
 
 
 @pytest.mark.parametrize("factor", [1, 1.001])

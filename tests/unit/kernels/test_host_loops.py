@@ -170,6 +170,15 @@ def test_clip_of_integers(rng, dtype):
         np.testing.assert_array_equal(gt.clip(on_host(a), *given).numpy(), np.clip(a, *ends))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", *FLOATS])
+def test_relu_and_clip_give_no_negative_zero(dtype):
+    zeros = on_host(np.full(40, -0.0, "float32")).astype(dtype)
+    both = gt.stack([zeros, zeros], axis=1)
+    for x in (zeros, both[:, 0], zeros[:3]):
+        for got in (gt.relu(x), gt.clip(x, 0, 6), gt.relu6(x), gt.maximum(x, 0)):
+            assert not gt.signbit(got).any()
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", BESIDE)
 def test_host_functions_beside_loops_give_their_bits(name, dtype):
