@@ -104,14 +104,15 @@ inline bool second_of_vector_is_better(int64_t rows, int64_t k, const Proposal& 
 // no better for the rest: 1.6 % and 60.
 //
 // A short sum should not be cut (270x576x25 in float32: 3.0 us instead of 8.4), a long one should
-// (4x3200x1675 in float16: 13 us instead of 48). A narrow result that the copying unit of Hopper
-// loads is better off whole (11240x48x9856 in bfloat16: 53 us instead of 62), as are two parts in
-// exact float32 (13888x24x5605: 168 us instead of 252). Of two whole sums of a narrow result, the
-// one whose tiles hold less in vain is taken (10007x64x10000 in tf32: 102 us instead of 129).
+// (4x3200x1675 in float16: 13 us instead of 48). Narrow results of the kernels that use Hopper's
+// copying unit take a whole sum (11240x48x9856 in bfloat16: 53 us instead of 62). In exact float32
+// two parts stay (13888x24x5605: 168 us instead of 252), unless the tiles of the whole sum hold less
+// in vain. Of two whole sums of a narrow result, the one whose tiles hold less in vain is taken
+// (10007x64x10000 in tf32: 102 us instead of 129).
 inline bool second_is_better(int64_t m, int64_t n, int64_t k, const Proposal& first,
                              const Proposal& second) {
     const int wide = 24, square = 20;   // 256x128 and 128x128, the best tiles of large results
-    const int without_tensor_cores = 55, by_elements = 11, by_copying_unit = 66;
+    const int without_tensor_cores = 55, by_threads = 11, by_copying_unit = 66;
     if (m == 1 || n == 1) return second_of_vector_is_better(m * n, k, first, second);
     const double tiled = tiled_results(first, m, n), others = tiled_results(second, m, n);
     const bool is_less = others && others * 1.2 < tiled, is_narrow = std::min(m, n) <= 64;
@@ -127,7 +128,7 @@ inline bool second_is_better(int64_t m, int64_t n, int64_t k, const Proposal& fi
         if (others_terms > terms || others_terms * 5 <= terms * 4) return others_terms < terms;
     if (use_of(first) > 1.15f * use_of(second)) return false;
     if (use_of(second) > 1.15f * use_of(first))
-        return first.id == without_tensor_cores || first.id == by_elements;
+        return first.id == without_tensor_cores || first.id == by_threads;
     if (first.tile == wide) return second.tile == wide;
     return second.tile == wide || second.tile == square || first.tile != square;
 }

@@ -42,7 +42,7 @@ cdef double PADDING_COPY_RATE = 3.8e12  # bytes read and written in a second
 cdef double PADDED_RATE = 3.7e12        # bytes of a padded product in a second
 cdef double PADDING_LAUNCH = 1.75e-6    # seconds that one more kernel in a stream takes
 cdef double PRODUCT_LAUNCH = 3e-6       # seconds of a library's product without terms
-cdef double PARTS_JOINED = 1.6e-6       # seconds
+cdef double PARTS_JOINED = 1.6e-6       # seconds to add the parts of a sum
 cdef double PADDING_GAIN = 1.15         # the least for which copies are worth their memory
 cdef int padding_mode = PADDING_AUTO
 
