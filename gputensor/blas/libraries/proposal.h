@@ -56,17 +56,17 @@ inline double tile_count(const Tile& tile, int64_t m, int64_t n) {
            (double)((n + tile.columns - 1) / tile.columns);
 }
 
-// The results that the tiles of an algorithm have in all; 0: an unknown tile. Beside a narrow result
-// (one with few rows or columns) most of a wide tile is in vain.
+// The results that the tiles of an algorithm have in all; 0: an unknown tile. Beside a narrow
+// result (one with few rows or columns) most of a wide tile is in vain.
 inline double tiled_results(const Proposal& one, int64_t m, int64_t n) {
     const Tile tile = tile_of(one);
     return tile.rows ? tile_count(tile, m, n) * tile.rows * tile.columns : 0;
 }
 
-// The seconds that a proposal for matrices that are not aligned takes, in 16 bits or TF32; 0: unknown.
-// A tile loads its sides for each term, in pieces of a few bytes, and multiplies them. Fitted to 929
-// proposals for 578 products of random shapes on an H200: rms error 14 % for the first proposals,
-// 20 % for the others.
+// The seconds that a proposal for matrices that are not aligned takes, in 16 bits or TF32; 0:
+// unknown. A tile loads its sides for each term, in pieces of a few bytes, and multiplies them.
+// Fitted to 929 proposals for 578 products of random shapes on an H200: rms error 14 % for the
+// first proposals, 20 % for the others.
 inline double unaligned_seconds(const Proposal& one, int64_t m, int64_t n, int64_t k,
                                 int64_t batch, int itemsize) {
     const int by_elements = 24;         // the algorithm whose loads have the shortest pieces
@@ -99,16 +99,16 @@ inline bool second_of_vector_is_better(int64_t rows, int64_t k, const Proposal& 
 
 // Whether the proposal with little workspace is better than that with much. Measured for 1,573
 // products of random shapes on an H200 for which they differ: these rules take 2 % longer than the
-// better proposal in the mean, and 61 products over 1.1 times as long (always the first proposal: 5 %
-// and 184). Boosted trees of all facts of both proposals, fitted to nine tenths of the products, do
-// no better for the rest: 1.6 % and 60.
+// better proposal in the mean, and 61 products over 1.1 times as long (always the first proposal:
+// 5 %, and 184 products). Boosted trees of all facts of both proposals, fitted to nine tenths of
+// the products, do no better for the rest: 1.6 %, and 60 products.
 //
 // A short sum should not be cut (270x576x25 in float32: 3.0 us instead of 8.4), a long one should
 // (4x3200x1675 in float16: 13 us instead of 48). Narrow results of the kernels that use Hopper's
 // copying unit take a whole sum (11240x48x9856 in bfloat16: 53 us instead of 62). In exact float32
-// two parts stay (13888x24x5605: 168 us instead of 252), unless the tiles of the whole sum hold less
-// in vain. Of two whole sums of a narrow result, the one whose tiles hold less in vain is taken
-// (10007x64x10000 in tf32: 102 us instead of 129).
+// two parts stay (13888x24x5605: 168 us instead of 252), unless the tiles of the whole sum hold
+// less in vain. Of two whole sums of a narrow result, the one whose tiles hold less in vain is
+// taken (10007x64x10000 in tf32: 102 us instead of 129).
 inline bool second_is_better(int64_t m, int64_t n, int64_t k, const Proposal& first,
                              const Proposal& second) {
     const int wide = 24, square = 20;   // 256x128 and 128x128, the best tiles of large results
