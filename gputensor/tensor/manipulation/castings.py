@@ -78,13 +78,16 @@ def _called(function, arguments, options, axes):
     return permute_dims(results, back)
 
 
-def _written(name, result, out, mask, casting):
+def _check_written(name, result, out, casting):
     written_argument(out, name)
     if out.shape != result.shape:
         raise argument_error(ValueError, f"{name}: out", out.shape, f"shape {result.shape}")
     if not allows(casting, result.dtype, out.dtype):
         rule = f"one that {result.dtype.name} becomes by casting={casting!r}"
         raise argument_error(TypeError, f"{name}: dtype of out", Described(out.dtype.name), rule)
+
+
+def _written(result, out, mask):
     value = astype(result, out.dtype, copy=False)
     out[...] = value if mask is True else fn.where(mask, value, out)
     return out
@@ -132,6 +135,9 @@ def laid_out(function, arguments, out, mask, dtype, order, casting):
     outs = out if isinstance(out, tuple) else (out,)
     if len(outs) != len(results):
         raise argument_error(TypeError, f"{name}: out", out, f"{len(results)} tensors")
-    made = [one if to is None else _written(name, one, to, mask, casting)
-            for one, to in zip(results, outs, strict=True)]  # fmt: skip
+    pairs = list(zip(results, outs, strict=True))
+    for one, to in pairs:
+        if to is not None:
+            _check_written(name, one, to, casting)
+    made = [one if to is None else _written(one, to, mask) for one, to in pairs]
     return tuple(made) if isinstance(found, tuple) else made[0]

@@ -154,11 +154,16 @@ def by_casting(casting, function, /, *arguments, **keywords):
     dtype('float64')
     """
     name = _name(function)
-    given = [arguments] if isinstance(arguments[0], (str, Tensor)) else arguments[:1]
-    given = [one for one in given[0] if isinstance(one, Tensor)]
+    is_flat = isinstance(arguments[0], (str, Tensor))
+    given, others = (arguments, ()) if is_flat else (arguments[0], arguments[1:])
+    given = [one for one in given if isinstance(one, Tensor)]
     if name == "copyto":
         check_castings(name, casting, given[1:], given[0].dtype)
         return function(*arguments, **keywords)
+    # Checked first where there is one, as nothing may be written before an error.
+    out = next((one for one in (keywords.get("out"), *others) if isinstance(one, Tensor)), None)
+    if out is not None:
+        check_castings(name, casting, given, out.dtype)
     result = function(*arguments, **keywords)
     check_castings(name, casting, given, result.dtype)
     return result

@@ -1,11 +1,13 @@
 """Facts and settings of a compiled kernel, under CuPy's names."""
 
 import operator
+from collections.abc import Callable
 
 from gputensor._kernels.launch import function_attribute, set_function_attribute
 from gputensor.errors import argument_error
 from gputensor.streams import Device
 from gputensor.tensor.engine import user_kernel
+from gputensor.tensor.user_kernels.texts import UserProgram
 
 __all__ = ["DECLARED", "KernelAttributes"]
 
@@ -64,6 +66,8 @@ class KernelAttributes:
     A subclass has `_known_program`, which returns the program that was launched last.
     """
 
+    _known_program: Callable[[], UserProgram]
+
     # In the order of CUDA's numbers.
     max_threads_per_block = _fact(0, "The most threads of a block.")
     shared_size_bytes = _fact(1, "Bytes of static shared memory of a block.")
@@ -90,9 +94,6 @@ class KernelAttributes:
     def attributes(self):
         """All attributes by name, on the current device."""
         return {name: getattr(self, name) for name in _NAMES}
-
-    def _known_program(self):
-        raise NotImplementedError
 
     def _attribute(self, number):
         kept = self._settings.get(number)

@@ -126,3 +126,28 @@ def test_unknown_words_are_named(device):
     ):
         with pytest.raises(ValueError, match=message):
             call()
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_nothing_is_written_where_a_conversion_is_refused(where, is_named):
+    x, y = gt.ones(2, "float32", device=where), gt.ones(2, "float64", device=where)
+    out = gt.full(4, 7.0, "float32", device=where)
+    with pytest.raises(TypeError, match="casting='no'"):
+        if is_named:
+            gt.concat([x, y], out=out, casting="no")
+        else:
+            gt.concat([x, y], 0, out, casting="no")
+    np.testing.assert_array_equal(out.numpy(), 7)
+
+
+def test_no_output_of_several_is_written_where_one_is_refused(where):
+    x = gt.asarray([8.0, 0.3], dtype="float32", device=where)
+    fraction = gt.full(2, 7.0, "float32", device=where)
+    exponent = gt.full(2, 7, "int8", device=where)
+    with pytest.raises(TypeError, match="dtype of out: got int8"):
+        gt.frexp(x, out=(fraction, exponent), casting="no")
+    longer = gt.full(3, 7.0, "float32", device=where)
+    with pytest.raises(ValueError, match=r"out: got \(3,\)"):
+        gt.divmod(x, 2.0, out=(fraction, longer), casting="safe")
+    for one in (fraction, exponent, longer):
+        np.testing.assert_array_equal(one.numpy(), 7)

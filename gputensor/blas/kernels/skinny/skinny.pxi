@@ -67,11 +67,6 @@ cdef inline int half_nbytes(const SkinnyDevice* device) noexcept nogil:
     return device.shared_nbytes // 2 - SKINNY_RESERVED_NBYTES
 
 
-cdef inline int block_nbytes(const SkinnyDevice* device) noexcept nogil:
-    """Return the most shared memory of a block: the smallest shape needs over half of 64 KB."""
-    return device.shared_nbytes - SKINNY_RESERVED_NBYTES
-
-
 cdef inline int skinny_stage_nbytes(const SkinnyBlockShape* shape) noexcept nogil:
     """Return the bytes of two chunks of features in a tile and two substeps in each line."""
     return 4 * shape.tiles * 32 * shape.warps * SKINNY_ALIGNMENT
@@ -229,7 +224,7 @@ cdef int skinny_product_prepare(const SkinnyProduct* product) except -1 nogil:
     if product.type_x != DT_FLOAT32:
         return mma_prepare(product, device)
     skinny_choose_shape(product, device, &shape)
-    return compiled(skinny_kernel(&shape), product.device, block_nbytes(device))
+    return compiled(skinny_kernel(&shape), product.device, most_nbytes(device))
 
 
 cdef int skinny_product_run(const SkinnyProduct* product, uint64_t stream) except -1 nogil:
@@ -254,7 +249,8 @@ cdef int skinny_product_run(const SkinnyProduct* product, uint64_t stream) excep
     launch_init(&launch, product.device, stream,
                 <uint32_t>((product.n + rows - 1) // rows * shape.splits), 32 * shape.warps, &p,
                 sizeof(p))
-    launch.shared_nbytes, launch.most_shared_nbytes = shape.shared_nbytes, block_nbytes(device)
+    # More than half_nbytes, since the smallest shape needs over half of 64 KiB.
+    launch.shared_nbytes, launch.most_shared_nbytes = shape.shared_nbytes, most_nbytes(device)
     return launch_kernel(skinny_kernel(&shape), &launch)
 
 
