@@ -26,7 +26,7 @@ GPUTENSOR_SPECIAL double stirling(double x) {
         - y * (691.0 / 360360 - y * (1.0 / 156 - y * (3617.0 / 122400)))))))) / x;
 }
 
-// The logarithm of the beta function of a and b above 0.
+// The logarithm of the beta function of a and b above 0; special.betaln has other a and b, too.
 GPUTENSOR_CALLED double lbeta(double a, double b) {
     const double small = fmin(a, b), large = fmax(a, b);
     if (large < 10) return lgamma(small) + lgamma(large) - lgamma(small + large);

@@ -143,7 +143,10 @@ cdef int describe_product(const Product* product, Plan* plan) noexcept nogil:
 
 
 cdef double lt_unaligned_seconds(const Product* product, size_t workspace_nbytes) noexcept nogil:
-    """Estimate the seconds of the first proposal for unaligned matrices; 0: unknown."""
+    """Estimate the seconds of the first proposal for unaligned matrices; 0: unknown.
+
+    A plan asks for this proposal again, but only if the product is not padded then.
+    """
     cdef Plan plan
     cdef LtHeuristic result
     cdef int count = 0
