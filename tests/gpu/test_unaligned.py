@@ -1,4 +1,4 @@
-"""Unaligned products without copies, on a real GPU: every layout, offset, pitch, type and split."""
+"""Products of any layout, offset, pitch and type without copies, on a real GPU."""
 
 import itertools
 
@@ -8,6 +8,7 @@ import pytest
 import gputensor as gt
 from gputensor._driver.registry import cuda_device_count
 from tests.conformance.products.test_matmul import assert_within, bound, wide
+from tests.support.products import narrow_checks
 from tests.support.products.unaligned_checks import multiply
 
 pytestmark = pytest.mark.skipif(cuda_device_count() == 0, reason="needs an NVIDIA GPU")
@@ -95,3 +96,13 @@ def test_bias_and_activation(rng):
     limit = bound(x.numpy(), w.numpy().T, "bfloat16") + 2.0**-7 * np.abs(exact)
     got = gt.linear(x, w, bias, activation="relu").numpy()
     assert_within(got, np.maximum(exact, 0), limit)
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "tf32", "float32"])
+def test_products_of_some_rows_with_any_shape_of_blocks(name, rng):
+    for _case in range(6):
+        shape = narrow_checks.SHAPES[rng.integers(len(narrow_checks.SHAPES))]
+        form = (*shape, int(rng.choice((1, 2, 4))), int(rng.choice((1, 2, 4, 8))))
+        narrow_checks.check(rng, name, narrow_checks.case(rng, most=3000), form)
+    given = narrow_checks.case(rng, most=3000, least=300, fewest=17)
+    narrow_checks.check(rng, name, given, (0, 0, 0, 0))

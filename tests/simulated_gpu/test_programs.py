@@ -75,6 +75,7 @@ def test_a_function_without_work_does_not_warn():
 def test_a_graph_whose_nodes_are_not_understood_is_captured_again(rng):
     """Products of the simulated library are host functions, which differ in every capture."""
     data, reference = models.mlp(rng, (200, 300, 260))
+    gt.blas.preferred_blas_library("cublaslt")
     with Program(data, "cuda") as program:
         kept = []
         for n in (33, 33, 64, 33):

@@ -154,6 +154,20 @@ def panel():
                            gate=gate, steady=bool(is_along))  # fmt: skip
 
 
+def narrow():
+    types = [(name, name, False) for name in FLOATS] + [("float16", "float32", False)]
+    types.append(("float32", "float32", True))
+    tiles, shares = ((16, 32), (48, 64), (32, 128)), ((4, 1, 3), (1, 8, 4))
+    for (name, out, plain), tile, share, along, is_odd in itertools.product(
+        types, tiles, shares, itertools.product(BITS, BITS), BITS
+    ):
+        least = 4 if name == "float32" else 2
+        pieces = ((16, 4) if tile == (48, 64) else (4, least)) if is_odd else (16, 16)
+        yield backends.narrow_program(
+            name, out, tile, share, tuple(map(bool, along)), pieces, plain=plain
+        )
+
+
 def held():
     for name, (columns, stages), is_along, gate, steady in itertools.product(
         HALVES, ((192, 4), (128, 6), (64, 6), (96, 3)), BITS, range(5), BITS
@@ -442,6 +456,7 @@ KERNELS = {
     "packed": (packed, 1),
     "skinny": (skinny, 2),
     "skinny_mma": (skinny_mma, 3),
+    "narrow": (narrow, 4),
     "held": (held, 2),
     "panel": (panel, 2),
     "brief": (brief, 2),

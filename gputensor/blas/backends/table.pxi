@@ -63,6 +63,10 @@ add(Backend(name=b"few_rows", call=b"cuLaunchKernel", number=10, role=ROLE_OWN,
             epilogues=DOES_BIAS | DOES_ADDEND, can=few_rows_can, wins=few_rows_wins,
             build=few_rows_build, scratch=no_scratch, launch=few_rows_launch))
 
+add(Backend(name=b"narrow", call=b"cuLaunchKernel", number=11, role=ROLE_OWN,
+            epilogues=DOES_BIAS | DOES_ADDEND, can=narrow_can, wins=narrow_wins, build=narrow_build,
+            scratch=no_scratch, launch=narrow_launch))
+
 add(Backend(name=b"held", call=b"cuLaunchKernel", number=9, role=ROLE_OWN, epilogues=DOES_ALL,
             can=held_can, wins=held_wins, build=held_build, scratch=no_scratch,
             launch=held_launch))

@@ -220,6 +220,16 @@ def panel_configure(*, int rows=0, int columns=0, int held=0):
     panel_forced.rows, panel_forced.columns, held_forced.columns = rows, columns, held
 
 
+def narrow_configure(*, int rows=0, int features=0, int warps=0, int splits=0):
+    """Force parts of the shape of blocks of products of some rows; the rules choose a part of 0.
+
+    >>> narrow_configure(rows=16, features=32)
+    >>> narrow_configure()
+    """
+    narrow_forced.rows, narrow_forced.features = rows, features
+    narrow_forced.warps, narrow_forced.splits = warps, splits
+
+
 def panel_shape(int64_t m, int64_t k, int64_t n, *, bint is_normed=False, int device=0):
     """Return the rows and columns of the blocks of a panel product, or None if none fits."""
     cdef PanelProduct product

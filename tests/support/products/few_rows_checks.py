@@ -16,11 +16,11 @@ def operand(rng, name, rows, columns, *, is_turned, gap):
     return whole[:, :columns], tensor[:, :columns]
 
 
-def check(rng, name, m, n, k, *, out=None, layout="NN", gaps=(0, 0), has_ends=False):
+def check(rng, name, m, n, k, *, out=None, layout="NN", gaps=(0, 0), has_ends=False, unit=0.0):
     """Compute one product into poisoned memory and check it within the rounding of its sums.
 
     `layout` says which operand is transposed (T), `gaps` how many elements lie between its lines,
-    and `has_ends` adds a scaled tensor.
+    and `has_ends` adds a scaled tensor. `unit` bounds the rounding of each operand, as to TF32.
     """
     out = out or name
     a, left = operand(rng, name, m, k, is_turned=layout[0] == "T", gap=gaps[0])
@@ -34,7 +34,7 @@ def check(rng, name, m, n, k, *, out=None, layout="NN", gaps=(0, 0), has_ends=Fa
     else:
         gt.matmul(left, right, out=result)
     error = np.abs(wide(result.numpy()) - exact)
-    limit = size * (2.0**-24 * (k + 10)) + np.abs(exact) * UNIT[out] * 1.01 + 1e-7
+    limit = size * (2.0**-24 * (k + 10) + 2 * unit) + np.abs(exact) * UNIT[out] * 1.01 + 1e-7
     assert (error <= limit).all(), (name, m, n, k, layout, gaps, float(np.max(error / limit)))
 
 

@@ -324,6 +324,6 @@ def compile_source(source, target, options=()):
     del target, options
     if "dequantize" in source:
         source = without_ptx(source, _REPLACEMENTS)
-    is_ours = any(name in source for name in ("Skinny", "QuantizedTile", "FewRowsParameters"))
+    is_ours = any(name in source for name in ("Skinny", "QuantizedTile", "few_rows.cuh"))
     text = cpu_source(source) if is_ours else kernel_compiler.cpu_source(source)
     return kernel_compiler.image_of(text, kernel_compiler.FAST)

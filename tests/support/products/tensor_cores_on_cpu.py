@@ -13,6 +13,8 @@ from tests.support.products.skinny_on_cpu import without_ptx
 # The start of a statement's text, and the C++ with its operands in order.
 _REPLACEMENTS = (
     ("cp.async.cg.shared.global.L2::128B", "cpu_copy(%0, (const char*)%1, 16, %2);"),
+    ("cp.async.cg.shared.global [", "cpu_copy(%0, (const char*)%1, 16, %2);"),
+    ("cp.async.ca.shared.global [", "cpu_copy(%0, (const char*)%1, 4, %2);"),
     ("{ .reg .pred p; setp.ne.b32 p, %3, 0;", "{ if (%3) cpu_copy(%0, %1, 16, %2); }"),
     ('{ .reg .pred p; setp.ne.b32 p, %2, 0;"', "{ if (%2) cpu_copy(%0, %1, 16, 16); }"),
     ("cp.async.mbarrier.arrive.noinc", "cpu_copy(%0, nullptr, 0, 0);"),
@@ -41,6 +43,7 @@ _REPLACEMENTS = (
     ("mapa.shared::cluster", "%0 = %1 | %2 << 24;"),
     ("ld.shared::cluster.f32", "memcpy(&%0, cpu_there(%1, 4), 4);"),
     ("ld.shared::cluster.v4", "memcpy(x, cpu_there(%4, 16), 16);"),
+    ("ld.shared.f32", "memcpy(&%0, cpu_at(%1, 4, 4), 4);"),
     ("ld.shared.v4.f32", "memcpy(x, cpu_at(%4, 16, 16), 16);"),
     ("ld.shared.v4.b32", "memcpy(&x, cpu_at(%4, 16, 16), 16);"),
     ("st.shared.v4.b32", "{ unsigned cpu_v[] = {%1, %2, %3, %4}; "
@@ -50,6 +53,7 @@ _REPLACEMENTS = (
     ("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld",
      "{ if (%2) memcpy(&%0, cpu_at(%1, 4, 4), 4); }"),
     ("st.shared.f32", "memcpy(cpu_at(%0, 4, 4), &%1, 4);"),
+    ("st.shared.u32", "memcpy(cpu_at(%0, 4, 4), &%1, 4);"),
     ("st.release.gpu.global", "*(unsigned*)%0 = %1;"),
     ("ld.acquire.gpu.global", "%0 = *(unsigned*)%1;"),
     ("{ .reg .u64 t; cvta.to.shared", "%0 = 0;"),
@@ -114,7 +118,7 @@ def cpu_source(source):
 
 
 #: The folders of the kernels that are compiled in this way.
-OURS = ("attention/", "unaligned/", "packed/", "panel/", "held/")
+OURS = ("attention/", "unaligned/", "packed/", "panel/", "held/", "narrow/")
 
 
 def compile_source(source, target, options=()):

@@ -52,6 +52,7 @@ TWINS = {
     ),
     "tensor_cores/test_attention.py::test_wgmma": ("attention on Hopper",),
     "tensor_cores/test_attention.py::test_cut_keys": ("attention join",),
+    "tensor_cores/test_narrow.py::test_narrow": ("narrow",),
     "tensor_cores/test_panel.py::test_held_weights": ("held",),
     "tensor_cores/test_panel.py::test_norms": ("panel",),
     "tensor_cores/test_products.py::test_unaligned": ("unaligned",),

@@ -13,6 +13,8 @@
 // to a word) are right.
 #pragma once
 
+#include "gputensor/blas/kernels/shared/words.cuh"
+
 template <bool PART>
 __device__ __forceinline__ void copy(uint32 to, const char* from, int nbytes, bool exists) {
     if (PART)       // bytes from `nbytes` on become zero
@@ -24,25 +26,9 @@ __device__ __forceinline__ void copy(uint32 to, const char* from, int nbytes, bo
                      " @p cp.async.cg.shared.global [%0], [%1], 16; }"
                      :: "r"(to), "l"(from), "r"((int)exists) : "memory");
 }
-__device__ __forceinline__ uint32 load_word(uint32 from) {
-    uint32 x;
-    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(from));
-    return x;
-}
 __device__ __forceinline__ void load_word(uint32& x, uint32 from, bool is_needed) {
     asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld.shared.u32 %0, [%1]; }"
                  : "+r"(x) : "r"(from), "r"((int)is_needed));
-}
-__device__ __forceinline__ uint32 pick(uint32 x, uint32 y, uint32 which) {
-    uint32 z;
-    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(z) : "r"(x), "r"(y), "r"(which));
-    return z;
-}
-// Rounds to TF32; infinities and NaNs stay.
-__device__ __forceinline__ uint32 tf32_of(uint32 x) {
-    uint32 y;
-    asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(y) : "r"(x));
-    return y;
 }
 
 // Maps lines (of m or n) of a tile to mma's slots: 8 slots are a group, UNIT groups share
