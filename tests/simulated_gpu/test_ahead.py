@@ -303,11 +303,13 @@ def test_candidates_that_cannot_run_are_left_out(rng, monkeypatch):
 
 @pytest.mark.orders("deferred")
 @pytest.mark.parametrize("kind", ["used", "another version", "refused", "whole"])
-def test_the_algorithm_of_a_library_is_in_the_file(kind, rng, tmp_path, no_compiler):
+def test_the_algorithm_of_a_library_is_in_the_file(kind, rng, tmp_path, no_compiler, monkeypatch):
     """Python and both libraries for C use it, but not with another version of the library.
 
     Without it, all take the better one of two proposals.
     """
+    rows = [row for row in tune.backend_table() if row["name"] != "narrow"]
+    monkeypatch.setattr(tune, "backend_table", lambda: rows)  # which may win on this machine
 
     def model(x, *, weights):
         return gt.linear(x, weights["w"], weights["b"])

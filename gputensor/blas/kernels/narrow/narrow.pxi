@@ -284,8 +284,8 @@ def narrow_program(x_name, y_name, tile, shares, along, pieces, *, plain=False):
     tile : (int, int)
         Rows, 16, 32, 48 or 64, and features, 32, 64 or 128, of a block; 4,096 results at most.
     shares : (int, int, int)
-        Warps of a block, 1 to 8; blocks of a cluster, among which K is cut, 1 to 8 (more than 1
-        needs sm_90); steps of a warp that shared memory holds.
+        Warps of a block, 1 to 8; blocks of a cluster, among which K is cut, 1 to 8; steps of a warp
+        that shared memory holds. More than one block and TF32 need sm_90, others sm_80.
     along : (bool, bool)
         Whether the lines of the weights and of x lie along the terms.
     pieces : (int, int)
@@ -305,7 +305,8 @@ def narrow_program(x_name, y_name, tile, shares, along, pieces, *, plain=False):
     defines |= {"WARPS": shares[0], "SPLITS": shares[1], "STAGES": shares[2]}
     defines |= {"W_ALONG": int(along[0]), "X_ALONG": int(along[1])}
     defines |= {"W_PIECE": pieces[0], "X_PIECE": pieces[1]}
+    minimum = 90 if shares[1] > 1 or (x_name == "float32" and not plain) else 80
     if not plain:
         kind, depth = programs.PTX[x_name], 8 if x_name == "float32" else 16
         defines["INSTRUCTION"] = f'"m16n8k{depth}.row.col.f32.{kind}.{kind}.f32"'
-    return programs.program_of("narrow/narrow.cuh", defines, minimum=90 if shares[1] > 1 else 80)
+    return programs.program_of("narrow/narrow.cuh", defines, minimum=minimum)
