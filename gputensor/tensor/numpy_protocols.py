@@ -3,8 +3,8 @@
 A function of NumPy calls the function of this library with the same name, on the device of its
 tensors; if there is none, it raises. Nothing is copied implicitly: tensors are copied to the host
 only by ``np.asarray(t)`` or ``t.numpy()``, and arrays beside tensors raise, as with operators.
-Arguments that choose a layout or restrict conversions (``order``, ``subok``,
-``casting="same_kind"``) have no meaning here and are accepted.
+Element-wise functions take ``dtype`` and ``casting`` as NumPy does; arguments that choose a layout
+(``order``, ``subok``) have no meaning here and are accepted.
 """
 
 import importlib
@@ -167,6 +167,7 @@ def array_ufunc(x, ufunc, method, *inputs, **keywords):
     inputs = [one[()] if type(one) is np.ndarray and one.ndim == 0 else one for one in inputs]
     # The second of these holds indices, which may be an array, as in ``x[indices]``.
     _arguments_checked(name, inputs[:1] if method in ("at", "reduceat") else inputs)
+    casting = keywords.pop("casting", None) if method == "__call__" else None
     keywords = _keywords(name, keywords)
     gt = _library("numpy")
     dtype = keywords.pop("dtype", None)
@@ -179,7 +180,9 @@ def array_ufunc(x, ufunc, method, *inputs, **keywords):
         if function is None:
             raise _no_counterpart(name)
         if dtype is not None:
-            inputs = [astype(one, dtype) if isinstance(one, Tensor) else one for one in inputs]
+            keywords["dtype"] = dtype
+        if dtype is not None or casting is not None:
+            keywords["casting"] = casting or "same_kind"
         mask = keywords.pop("where", None)
         if mask is not None:
             return merged(function(*inputs, **keywords), out, mask)

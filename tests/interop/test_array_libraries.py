@@ -100,8 +100,20 @@ def test_conditions_of_ufuncs_keep_other_elements_of_out(device):
     x = gt.asarray([1.0, -1.0, 2.0], device=device)
     out = gt.full(3, 7.0, device=device)
     assert np.add(x, x, out=out, where=x > 0).tolist() == [2.0, 7.0, 4.0]
-    with pytest.raises(ValueError, match="np.add: casting: got 'no'; expected"):
-        np.add(x, x, casting="no")
+
+
+def test_ufuncs_take_dtype_and_casting_as_numpy_does(device):
+    x = gt.asarray([1.0, -1.0, 2.0], device=device)
+    assert np.add(x, x, casting="no").tolist() == [2.0, -2.0, 4.0]
+    assert np.add(x, x, dtype="float64", casting="safe").dtype == np.float64
+    assert np.multiply(x, 2, dtype="int32", casting="unsafe").tolist() == [2, -2, 4]
+    with pytest.raises(TypeError, match="add: dtype: got float32; expected int32, or one"):
+        np.add(x, x, dtype="int32")
+    with pytest.raises(TypeError, match="exp: dtype: got bool; expected"):
+        np.exp(x, dtype=bool)
+    with pytest.raises(ValueError, match="casting: got 'none'; expected"):
+        np.add(x, x, casting="none")
+    assert x.tolist() == [1.0, -1.0, 2.0]
 
 
 @pytest.mark.parametrize("order", ["gputensor, einops._backends", "einops._backends, gputensor"])
