@@ -308,8 +308,9 @@ def test_the_algorithm_of_a_library_is_in_the_file(kind, rng, tmp_path, no_compi
 
     Without it, all take the better one of two proposals.
     """
-    rows = [row for row in tune.backend_table() if row["name"] != "narrow"]
-    monkeypatch.setattr(tune, "backend_table", lambda: rows)  # which may win on this machine
+    # Only algorithms of one library: which of several is faster here depends on other programs.
+    rows = [row for row in tune.backend_table() if row["name"] == "cublaslt"]
+    monkeypatch.setattr(tune, "backend_table", lambda: rows)
 
     def model(x, *, weights):
         return gt.linear(x, weights["w"], weights["b"])
