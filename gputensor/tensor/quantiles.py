@@ -220,6 +220,8 @@ def _between(ordered, shares, method):
 
 
 def _cut(a, b, weight):
+    if a.dtype.itemsize < 4:  # a difference of 16 bits would be rounded, and its product again
+        return astype(_cut(astype(a, float32), astype(b, float32), weight), a.dtype)
     difference = fn.subtract(b, a)
     result = fn.add(a, fn.multiply(difference, weight))
     if isinstance(weight, float) and weight == 0.5:
