@@ -94,6 +94,7 @@ from gputensor.tensor.functions import (
 from gputensor.tensor.interop import astype
 from gputensor.tensor.interop.arrays import tensors
 from gputensor.tensor.manipulation.arithmetic import exp2
+from gputensor.tensor.manipulation.composed import rounded_once
 from gputensor.tensor.numerics.gammas import computed, mvlgamma, polygamma
 from gputensor.tensor.parameter_names import given_names
 
@@ -188,6 +189,7 @@ def _is_number(value):
     return isinstance(value, (int, float))
 
 
+@rounded_once
 def xlog1py(x, y, /):
     """Return x * log(1 + y): 0 where x is 0 and y is not NaN.
 

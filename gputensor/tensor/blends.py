@@ -15,7 +15,7 @@ from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.interop.arrays import tensors
 from gputensor.tensor.manipulation import reshape
 from gputensor.tensor.manipulation.arithmetic import fmod
-from gputensor.tensor.manipulation.composed import log_distance
+from gputensor.tensor.manipulation.composed import log_distance, rounded_once
 
 __all__ = [
     "addcdiv", "addcmul", "div", "frac", "lerp", "logaddexp2", "logit", "narrow", "numel",
@@ -44,6 +44,7 @@ def div(x1, x2, /, out=None, *, rounding_mode=None):
     return fn.trunc(fn.divide(x1, x2), out)
 
 
+@rounded_once
 def lerp(x, end, weight, /):
     """Return ``x + weight * (end - x)``.
 
@@ -55,6 +56,7 @@ def lerp(x, end, weight, /):
     return fn.add(x, fn.multiply(fn.subtract(end, tensor_argument(x, "lerp")), weight))
 
 
+@rounded_once
 def addcmul(x, first, second, /, *, value=1):
     """Return ``x + value * first * second``.
 
@@ -67,6 +69,7 @@ def addcmul(x, first, second, /, *, value=1):
     return fn.add(x, fn.multiply(fn.multiply(first, second), value))
 
 
+@rounded_once
 def addcdiv(x, first, second, /, *, value=1):
     """Return ``x + value * first / second``.
 
@@ -89,6 +92,7 @@ def frac(x, /):
     return fn.subtract(tensor_argument(x, "frac"), fn.trunc(x))
 
 
+@rounded_once
 def xlogy(x, y, /):
     """Return ``x * log(y)``, and 0 where x is 0 and y is not NaN.
 
@@ -102,6 +106,7 @@ def xlogy(x, y, /):
     return fn.where(is_zero, 0.0, product)
 
 
+@rounded_once
 def logit(x, /, eps=None):
     """Return ``log(x / (1 - x))``; if `eps` is given, x is first clipped to `eps` and ``1 - eps``.
 
@@ -117,6 +122,7 @@ def logit(x, /, eps=None):
 
 
 @fn.numbers_too
+@rounded_once
 def logaddexp2(x1, x2, /):
     """Return ``log2(2**x1 + 2**x2)`` without overflow.
 
@@ -132,8 +138,6 @@ def logaddexp2(x1, x2, /):
 @spellings(dim="axis", keepdim="keepdims")
 def var_mean(x, /, axis=None, *, correction=1, keepdims=False, unbiased=True):
     """Return the variance and the mean over `axis`, with PyTorch's correction of 1.
-
-    With ``unbiased=False`` the correction is 0.
 
     With ``unbiased=False`` the correction is 0.
 

@@ -174,7 +174,7 @@ def numbers_too(function):
     2.0
     """
     name = function.__name__
-    code = getattr(function, "__code__", None)
+    code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
     operands = getattr(code, "co_posonlyargcount", 0)
     ufunc = getattr(np, "rint" if name == "round" else name, None)
     results = ufunc.nout if isinstance(ufunc, np.ufunc) else 0

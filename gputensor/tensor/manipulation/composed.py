@@ -4,6 +4,7 @@ None is in the inner loop of any program that we know. Bool and integer tensors 
 (except in signbit); one of two arguments may be a number.
 """
 
+import functools
 import math
 from numbers import Number
 
@@ -33,6 +34,24 @@ from gputensor.tensor.manipulation import full
 from gputensor.tensor.manipulation.axes import broadcast_shapes
 
 __all__ = ["copysign", "hypot", "logaddexp", "signbit"]
+
+
+def rounded_once(function):
+    """Decorate a composed function: if its result is a small float, compute it in float32.
+
+    Otherwise each step would round to 16 bits, and a difference of steps can lose all of them.
+    """
+
+    @functools.wraps(function)
+    def compute(*values, **options):
+        given = [one for one in values if type(one) is Tensor]
+        kind = result_type(*given) if given else None
+        if kind is None or kind.itemsize > 2 or kind.kind in "iub":
+            return function(*values, **options)
+        wide = (astype(one, float32) if type(one) is Tensor else one for one in values)
+        return astype(function(*wide, **options), kind)
+
+    return compute
 
 
 def _floating(x1, x2, name):
@@ -103,6 +122,7 @@ def copysign(x1, x2, /):
 
 
 @numbers_too
+@rounded_once
 def hypot(x1, x2, /):
     """Return sqrt(x1**2 + x2**2) without intermediate overflow.
 
@@ -120,6 +140,7 @@ def hypot(x1, x2, /):
 
 
 @numbers_too
+@rounded_once
 def logaddexp(x1, x2, /):
     """Return log(exp(x1) + exp(x2)) without intermediate overflow.
 

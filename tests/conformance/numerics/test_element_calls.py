@@ -1,5 +1,6 @@
 """Functions of single elements, broadcast shapes, comparisons for tests, and CuPy's other names."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -130,3 +131,39 @@ def test_calls_of_cupys_runtime(where):
         runtime.deviceSynchronize()
         runtime.streamSynchronize(gt.Stream(where).cuda_stream)
     assert runtime.getDeviceCount() == gt.device_count()
+
+
+COMPOSED = {
+    "lerp": lambda a, b, c: a + 0.3 * (b - a),
+    "addcmul": lambda a, b, c: a + 0.7 * b * c,
+    "addcdiv": lambda a, b, c: a + 0.7 * b / c,
+    "logaddexp": lambda a, b, c: np.logaddexp(a, b),
+    "logaddexp2": lambda a, b, c: np.logaddexp2(a, b),
+    "hypot": lambda a, b, c: np.hypot(a, b),
+    "xlogy": lambda a, b, c: a * np.log(np.abs(b)),
+    "logit": lambda a, b, c: np.log(np.abs(c) / 9 / (1 - np.abs(c) / 9)),
+}
+
+
+@pytest.mark.parametrize("name", COMPOSED)
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_steps_of_composed_functions_do_not_round(rng, where, name, dtype):
+    a, b, c = (np.clip(rng.normal(size=2000), -4, 4).astype(dtype) for _ in range(3))
+    c[np.abs(c) < 0.01] = 1
+    if name in ("xlogy", "logit"):
+        a, b, c = np.abs(a), np.abs(b) + dtype(0.1), (np.abs(c) / dtype(9)).astype(dtype)
+    x, y, z = (gt.asarray(one, device=where) for one in (a, b, c))
+    given = {
+        "lerp": (x, y, 0.3), "addcmul": (x, y, z), "addcdiv": (x, y, z), "logit": (z,),
+    }.get(name, (x, y))  # fmt: skip
+    options = {"value": 0.7} if name.startswith("addc") else {}
+    got = getattr(gt, name)(*given, **options)
+    wide = [one.astype(float) for one in (a, b, c)]
+    if name == "logit":
+        wide[2] = wide[2] * 9
+    want = COMPOSED[name](*wide)
+    assert got.dtype == dtype
+    unit = np.finfo(dtype).eps if dtype is np.float16 else 2.0**-7
+    error = np.abs(got.numpy().astype(float) - want)
+    limit = 0.51 * unit * np.abs(want) + 2e-6 * (1 + np.abs(want))
+    assert (error <= limit).all(), float((error / limit).max())
