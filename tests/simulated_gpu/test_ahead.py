@@ -16,6 +16,7 @@ from gputensor.cli.main import main
 from gputensor.errors import DriverError, GpuTensorError
 from gputensor.programs.ahead import tune
 from gputensor.programs.ahead.code import source_of
+from tests.support import internals
 from tests.support.products import skinny_on_cpu
 from tests.support.programs import ahead_models, nested_control
 from tests.support.programs.c_caller import CProgram, poisoned
@@ -38,6 +39,16 @@ def no_compiler(monkeypatch):
         raise AssertionError(f"{program.path} was compiled for {target}")
 
     return lambda: monkeypatch.setattr(images, "image_of", refuse)
+
+
+@pytest.fixture
+def one_library(monkeypatch):
+    """Leave tuning one library's algorithms: which way is the fastest depends on what else runs."""
+    rows = [row for row in tune.backend_table() if row["name"] == "cublaslt"]
+    monkeypatch.setattr(tune, "backend_table", lambda: rows)
+    internals.narrow_configure(rows=-1)
+    yield
+    internals.narrow_configure()
 
 
 def given(array):
@@ -303,14 +314,11 @@ def test_candidates_that_cannot_run_are_left_out(rng, monkeypatch):
 
 @pytest.mark.orders("deferred")
 @pytest.mark.parametrize("kind", ["used", "another version", "refused", "whole"])
-def test_the_algorithm_of_a_library_is_in_the_file(kind, rng, tmp_path, no_compiler, monkeypatch):
+def test_the_algorithm_of_a_library_is_in_the_file(kind, rng, tmp_path, no_compiler, one_library):
     """Python and both libraries for C use it, but not with another version of the library.
 
     Without it, all take the better one of two proposals.
     """
-    # Only algorithms of one library: which of several is faster here depends on other programs.
-    rows = [row for row in tune.backend_table() if row["name"] == "cublaslt"]
-    monkeypatch.setattr(tune, "backend_table", lambda: rows)
 
     def model(x, *, weights):
         return gt.linear(x, weights["w"], weights["b"])

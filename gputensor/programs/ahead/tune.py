@@ -107,7 +107,8 @@ def tune(data, device, seconds=SECONDS):
         if time.monotonic() > deadline:
             continue
         tried = candidates[product.key]
-        pinned = with_algorithms(tried, device)
+        library = next((one for one in tried.values() if len(set(one.products)) == 1), None)
+        pinned = {} if library is None else with_algorithms(library, device)
         if len(tried) + len(pinned) < 2:
             continue
         times = bench.times(product, {**tried, **pinned})
@@ -115,7 +116,7 @@ def tune(data, device, seconds=SECONDS):
         if times[best] > GAIN * times["models"]:
             best = "models"
         chosen = {**tried, **pinned}[best]
-        if best == "models" and chosen.products and pinned:
+        if chosen is library and pinned:
             chosen = next(iter(pinned.values()))  # the algorithm that the library chooses itself
         lists[product.key] = chosen
         found.append(Tuned(product.call.line, best, times[best], times["models"]))
@@ -161,14 +162,11 @@ def candidates_of(products, lists, facts, kernels):
     return found
 
 
-def with_algorithms(candidates, device):
+def with_algorithms(library, device):
     """Return the library's list with each algorithm that it proposes, by name; its own first."""
-    given = next((one for one in candidates.values() if len(set(one.products)) == 1), None)
-    if given is None:
-        return {}
-    version, algorithms = algorithms_of(given.products[0], device)
+    version, algorithms = algorithms_of(library.products[0], device)
     return {
-        f"library {','.join(map(str, one))}": given.with_algorithm(version, one)
+        f"library {','.join(map(str, one))}": library.with_algorithm(version, one)
         for one in algorithms[:MOST_ALGORITHMS]
     }
 

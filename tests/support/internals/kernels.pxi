@@ -223,6 +223,8 @@ def panel_configure(*, int rows=0, int columns=0, int held=0):
 def narrow_configure(*, int rows=0, int features=0, int warps=0, int splits=0):
     """Force parts of the shape of blocks of products of some rows; the rules choose a part of 0.
 
+    `rows` below 0: other kernels and the libraries take all products.
+
     >>> narrow_configure(rows=16, features=32)
     >>> narrow_configure()
     """

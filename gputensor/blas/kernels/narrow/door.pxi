@@ -2,7 +2,7 @@
 # reads or changes it.
 
 cdef struct NarrowForced:       # 0: the rules decide
-    int rows
+    int rows                    # below 0: no product goes here
     int features
     int warps
     int splits

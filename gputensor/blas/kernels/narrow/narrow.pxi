@@ -238,7 +238,7 @@ cdef bint narrow_wins(const Product* product) except -1 nogil:
     cdef FewRowsParameters p
     cdef NarrowForm form
     if narrow_forced.rows:
-        return True
+        return narrow_forced.rows > 0
     few_rows_fill(product, &p)
     if (p.m < NARROW_LEAST_ROWS or p.k < NARROW_LEAST_TERMS
             or known_facts(product.device).capability != NARROW_CAPABILITY):
