@@ -313,6 +313,23 @@ def test_candidates_that_cannot_run_are_left_out(rng, monkeypatch):
 
 
 @pytest.mark.orders("deferred")
+def test_a_library_that_wins_against_a_kernel_has_its_algorithm(monkeypatch, one_library):
+    internals.narrow_configure(rows=16)
+    program = gt.compile(gt.matmul, gt.spec((40, 300)), gt.spec((300, 64)), target=["h200"])
+
+    def times(self, product, candidates):
+        assert not candidates["models"].products and len(candidates) > 2
+        return {name: 1.0 if name == "cublaslt" else 2.0 for name in candidates}
+
+    monkeypatch.setattr(tune.Bench, "times", times)
+    (result,) = tune.tune(program.data, 0, 60.0)
+    (lists,) = program.data.ahead.lists.values()
+    assert result.backend == "cublaslt"
+    ((algorithm,),) = [one.algorithms for one in lists.values() if one.products]
+    assert algorithm is not None
+
+
+@pytest.mark.orders("deferred")
 @pytest.mark.parametrize("kind", ["used", "another version", "refused", "whole"])
 def test_the_algorithm_of_a_library_is_in_the_file(kind, rng, tmp_path, no_compiler, one_library):
     """Python and both libraries for C use it, but not with another version of the library.

@@ -22,8 +22,7 @@ from gputensor._driver.registry cimport Slot, known_facts, register_slot
 from gputensor.blas.backends cimport (
     FORM_PLAIN, PACKING_ALWAYS, PACKING_AUTO, PACKING_NEVER, Schedule, SkinnyBlockShape,
     SkinnyDevice, SkinnyForced, SkinnyMmaBlockShape, SkinnyProduct, Work, packed_can,
-    HeldShape, PanelProduct, PanelShape, held_choose, held_forced,
-    narrow_forced,
+    HeldShape, PanelProduct, PanelShape, held_choose, held_forced, narrow_forced,
     packed_is_worthwhile, packed_mode, panel_choose, panel_forced,
     pointer_batch_wins, schedule_choose, skinny_choose_shape,
     skinny_forced, skinny_mma_force, skinny_mma_shape, skinny_product_fits, skinny_product_run,

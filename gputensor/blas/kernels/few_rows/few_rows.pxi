@@ -293,9 +293,8 @@ cdef void* few_rows_kernel(const FewRowsForm* form) except NULL nogil:
     return kernel_of(&few_rows_kernels, key, few_rows_program_of, form)
 
 
-cdef bint few_rows_can(const Product* product) except -1 nogil:
-    cdef FewRowsParameters p
-    cdef bint is_along_terms
+cdef bint has_own_form(const Product* product) except -1 nogil:
+    """Return whether FewRowsParameters describe the product: one of floats, without activation."""
     if product.batch != 1 or product.outer_ndim or product.scale_a or product.k < 1:
         return False
     if not is_float(product.type_a) or product.type_b != product.type_a:
@@ -304,7 +303,13 @@ cdef bint few_rows_can(const Product* product) except -1 nogil:
         return False
     if product.activation != ACT_NONE or product.alpha_imag != 0 or product.beta_imag != 0:
         return False
-    if product.compute not in (COMPUTE_32F, COMPUTE_32F_FAST_TF32, COMPUTE_32F_FAST_16BF):
+    return product.compute in (COMPUTE_32F, COMPUTE_32F_FAST_TF32, COMPUTE_32F_FAST_16BF)
+
+
+cdef bint few_rows_can(const Product* product) except -1 nogil:
+    cdef FewRowsParameters p
+    cdef bint is_along_terms
+    if not has_own_form(product):
         return False
     if min(product.m, product.n) > DOTS_MAX_ROWS:
         return False

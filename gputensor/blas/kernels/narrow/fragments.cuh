@@ -60,7 +60,7 @@ struct Sums {
             for (int j = 0; j < 2 * PAIRS; ++j)
 #pragma unroll
                 for (int q = 0; q < 4; ++q)
-                    store_4(to + ((j * 8 + lane % 4 * 2 + q % 2) * (FEATURES + 4)
+                    store_4(to + ((j * 8 + lane % 4 * 2 + q % 2) * TOTALS_PITCH
                                   + i * 16 + lane / 4 + q / 2 * 8) * 4, item[i][j][q]);
     }
 };

@@ -8,10 +8,10 @@
 // blocks of a cluster, so the bits are equal from run to run.
 //
 // Defined before this text: X_KIND and Y_KIND, 0 for float16, 1 for bfloat16, 2 for float32; ROWS,
-// 16, 32, 48 or 64; FEATURES, 32, 64 or 128; WARPS; SPLITS, blocks of a cluster that have a part of K each;
-// STAGES, steps of a ring; W_ALONG and X_ALONG, whether the lines of an operand lie along the terms;
-// W_PIECE and X_PIECE, bytes that divide all addresses of lines: 16, 4, or 2; INSTRUCTION, the name
-// of the mma, undefined for float32 in plain arithmetic.
+// 16, 32, 48 or 64; FEATURES, 32, 64 or 128; WARPS; SPLITS, blocks of a cluster that have a part of
+// K each; STAGES, steps of a ring; W_ALONG and X_ALONG, whether the lines of an operand lie along
+// the terms; W_PIECE and X_PIECE, bytes that divide all addresses of lines: 16, 4, or 2;
+// INSTRUCTION, the name of the mma, undefined for float32 in plain arithmetic.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -22,6 +22,8 @@
 typedef FewRowsParameters Parameters;
 
 #define THREADS (32 * WARPS)
+
+const int TOTALS_PITCH = FEATURES + 4;      // floats of a row of sums
 
 #include "gputensor/blas/kernels/narrow/operand.cuh"
 #ifdef INSTRUCTION
@@ -37,7 +39,6 @@ typedef Operand<X_ALONG, X_ALONG || ROWS != 48 ? ROWS : 64, X_PIECE> Left;
 
 const int STAGE = Weights::NBYTES + Left::NBYTES;
 const int RING = STAGES * STAGE;
-const int TOTALS_PITCH = FEATURES + 4;      // floats of a row of sums
 const int ALL = ROWS * FEATURES;
 const int APART = SPLITS * THREADS;         // results from one of a thread to its next
 const int WANTED = SPLITS < 4 ? 4 / SPLITS : 1;

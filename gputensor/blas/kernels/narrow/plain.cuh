@@ -60,7 +60,7 @@ struct Sums {
         for (int f = 0; f < OWN_FEATURES; ++f)
 #pragma unroll
             for (int r = 0; r < OWN_ROWS; ++r)
-                store_4(to + (line_of<Left>(r, lane / 8, 4) * (FEATURES + 4)
+                store_4(to + (line_of<Left>(r, lane / 8, 4) * TOTALS_PITCH
                               + line_of<Weights>(f, lane % 8, 8)) * 4, item[f][r]);
     }
 };
