@@ -25,6 +25,8 @@ cdef enum:
     FEW_MOST_OF_PIECES = 8000000    # for one row by weights along the outputs, read by 2 bytes
     FEW_MOST_OF_HALF = 10000000     # for 5 to 8 rows by unaligned weights of 16 bits
     FEW_MOST_OF_EIGHT = 25000000    # for 5 to 8 unaligned rows by aligned weights of 16 bits
+    FEW_MOST_OF_ALIGNED = 7000000   # for 2 to 4 rows of 16 bits, where all is aligned,
+    FEW_MOST_ALIGNED = 1500         # and outputs, at most
     # Terms:
     FEW_LEAST_OF_EIGHT = 500        # for the same
     FEW_LEAST_HALF_TERMS = 256      # for up to 4 rows by aligned weights of 16 bits
@@ -353,7 +355,14 @@ cdef bint few_rows_wins(const Product* product) except -1 nogil:
     if itemsize == 2:
         if p.m <= 4 and is_along_terms:
             # The libraries read large aligned weights at 3.5 TB/s if x lies along the terms, too.
-            return not is_whole or p.x_term != 1 or nbytes <= FEW_MOST_OF_ONE
+            if not is_whole or p.x_term != 1:
+                return True
+            # If lines of the results are aligned, too: 1.26 times as fast as the better library at
+            # 10 random sizes within these limits, .83 at 19 beyond (5376 of 680 terms: 6.6 us, the
+            # library 4.4). If not: 1.76 times at 37 sizes.
+            if p.y_column == 1 and p.y_row % (MOST_PIECE_NBYTES // itemsize) == 0:
+                return p.n <= FEW_MOST_ALIGNED and nbytes <= FEW_MOST_OF_ALIGNED
+            return nbytes <= FEW_MOST_OF_ONE
         if p.m <= 4:
             return not is_whole or p.k >= FEW_LEAST_HALF_TERMS
         if p.m > 8:

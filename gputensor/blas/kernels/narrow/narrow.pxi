@@ -75,21 +75,24 @@ cdef bint narrow_fit(NarrowForm* form) noexcept nogil:
 
 # ---- the models of time, of an H200, in microseconds
 
-# Fitted to 2,072 times of 278 random products in many shapes of blocks: rms error 18 %.
-cdef double NARROW_WAVE = 0.33      # to begin and end a block
-cdef double NARROW_LATENCY = 0.71   # of a copy
-cdef double NARROW_MEETING = 1.1    # of the blocks of clusters
-cdef double NARROW_STEP = 0.21      # a step of a warp; and for each
-cdef double NARROW_COPY = 0.0055    # asynchronous copy of the warp's lanes,
-cdef double NARROW_MOVED = 0.017    # line that may start in the middle of a word,
-cdef double NARROW_MMA = 0.0039     # product of fragments,
+# Fitted to 4,323 times of 580 random products in many shapes of blocks: rms error 26 %. All blocks
+# read the same x at the same time, and few bytes lie in few slices of the second cache: its rate
+# grows with their root (6024 x 16 x 512 float16: 189 blocks 9.5 us, 95 blocks 6.7).
+cdef double NARROW_LATENCY = 0.96   # of a copy
+cdef double NARROW_MEETING = 0.8    # of the blocks of clusters
+cdef double NARROW_STEP = 0.17      # a step of a warp; and for each
+cdef double NARROW_COPY = 0.0063    # asynchronous copy of the warp's lanes,
+cdef double NARROW_MOVED = 0.016    # line that may start in the middle of a word,
+cdef double NARROW_MMA = 0.0044     # product of fragments,
 cdef double NARROW_FMA = 0.00067    # plain multiply-add of the warp's lanes
-cdef double NARROW_SUM = 0.0012     # for each result of a block, in its warps,
-cdef double NARROW_RESULT = 0.0031  # and for each that a warp writes
+cdef double NARROW_SUM = 0.0013     # for each result of a block, in its warps,
+cdef double NARROW_RESULT = 0.0012  # and for each that a warp writes
 cdef double NARROW_ALONE = 1.15     # times as long where a block has one warp
-cdef double NARROW_CACHE_RATE = 8.4e6   # bytes per microsecond from the second cache,
-cdef double NARROW_RATE = 5.7e6         # and from memory
-cdef double NARROW_MARGIN = 0.85    # of the libraries' time that is worth a change
+cdef double NARROW_CACHE_RATE = 9.7e6   # bytes of weights per microsecond from the second cache,
+cdef double NARROW_RATE = 7.4e6         # of both operands from memory,
+cdef double NARROW_SHARED_RATE = 3.2e6  # and of 64 KiB of x that all blocks read
+cdef double NARROW_MARGIN = 0.85    # of the libraries' time that is worth a change,
+cdef double NARROW_PLAIN_MARGIN = 0.95      # and in exact float32
 
 
 cdef double narrow_cost(const NarrowForm* form, const FewRowsParameters* p,
@@ -102,8 +105,7 @@ cdef double narrow_cost(const NarrowForm* form, const FewRowsParameters* p,
                                      NARROW_STEP_NBYTES)
     # Clusters of 4 and more leave some multiprocessors idle.
     cdef double room = multiprocessors * (10.0 / 11.0 if form.splits > 2 else 1.0)
-    cdef double nbytes = <double>(p.n + p.m) * p.k * itemsize
-    cdef double read = (<double>p.n * x_tiles + <double>p.m * w_tiles) * p.k * itemsize
+    cdef double weights = <double>p.n * p.k * itemsize, rows = <double>p.m * p.k * itemsize
     cdef double issued = NARROW_STEP + NARROW_COPY * 4 * (
         form.features / (16.0 if form.w_piece == 16 else 4.0)
         + (min(form.rows, p.m) if form.x_along else form.rows)
@@ -119,11 +121,12 @@ cdef double narrow_cost(const NarrowForm* form, const FewRowsParameters* p,
     beside = min(<double>resident, ceil(blocks / room))
     step = max(NARROW_LATENCY / (form.stages - 1), issued * max(1.0, form.warps * beside / 4))
     time = waves * (
-        NARROW_WAVE + NARROW_LATENCY + ceil_divide(steps, form.warps) * step
+        NARROW_LATENCY + ceil_divide(steps, form.warps) * step
         + results * (NARROW_SUM + NARROW_RESULT / (form.warps * form.splits)))
     if form.splits > 1:
         time += NARROW_MEETING
-    time += max(read / NARROW_CACHE_RATE, nbytes / NARROW_RATE)
+    time += max(weights * x_tiles / NARROW_CACHE_RATE, (weights + rows) / NARROW_RATE)
+    time += w_tiles * sqrt(rows * 65536) / NARROW_SHARED_RATE
     return NARROW_ALONE * time if form.warps == 1 else time
 
 
@@ -225,8 +228,8 @@ cdef bint narrow_can(const Product* product) except -1 nogil:
 
 
 cdef bint narrow_wins(const Product* product) except -1 nogil:
-    # On an H200, with the times of 200 random products of 9 to 160 rows, of which this takes 66:
-    # 1.22 times as fast as the better library in the geometric mean (1.07 before).
+    # Of the products that the model is fitted to, this takes 205: 1.51 times as fast as the better
+    # library in the geometric mean, 3 of them below .9.
     cdef FewRowsParameters p
     cdef NarrowForm form
     if narrow_forced.rows:
@@ -238,7 +241,10 @@ cdef bint narrow_wins(const Product* product) except -1 nogil:
     if p.m > NARROW_MOST_ROWS and (
             p.m > NARROW_MORE_ROWS or p.m * p.n > NARROW_FEW_RESULTS):
         return False
-    return narrow_choose(product, &form) and form.cost < NARROW_MARGIN * libraries_time(&form, &p)
+    if not narrow_choose(product, &form):
+        return False
+    return form.cost < (NARROW_PLAIN_MARGIN if form.is_plain else NARROW_MARGIN) * libraries_time(
+        &form, &p)
 
 
 cdef int narrow_build(const Product* product, const Choice* choice, Plan* plan) except -1 nogil:
