@@ -3,6 +3,7 @@
 import os
 import random
 
+import numpy as np
 import pytest
 
 import gputensor as gt
@@ -111,3 +112,19 @@ def test_batches_of_few_rows_are_no_longer_than_the_sum(kernels_on_the_cpu, rng)
     ((name, _x, _y, nbytes, _tokens, (features, k_warps), *_),) = kernels_on_the_cpu()
     assert name == "dots_program" and nbytes == 16
     assert 32 * k_warps * 8 * (8 // features) <= 4736
+
+
+@facts(233472)
+def test_rule_of_few_aligned_rows(kernels_on_the_cpu):
+    """Libraries read aligned weights well if lines of the results are aligned as well."""
+    for features, terms, is_ours in (
+        (5376, 680, False), (1400, 2600, False), (928, 1152, True), (5341, 304, True),
+    ):  # fmt: skip
+        x = gt.ones((3, terms), dtype=gt.float16, device="cuda")
+        w = gt.ones((features, terms), dtype=gt.float16, device="cuda")
+        kernels_on_the_cpu.clear()
+        assert np.all(gt.matmul(x, w.T).numpy() == terms)
+        assert bool(kernels_on_the_cpu()) == is_ours, (features, terms)
+        kernels_on_the_cpu.clear()
+        assert np.all(gt.matmul(w, x.T).numpy() == terms)
+        assert kernels_on_the_cpu(), "a column of results is not aligned"
