@@ -96,7 +96,8 @@ def scaled_dot_product_attention(
         Scores s become soft_cap * tanh(s / soft_cap) before the mask is applied.
     kv_length : Tensor, optional
         The number of valid keys, read on the device when the work runs: one integer, or one for
-        each element of the batch axes. Later keys are not seen.
+        each element of the batch axes. Later keys are not seen, and may be uninitialized; keys
+        and values that only a mask, `is_causal` or `window` hides must be finite.
 
     Returns
     -------
@@ -149,6 +150,9 @@ def scaled_dot_product_attention(
     for i in range(last):
         extents[i] = q.shape_[i]
     extents[last] = v.shape_[last]
+    if q.shape_[last] == 0 and v.size_:         # all scores are 0, as with vectors of one 0
+        q = manipulation.zeros((*q.shape[:last], 1), dtype=q.dtype, device=q.device)
+        k = manipulation.zeros((*k.shape[:last], 1), dtype=q.dtype, device=q.device)
     if q.size_ == 0 or k.size_ == 0 or v.size_ == 0:
         return manipulation.zeros((*q.shape[:last], extents[last]), dtype=q.dtype, device=q.device)
     out = empty_tensor(q.dtype_code, q.ndim_, extents, device)

@@ -2,13 +2,13 @@
 
 import math
 
-from gputensor._arrays.dtypes import float32
+from gputensor._arrays.dtypes import float32, float64
 from gputensor.errors import argument_error, float_argument
 from gputensor.nn import activated
 from gputensor.tensor import functions
 from gputensor.tensor.core import Tensor, refusal
 from gputensor.tensor.interop import astype
-from gputensor.tensor.manipulation import arange, reshape, take
+from gputensor.tensor.manipulation import arange, expand_dims, reshape, take
 
 __all__ = ["embedding", "rotary"]
 
@@ -34,7 +34,8 @@ def rotary(x, positions, *, base=10000.0, interleaved=False):
     x : Tensor
         Shape (..., positions, size), with an even size.
     positions : Tensor
-        Integers: one for each element of the axis before the last, or one for all.
+        Integers: one for each element of the axis before the last, or one for all. More axes, as in
+        (batch, 1, positions), broadcast to the axes of x before the last.
     base : float
     interleaved : bool
 
@@ -53,21 +54,24 @@ def rotary(x, positions, *, base=10000.0, interleaved=False):
     _tensor(positions, "rotary: positions")
     if x.ndim < 2 or x.shape[-1] % 2:
         raise argument_error(ValueError, "rotary: shape of x", x.shape, "an even last extent")
-    if positions.shape not in ((), (1,), x.shape[-2:-1]):
-        raise argument_error(ValueError, "rotary: shape of positions", positions.shape,
-                             f"{x.shape[-2:-1]}, one for each position of x")  # fmt: skip
+    lead, half = x.shape[:-1], x.shape[-1] // 2
+    if len(positions.shape) > len(lead) or any(
+        n not in (1, m) for n, m in zip(positions.shape[::-1], lead[::-1], strict=False)
+    ):
+        rule = f"one that broadcasts to {lead}, the axes of x before the last"
+        raise argument_error(ValueError, "rotary: shape of positions", positions.shape, rule)
     base = float_argument("rotary: base", base)
     if not base > 0:
         raise argument_error(ValueError, "rotary: base", base, "a number above 0")
-    half, lead = x.shape[-1] // 2, x.shape[:-1]
-    powers = arange(half, dtype=float32, device=x.device) * (-math.log(base) / half)
-    angles = reshape(astype(positions, float32), (-1, 1)) * functions.exp(powers)
-    sign = arange(-1, 2, 2, dtype=float32, device=x.device)
+    wide = float64 if x.dtype == float64 else float32
+    powers = arange(half, dtype=wide, device=x.device) * (-math.log(base) / half if half else 0)
+    angles = reshape(astype(positions, wide), (*positions.shape, 1)) * functions.exp(powers)
+    sign = arange(-1, 2, 2, dtype=wide, device=x.device)
     if interleaved:
-        pairs, angles = reshape(x, (*lead, half, 2)), reshape(angles, (-1, half, 1))
+        pairs, angles = reshape(x, (*lead, half, 2)), expand_dims(angles, -1)
         turned = pairs[..., ::-1]
     else:
-        pairs, angles = reshape(x, (*lead, 2, half)), reshape(angles, (-1, 1, half))
+        pairs, angles = reshape(x, (*lead, 2, half)), expand_dims(angles, -2)
         turned, sign = pairs[..., ::-1, :], reshape(sign, (2, 1))
     loads = (pairs, turned, functions.cos(angles), functions.sin(angles), sign)
     return reshape(activated("rotary", (_TURNED,), loads), x.shape)

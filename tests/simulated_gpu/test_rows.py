@@ -12,6 +12,20 @@ from tests.conformance.nn.test_attention import attention_program
 from tests.support.row_checks import DTYPES, close, row_program
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_attention_without_tensor_cores_ignores_values_beyond_the_length(dtype, rng):
+    q, k, v = (rng.standard_normal((2, 2, n, 5)).astype(DTYPES[dtype]) for n in (4, 9, 9))
+    lengths = gt.asarray(np.array([3, 0], np.int32), device="cuda")
+    results = []
+    for filler in (0, np.nan):
+        for one in (k, v):
+            one[0, :, 3:] = one[1] = filler
+        tensors = [gt.asarray(one, device="cuda") for one in (q, k, v)]
+        results.append(gt.scaled_dot_product_attention(*tensors, kv_length=lengths).numpy())
+    assert np.array_equal(results[0], results[1])
+    assert (results[1][1] == 0).all()
+
+
 def test_random_calls(rng):
     for _ in range(25):
         row_program(rng, "cuda", most=120)

@@ -18,6 +18,18 @@ cdef RowFormula weight_formula(const Attention* given):
     return <RowFormula>found
 
 
+# The values of keys from the length on, which may be anything, become 0: a weight of 0 times NaN
+# would be NaN. The operands are the values and the length.
+cdef object kept_values = None
+
+cdef RowFormula kept_values_formula():
+    global kept_values
+    if kept_values is None:
+        kept_values = RowFormula([("where", ("lt", ("row",), ("load", 1)), ("load", 0),
+                                   ("number", 0))])
+    return <RowFormula>kept_values
+
+
 cdef void matrix_of(const Operand* given, int64_t shared, Operand* out) noexcept nogil:
     """[batch, heads, rows, size] as [batch, kept heads, shared * rows, size]."""
     out[0] = given[0]
@@ -49,8 +61,9 @@ cdef int plain_product(int device, uint64_t stream, const Operand* a, const Oper
 
 cdef int plain_attention(int device, uint64_t stream, const Attention* given) except -1:
     cdef Temporaries temporaries
-    cdef Operand query, key, scores, weights, result, stacked, stacked_weights
+    cdef Operand query, key, value, scores, weights, result, stacked, stacked_weights
     cdef Operand[4] operands
+    cdef Operand[3] kept
     cdef int64_t shared = given.query.shape[1] // given.key.shape[1]
     cdef int count = 1, axis, dtype = given.query.dtype
     cdef RowFormula formula = weight_formula(given)
@@ -87,9 +100,18 @@ cdef int plain_attention(int device, uint64_t stream, const Attention* given) ex
             count += 1
         operands[count] = weights
         run_formula(formula, device, stream, operands, 1)
+        value = given.value[0]
+        if given.length != NULL:
+            take_operand(&temporaries, given.value, dtype, &value)
+            kept[0], kept[1], kept[2] = given.value[0], given.value[0], value
+            kept[1].ptr, kept[1].dtype = given.length.ptr, given.length.dtype
+            kept[1].strides[0] = given.length.strides[0]
+            for axis in range(1, 4):
+                kept[1].strides[axis] = 0
+            run_formula(kept_values_formula(), device, stream, kept, 1)
         matrix_of(&weights, shared, &stacked_weights)
         matrix_of(&result, shared, &stacked)
-        plain_product(device, stream, &stacked_weights, given.value, &stacked, given.precision)
+        plain_product(device, stream, &stacked_weights, &value, &stacked, given.precision)
         if result.ptr != given.out.ptr:
             elementwise(OP_COPY, device, stream, dtype, <Operand*>given.out, 1, &result)
     finally:

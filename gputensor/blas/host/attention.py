@@ -47,6 +47,9 @@ def run(scale, is_causal, window, soft_cap, _precision, *operands):
     scores = np.where(_unseen(scores.shape, is_causal, window, length), -np.inf, scores)
     largest = scores.max(axis=-1, keepdims=True)
     powers = np.exp(scores - np.where(largest == -np.inf, 0, largest)).astype(wide)
+    if length is not None:  # values past the end may be NaN, and 0 times NaN is NaN
+        ends = np.asarray(length, np.int64)[:, None, None, None]
+        value = np.where(np.arange(value.shape[2])[:, None] < ends, value, wide.type(0))
     total = powers.sum(axis=-1, keepdims=True)
     weights = powers / np.where(total == 0, wide.type(1), total)
     out[...] = cast(weights @ value, out.dtype)

@@ -114,6 +114,37 @@ def test_rotary(where, dtype, interleaved, rng):
     assert (np.abs(got - want) <= rounding * np.abs(want) + 1e-4).all()
 
 
+def test_rotary_of_float64_and_of_positions_for_each_sample(where, rng):
+    x, positions = rng.standard_normal((2, 3, 5, 8)), rng.integers(0, 4000, (2, 1, 5))
+    turn = np.exp(1j * positions[..., None] * 10000.0 ** (-np.arange(4) / 4))
+    turned = (x[..., :4] + 1j * x[..., 4:]) * turn
+    got = gt.rotary(gt.asarray(x, device=where), gt.asarray(positions, device=where)).numpy()
+    assert np.abs(got - np.concatenate([turned.real, turned.imag], -1)).max() < 1e-11
+    with pytest.raises(ValueError, match=r"positions: got \(2, 5\); expected one that broadcasts"):
+        gt.rotary(gt.asarray(x, device=where), gt.asarray(positions[:, 0], device=where))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("size", [3, 16])
+def test_keys_beyond_the_length_may_be_anything(where, size, dtype, rng):
+    q, k, v = (rng.standard_normal((2, 2, n, size)).astype(dtype) for n in (4, 9, 9))
+    lengths = rng.integers(0, 9, 2)
+    unused = np.arange(9)[:, None] >= lengths[:, None, None, None]
+    results = []
+    for filler in (0, np.nan):
+        given = [np.where(unused, np.asarray(filler, dtype), one) for one in (k, v)]
+        tensors = [gt.asarray(one, device=where) for one in (q, *given, lengths)]
+        results.append(gt.scaled_dot_product_attention(*tensors[:3], kv_length=tensors[3]))
+    assert np.array_equal(results[0].numpy(), results[1].numpy())
+
+
+def test_heads_without_elements_give_the_mean(where, rng):
+    q, k = (gt.empty((1, n, 0), device=where) for n in (2, 3))
+    v = rng.standard_normal((1, 3, 4)).astype(np.float32)
+    got = gt.scaled_dot_product_attention(q, k, gt.asarray(v, device=where)).numpy()
+    assert np.abs(got - v.mean(1, keepdims=True)).max() < 1e-6
+
+
 def test_embedding(where, rng):
     table = rng.standard_normal((9, 4)).astype(np.float32)
     indices = rng.integers(0, 9, (2, 3))
