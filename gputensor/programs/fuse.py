@@ -10,12 +10,22 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import os
+import types
 from typing import NamedTuple
 
 import numpy as np
 
 from gputensor._arrays.element_types import DTYPES
-from gputensor._kernels.formula import FOLDS, MAX_LOADS, OPERATIONS, formula
+from gputensor._kernels.formula import (
+    FOLDS,
+    MAX_DEPTH,
+    MAX_LOADS,
+    MAX_RESULTS,
+    MAX_WRITTEN,
+    OPERATIONS,
+    formula,
+)
 from gputensor.errors import Described, TraceError, argument_error
 from gputensor.nn import queue_views
 from gputensor.programs import tree
@@ -124,6 +134,8 @@ class Fused:
         bound = self.signature.bind(*arguments, **named)
         leaves, structure = tree.flatten(bound.arguments, _is_tensor)
         leaves = [leaf for _path, leaf in leaves]
+        if not all(leaf.size for leaf in leaves):  # there is nothing to fuse
+            return self.fn(*arguments, **named)
         devices = {device_number_of(leaf) for leaf in leaves}
         if len(devices) > 1:
             got = Described("tensors on several devices")
@@ -135,6 +147,10 @@ class Fused:
             kernel = self.kernels[key] = self._made(structure, leaves, device)
         return self._run(kernel, leaves, device)
 
+    def __get__(self, instance, owner=None):
+        """Return the callable as a method: `self` is its first argument."""
+        return self if instance is None else types.MethodType(self, instance)
+
     def _made(self, structure, leaves, device):
         specs = [Spec(leaf.shape, leaf.dtype) for leaf in leaves]
         name = getattr(self.fn, "__name__", "main")
@@ -142,7 +158,7 @@ class Fused:
         none = (*leaves_of("weights", {}), *leaves_of("state", {}))
         source = Source(name, self.fn, tree.unflatten(structure, specs), *none)
         function, weights = trace_function(source, device)
-        return _Fusing(name, function, weights).kernel()
+        return _Fusing(name, function, weights, _first_line(self.fn)).kernel()
 
     def _run(self, kernel, leaves, device):
         reads = []
@@ -159,18 +175,36 @@ class Fused:
         return tree.unflatten(kernel.structure, made)
 
 
+def _first_line(fn):
+    """Return "file:line" of a function's first line, or "" for another callable."""
+    code = getattr(inspect.unwrap(fn), "__code__", None)
+    return f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}" if code else ""
+
+
+def _live(function):
+    """Return the calls on which the results depend, in order."""
+    needed, found = {one.operand.value for one in function.outputs}, []
+    for call in reversed(function.calls):
+        if any(one is not None and one.value in needed for one in call.writes):
+            needed.update(one.value for one in (*call.reads, *call.into)
+                          if one is not None and not isinstance(one, Number))  # fmt: skip
+            found.append(call)
+    return found[::-1]
+
+
 class _Fusing:
     """Converts the calls of a traced function to one formula."""
 
-    def __init__(self, name, function, weights):
+    def __init__(self, name, function, weights, first_line):
         self.name, self.function, self.weights = name, function, weights
         self.trees = {}  # number of a temporary -> its tree
         self.axes = {}  # number of a temporary -> the axis of the formula for each of its axes
+        self.sizes = {}  # id of a tree that self.trees contains -> its depth and steps
         self.loads = []
-        self.line = ""
-        shapes = [one.shape for call in function.calls for one in (*call.writes, *call.reads)
+        self.calls = _live(function)
+        self.line = self.first_line = first_line
+        shapes = [one.shape for call in self.calls for one in (*call.writes, *call.reads)
                   if one is not None and not isinstance(one, Number)]  # fmt: skip
-        shapes += [one.operand.shape for one in function.inputs]
         self.whole = max(shapes, key=lambda shape: (math.prod(shape), len(shape)), default=())
         self.columns = self._columns()
         rows = [axis for axis in range(len(self.whole)) if axis not in self.columns]
@@ -182,7 +216,7 @@ class _Fusing:
     def _columns(self):
         """Return the axes of the reductions, or the last axis without reductions."""
         found = None
-        for call in self.function.calls:
+        for call in self.calls:
             self.line = call.line
             shape = call.reads[0].shape if call.name in ("reduce", "formula") else None
             if shape is None:
@@ -201,7 +235,7 @@ class _Fusing:
 
     def kernel(self):
         """Return the Kernel; raise TraceError for a call that does not fit."""
-        for call in self.function.calls:
+        for call in self.calls:
             self.line = call.line
             if any(one is not None for one in call.into):
                 self._refuse("a write to a part of a tensor", "whole results")
@@ -210,11 +244,15 @@ class _Fusing:
             if make is None:
                 self._refuse(f"the call {call.name}", "element-wise steps and reductions")
             make(call)
-        self.line = ""
-        trees, results = zip(*map(self._result, self.function.outputs), strict=True)
-        made = formula(trees)
-        if made.loads != len(self.loads):
-            self._refuse("inputs that are not used", "inputs that the results depend on")
+        self.line = self.first_line
+        if not 1 <= len(self.function.outputs) <= MAX_RESULTS:
+            count = len(self.function.outputs)
+            self._refuse(f"{count} tensors as results", f"functions that return 1 to {MAX_RESULTS}")
+        try:
+            trees, results = zip(*map(self._result, self.function.outputs), strict=True)
+            formula(trees)
+        except ValueError as error:
+            self._refuse(f"too many steps ({error})", "fewer")
         shape = tuple(self.whole[axis] for axis in self.order)
         return Kernel(trees, len(self.columns), shape, tuple(self.loads), results,
                       self.function.result)  # fmt: skip
@@ -293,6 +331,20 @@ class _Fusing:
 
     def _keep(self, out, made, places):
         self.trees[out.value], self.axes[out.value] = made, (tuple(places), out.shape)
+        depth, steps = self._size(made)
+        if depth > MAX_DEPTH:
+            self._refuse(f"{depth} steps, each of which needs the one before", f"{MAX_DEPTH}")
+        if steps > MAX_WRITTEN:
+            self._refuse(f"{steps} steps, with repetitions", f"{MAX_WRITTEN}")
+
+    def _size(self, node):
+        """Return the depth of a tree, and the number of its steps with repetitions."""
+        found = self.sizes.get(id(node))
+        if found is None:
+            parts = [self._size(part) for part in node[1:] if isinstance(part, tuple)]
+            depth = max((one[0] for one in parts), default=-1) + 1
+            found = self.sizes[id(node)] = depth, 1 + sum(one[1] for one in parts)
+        return found
 
     def _elementwise(self, call):
         op, compute = call.attributes["op"], call.attributes["compute"]

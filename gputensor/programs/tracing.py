@@ -323,15 +323,8 @@ class _Run(NamedTuple):
 
 
 def _call(function, arguments):
-    positional, named = [], {}
-    for parameter in inspect.signature(function).parameters.values():
-        if parameter.name not in arguments:
-            continue
-        if parameter.kind == parameter.POSITIONAL_ONLY:
-            positional.append(arguments[parameter.name])
-        else:
-            named[parameter.name] = arguments[parameter.name]
-    return function(*positional, **named)
+    bound = inspect.BoundArguments(inspect.signature(function), arguments)
+    return function(*bound.args, **bound.kwargs)
 
 
 def input_tensor(recorder, path, dtype, shape):

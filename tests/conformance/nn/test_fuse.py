@@ -1,5 +1,7 @@
 """`gt.fuse`: functions as one kernel on every device, against float64; and what it refuses."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -139,3 +141,96 @@ def test_transposed_input(where, rng):
 def test_refusal_names_the_line():
     with pytest.raises(gt.TraceError, match=r"test_fuse\.py:\d+: main: got the call product"):
         gt.fuse(lambda x: x @ x + 1)(gt.ones((4, 4), device="host"))
+
+
+def test_any_kind_of_parameter(where):
+    x, y = gt.full((2, 3), 2.0, device=where), gt.full(3, 5.0, device=where)
+
+    def weighted(first, /, *others, scale=1.0, **named):
+        return first + scale * sum(others) + named["last"]
+
+    for compiled in (gt.fuse(weighted), gt.jit(weighted)):
+        for _ in range(2):
+            assert compiled(x, y, y, last=x)[0, 0].item() == 14
+            assert compiled(x, y, scale=3.0, last=x)[0, 0].item() == 19
+
+
+@dataclasses.dataclass
+class Layer:
+    weight: object
+
+    @gt.fuse
+    def fused(self, x):
+        return x * self.weight
+
+    @gt.jit
+    def compiled(self, x):
+        return x @ self.weight
+
+
+class Module:
+    @gt.jit
+    def compiled(self, x):
+        return x
+
+
+def test_methods(where):
+    x = gt.ones((2, 3), device=where)
+    for number in (2.0, 5.0):
+        layer = Layer(gt.full(3, number, device=where))
+        assert layer.fused(x)[1, 2].item() == number
+        assert layer.compiled(x)[1].item() == 3 * number
+    with pytest.raises(TypeError, match="self: got Module; expected a tensor"):
+        Module().compiled(x)
+
+
+def test_steps_that_no_result_needs(where):
+    def function(x, y):
+        assert (x @ y.T).shape == (2, 2)
+        return x * 2
+
+    x = gt.ones((2, 3), device=where)
+    assert gt.fuse(function)(x, x).tolist() == [[2, 2, 2], [2, 2, 2]]
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (4, 0)])
+def test_tensors_without_elements(where, shape):
+    x = gt.empty(shape, device=where)
+    fused = gt.fuse(lambda x: (x - gt.sum(x, axis=1, keepdims=True), gt.sum(x, axis=1)))
+    away, total = fused(x)
+    assert away.shape == shape
+    assert total.tolist() == [0] * shape[0]
+
+
+def long(x):
+    for _ in range(70):
+        x = gt.sin(x) + 1
+    return x
+
+
+def doubled(x):
+    for _ in range(12):
+        x = x * x + x
+    return x
+
+
+def distinct(x):
+    parts = [gt.sin(x * i) for i in range(70)]
+    while len(parts) > 1:
+        parts = [gt.maximum(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
+    return parts[0]
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (lambda x: None, r"\d: main: got 0 tensors as results; .* return 1 to 4"),
+        (lambda x: tuple(x + i for i in range(5)), r"\d: main: got 5 tensors as results"),
+        (long, r"\d: long: got 65 steps, each of which needs the one before; .* takes 64"),
+        (doubled, r"\d: doubled: got 1457 steps, with repetitions; .* takes 1024"),
+        (distinct, r"\d: distinct: got too many steps \(.*at most 128"),
+    ],
+)
+def test_too_many_steps_and_results_name_the_line(function, text):
+    with pytest.raises(gt.TraceError, match=r"test_fuse\.py:\d*" + text):
+        gt.fuse(function)(gt.ones((4, 4), device="host"))
