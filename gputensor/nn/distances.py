@@ -1,5 +1,7 @@
 """Losses that compare elements, the similarity of vectors, and their norms, as in PyTorch."""
 
+import math
+
 from gputensor._arrays.dtypes import float32
 from gputensor.errors import argument_error, float_argument
 from gputensor.nn.losses import REDUCTIONS, check_reduction
@@ -10,7 +12,7 @@ from gputensor.tensor.core import spellings, tensor_argument
 from gputensor.tensor.interop import astype
 from gputensor.tensor.interop.arrays import tensors
 from gputensor.tensor.manipulation import broadcast_arrays, reshape
-from gputensor.tensor.manipulation.composed import logaddexp
+from gputensor.tensor.manipulation.composed import logaddexp, rounded_once
 from gputensor.tensor.numerics.distances import powered
 from gputensor.tensor.numerics.padding import pad
 
@@ -36,6 +38,7 @@ def reduced(losses, reduction, name, allowed=REDUCTIONS):
     return fn.sum(losses) if reduction == "sum" else fn.mean(losses)
 
 
+@rounded_once
 def mse_loss(x, target, reduction="mean"):
     """Return the squares of the differences: their mean, their sum, or each.
 
@@ -53,6 +56,7 @@ def mse_loss(x, target, reduction="mean"):
     return reduced(fn.square(fn.subtract(x, target)), reduction, "mse_loss")
 
 
+@rounded_once
 def l1_loss(x, target, reduction="mean"):
     """Return the absolute differences; arguments as in :func:`mse_loss`.
 
@@ -64,6 +68,7 @@ def l1_loss(x, target, reduction="mean"):
     return reduced(fn.abs(fn.subtract(x, target)), reduction, "l1_loss")
 
 
+@rounded_once
 def huber_loss(x, target, reduction="mean", delta=1.0):
     """Return half the squares of differences up to `delta`, beyond it their straight continuation.
 
@@ -79,6 +84,7 @@ def huber_loss(x, target, reduction="mean", delta=1.0):
     return reduced(fn.where(size < delta, near, far), reduction, "huber_loss")
 
 
+@rounded_once
 def smooth_l1_loss(x, target, reduction="mean", beta=1.0):
     """Return :func:`huber_loss` divided by its `delta`, here `beta`; for 0, the differences.
 
@@ -95,6 +101,7 @@ def smooth_l1_loss(x, target, reduction="mean", beta=1.0):
     return reduced(losses, reduction, "smooth_l1_loss")
 
 
+@rounded_once
 def binary_cross_entropy(x, target, weight=None, *, reduction="mean"):
     """Return the cross entropy of probabilities x and a target from 0 to 1, at most 100 each.
 
@@ -110,6 +117,7 @@ def binary_cross_entropy(x, target, weight=None, *, reduction="mean"):
     return reduced(losses if weight is None else losses * weight, reduction, name)
 
 
+@rounded_once
 def binary_cross_entropy_with_logits(x, target, weight=None, *, reduction="mean", pos_weight=None):
     """Return the cross entropy of sigmoid(x) and a target from 0 to 1, without overflow.
 
@@ -127,6 +135,7 @@ def binary_cross_entropy_with_logits(x, target, weight=None, *, reduction="mean"
     return reduced(losses if weight is None else losses * weight, reduction, name)
 
 
+@rounded_once
 def kl_div(x, target, reduction="mean", log_target=False):
     """Return the parts of the divergence of `target` from the distribution with logarithms x.
 
@@ -153,6 +162,7 @@ def kl_div(x, target, reduction="mean", log_target=False):
 
 
 @spellings(dim="axis")
+@rounded_once
 def cosine_similarity(x1, x2, axis=1, eps=1e-8):
     """Return the cosine of the angle between vectors along `axis`; norms are at least `eps`.
 
@@ -207,7 +217,8 @@ def local_response_norm(x, size, alpha=1e-4, beta=0.75, k=1.0):
     if not isinstance(size, int) or size < 1:
         raise argument_error(ValueError, f"{name}: size", size, "a positive int")
     wide = astype(x, float32) if x.dtype.itemsize == 2 else x
-    squares = reshape(fn.square(wide), (x.shape[0], 1, x.shape[1], -1))
+    inner = math.prod(x.shape[2:])
+    squares = reshape(fn.square(wide), (x.shape[0], 1, x.shape[1], inner))
     squares = pad(squares, [(0, 0), (0, 0), (size // 2, (size - 1) // 2), (0, 0)])
     means = reshape(avg_pool2d(squares, (size, 1), 1), x.shape)
     return astype(wide / fn.pow(means * alpha + k, beta), x.dtype, copy=False)

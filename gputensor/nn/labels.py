@@ -9,6 +9,7 @@ from gputensor.tensor import functions as fn
 from gputensor.tensor.core import tensor_argument
 from gputensor.tensor.interop import astype
 from gputensor.tensor.manipulation import arange, expand_dims
+from gputensor.tensor.manipulation.composed import rounded_once
 from gputensor.tensor.manipulation.picking import take_along_axis
 from gputensor.tensor.scans import cumsum
 
@@ -31,6 +32,7 @@ def _scores(x, target, name, shape):
     return x, target
 
 
+@rounded_once
 def multi_margin_loss(x, target, p=1, margin=1.0, weight=None, *, reduction="mean"):
     """Return how far the scores of other classes come within a margin of the target's, on average.
 
@@ -69,6 +71,7 @@ def multi_margin_loss(x, target, p=1, margin=1.0, weight=None, *, reduction="mea
     return reduced(fn.sum(terms, -1) / x.shape[-1], reduction, name)
 
 
+@rounded_once
 def multilabel_margin_loss(x, target, *, reduction="mean"):
     """Return how far the scores of other classes come within 1 of the targets', on average.
 
@@ -100,6 +103,7 @@ def multilabel_margin_loss(x, target, *, reduction="mean"):
     return reduced(losses, reduction, name)
 
 
+@rounded_once
 def multilabel_soft_margin_loss(x, target, weight=None, *, reduction="mean"):
     """Return the mean over classes of the binary cross entropy of sigmoid(x) and `target`.
 

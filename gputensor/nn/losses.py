@@ -123,7 +123,7 @@ def cross_entropy(
         if reduction == "none":
             return losses
         total = functions.sum(losses)
-        return total if reduction == "sum" else total / max(1, losses.size)
+        return total if reduction == "sum" else functions.divide(total, losses.size)
     losses, share, counts = _by_class(name, powers, target, weight, ignore_index)
     if label_smoothing:
         every = powers if factors is None else powers * factors

@@ -7,7 +7,7 @@ from gputensor.nn.distances import cosine_similarity, reduced
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import tensor_argument
 from gputensor.tensor.manipulation import full_like
-from gputensor.tensor.manipulation.composed import logaddexp
+from gputensor.tensor.manipulation.composed import logaddexp, rounded_once
 from gputensor.tensor.numerics.distances import powered
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@rounded_once
 def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
     """Return the norms of order `p` of the differences, plus `eps`, along the last axis.
 
@@ -28,6 +29,7 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
     return powered(fn.subtract(x1, x2) + eps, p, -1, keepdim)
 
 
+@rounded_once
 def triplet_margin_loss(
     anchor, positive, negative, margin=1.0, p=2.0, eps=1e-6, swap=False, *, reduction="mean"
 ):  # fmt: skip
@@ -56,6 +58,7 @@ def triplet_margin_loss(
     return reduced(fn.maximum(own - other + margin, 0), reduction, "triplet_margin_loss")
 
 
+@rounded_once
 def margin_ranking_loss(x1, x2, target, margin=0.0, *, reduction="mean"):
     """Return how far x1 is above x2 (`target` 1) or below it (-1), short of `margin`.
 
@@ -69,6 +72,7 @@ def margin_ranking_loss(x1, x2, target, margin=0.0, *, reduction="mean"):
     return reduced(losses, reduction, "margin_ranking_loss")
 
 
+@rounded_once
 def cosine_embedding_loss(x1, x2, target, margin=0.0, *, reduction="mean"):
     """Return 1 less the cosine of two vectors (`target` 1), or the cosine above `margin` (-1).
 
@@ -82,6 +86,7 @@ def cosine_embedding_loss(x1, x2, target, margin=0.0, *, reduction="mean"):
     return reduced(losses, reduction, "cosine_embedding_loss")
 
 
+@rounded_once
 def hinge_embedding_loss(x, target, margin=1.0, *, reduction="mean"):
     """Return the distances x (`target` 1), or by how much they are below `margin` (-1).
 
@@ -95,6 +100,7 @@ def hinge_embedding_loss(x, target, margin=1.0, *, reduction="mean"):
     return reduced(losses, reduction, "hinge_embedding_loss")
 
 
+@rounded_once
 def soft_margin_loss(x, target, *, reduction="mean"):
     """Return ``log(1 + exp(-target * x))`` for targets of 1 and -1, without overflow.
 
@@ -107,6 +113,7 @@ def soft_margin_loss(x, target, *, reduction="mean"):
     return reduced(logaddexp(fn.negative(fn.multiply(target, x)), 0), reduction, "soft_margin_loss")
 
 
+@rounded_once
 def gaussian_nll_loss(x, target, var, full=False, eps=1e-6, *, reduction="mean"):
     """Return the negative log-likelihood of `target` for normal distributions of mean x.
 
@@ -140,6 +147,7 @@ def gaussian_nll_loss(x, target, var, full=False, eps=1e-6, *, reduction="mean")
     return reduced(losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction, name)
 
 
+@rounded_once
 def poisson_nll_loss(x, target, log_input=True, full=False, eps=1e-8, *, reduction="mean"):
     """Return the negative log-likelihood of counts for Poisson distributions.
 

@@ -7,6 +7,7 @@ from gputensor.nn.extents import Image, Plans, Window, each_axis
 from gputensor.tensor import functions
 from gputensor.tensor.core import Tensor, tensor_argument
 from gputensor.tensor.engine import queue_call
+from gputensor.tensor.manipulation.composed import rounded_once
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
@@ -58,7 +59,7 @@ def _pool(name, spatial, x, window, pooling, how):
 
 
 def _with_places(name, image, places):
-    if not image.x.size:
+    if 0 in image.x.shape[2:]:
         raise argument_error(ValueError, f"{name}: shape of x", image.x.shape, "extents above 0")
     return tuple(image.given_back(one) for one in unpooling.greatest(name, image.x, places))
 
@@ -83,7 +84,13 @@ def _average(name, spatial, x, window, how):
     if not isinstance(divisor, (int, float)) or divisor == 0:
         rule = "a number other than 0"
         raise argument_error(ValueError, f"{name}: divisor_override", divisor, rule)
-    return _pool(name, spatial, x, (kernel, stride, padding, 1), "sum", how) / divisor
+    return _divided(name, spatial, x, (kernel, stride, padding, 1), (divisor, how))
+
+
+@rounded_once
+def _divided(name, spatial, x, window, given):
+    divisor, how = given
+    return _pool(name, spatial, x, window, "sum", how) / divisor
 
 
 def _adaptive(name, spatial, x, output_size, pooling, how):
@@ -363,6 +370,7 @@ def adaptive_max_pool3d(x, output_size, return_indices=False, *, data_format=Non
     return _adaptive("adaptive_max_pool3d", 3, x, output_size, "max", how)
 
 
+@rounded_once
 def _lp_pool(name, spatial, x, norm_type, window):
     kernel_size, stride, ceil_mode = window
     if isinstance(norm_type, bool) or not isinstance(norm_type, (int, float)) or norm_type == 0:

@@ -44,14 +44,20 @@ def rounded_once(function):
 
     @functools.wraps(function)
     def compute(*values, **options):
-        given = [one for one in values if type(one) is Tensor]
+        given = [one for one in (*values, *options.values()) if type(one) is Tensor]
         kind = result_type(*given) if given else None
         if kind is None or kind.itemsize > 2 or kind.kind in "iub":
             return function(*values, **options)
-        wide = (astype(one, float32) if type(one) is Tensor else one for one in values)
-        return astype(function(*wide, **options), kind)
+        wide = [_wide(one) for one in values]
+        return astype(function(*wide, **{k: _wide(v) for k, v in options.items()}), kind)
 
     return compute
+
+
+def _wide(value):
+    """Return a tensor of small floats as float32, and anything else unchanged."""
+    is_small = type(value) is Tensor and value.dtype.itemsize < 4 and value.dtype.kind not in "iub"
+    return astype(value, float32) if is_small else value
 
 
 def _floating(x1, x2, name):

@@ -298,3 +298,37 @@ def test_dropout(where, rng):
 def test_arguments_that_do_not_fit(call, text):
     with pytest.raises(ValueError, match=text):
         call(gt.ones((2, 3, 5), device="host"))
+
+
+HALF_LOSSES = {
+    "mse_loss": lambda a, b: (a - b) ** 2,
+    "l1_loss": lambda a, b: np.abs(a - b),
+    "huber_loss": lambda a, b: np.where(abs(a - b) < 1, (a - b) ** 2 / 2, abs(a - b) - 0.5),
+    "smooth_l1_loss": lambda a, b: np.where(abs(a - b) < 1, (a - b) ** 2 / 2, abs(a - b) - 0.5),
+    "binary_cross_entropy_with_logits": lambda a, b: np.maximum(a, 0) - a * b + tail(a),
+    "kl_div": lambda a, b: b * np.log(b) - b * a,
+    "poisson_nll_loss": lambda a, b: np.exp(a) - a * b,
+    "soft_margin_loss": lambda a, b: np.log1p(np.exp(-a * b)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", HALF_LOSSES)
+def test_losses_of_16_bit_floats_round_once(where, name, dtype, rng):
+    a = rng.standard_normal(200).astype(DTYPES[dtype])
+    b = (rng.random(200) * 0.9 + 0.05).astype(DTYPES[dtype])
+    want = HALF_LOSSES[name](a.astype(float), b.astype(float))
+    x, y = gt.asarray(a, device=where), gt.asarray(b, device=where)
+    close(name, getattr(gt, name)(x, y, reduction="none"), want, dtype, 32)
+    close(name, getattr(gt, name)(x, y), want.mean(), dtype, 64)
+    assert getattr(gt, name)(x, target=y.astype("float32")).dtype == gt.float32
+
+
+def test_the_mean_of_no_losses_is_nan(where):
+    x = gt.empty((0, 3), device=where)
+    for target in (x, gt.empty(0, dtype=gt.int64, device=where)):
+        assert np.isnan(gt.cross_entropy(x, target).item())
+
+
+def test_local_response_norm_without_samples(where):
+    assert gt.local_response_norm(gt.empty((0, 3, 4), device=where), 2).shape == (0, 3, 4)

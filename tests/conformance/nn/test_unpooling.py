@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import gputensor as gt
+from tests.support.row_checks import DTYPES, close
 
 
 def windows(n, kernel, stride, padding, dilation, is_up):
@@ -174,3 +175,18 @@ def test_first_window_may_be_incomplete_if_it_is_the_last(where):
     for given in ({}, {"stride": 1, "ceil_mode": True}):
         with pytest.raises(ValueError, match="extent of x: got 2; expected 3 or more"):
             gt.max_pool1d(x, 3, **given)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_pools_of_16_bit_floats_round_once(where, dtype, rng):
+    a = (rng.random((2, 3, 60)) + 0.5).astype(DTYPES[dtype])
+    windows = a.astype(float).reshape(2, 3, 20, 3)
+    x = gt.asarray(a, device=where)
+    close("lp_pool1d", gt.lp_pool1d(x, 3, 3), (windows**3).sum(-1) ** (1 / 3), dtype, 64)
+    got = gt.avg_pool1d(x, 3, divisor_override=7)
+    close("avg_pool1d", got, windows.sum(-1) / 7, dtype, 16)
+
+
+def test_places_of_maxima_without_samples(where):
+    for one in gt.max_pool2d(gt.empty((0, 2, 4, 4), device=where), 2, return_indices=True):
+        assert one.shape == (0, 2, 2, 2)
