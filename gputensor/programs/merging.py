@@ -84,7 +84,11 @@ class _Merger:
         found = [base for base in bases if base is not None]
         return self.same("a version", found) if found else None
 
-    def operand(self, parts):
+    def written(self, parts):
+        """Merge an operand that a call writes; its extents explain its strides and later ints."""
+        return self.operand(parts, self.explainer.learn)
+
+    def operand(self, parts, learn=None):
         first = parts[0]
         if parts.count(first) == len(parts):
             return first
@@ -95,6 +99,8 @@ class _Merger:
         value = self.same("an operand", [one.value for one in parts])
         dtype = self.same("a dtype", [one.dtype for one in parts])
         shape = self.part("a shape", [one.shape for one in parts])
+        for extent in shape if learn else ():
+            learn(extent)
         strides = self.part("the strides", [one.strides for one in parts])
         offset = self.part("an offset", [one.offset for one in parts])
         return Operand(value, dtype, shape, strides, offset)
@@ -109,16 +115,13 @@ class _Merger:
         into = (None,) if is_new else tuple(map(self.base, zip(*into, strict=True)))
         self.same("the number of operands", [len(c.reads) + len(c.writes) for c in calls])
         reads = tuple(map(self.operand, zip(*[call.reads for call in calls], strict=True)))
-        writes = tuple(map(self.operand, zip(*[call.writes for call in calls], strict=True)))
+        writes = tuple(map(self.written, zip(*[call.writes for call in calls], strict=True)))
         attributes = {
             name: (self.same if name == "trees" else self.part)(
                 name, [call.attributes[name] for call in calls]
             )
             for name in first.attributes
         }
-        for operand in writes:
-            for extent in operand.shape:
-                self.explainer.learn(extent)
         self.same("the number of regions", [len(call.regions) for call in calls])
         regions = zip(*[call.regions for call in calls], strict=True)
         return Call(

@@ -399,3 +399,22 @@ def test_rows_without_elements_are_gathered():
         assert program(x, where).shape == (2, 0)
         with pytest.raises(IndexError):
             program(x, where + 2)
+
+
+def halved(x, *, weights):
+    y = gt.relu(gt.conv2d(x, weights["w"], stride=2, padding=1))
+    return gt.sum(gt.max_pool2d(y, 2), axis=1), y[:, :, ::3, 1::2] * 2
+
+
+@pytest.mark.parametrize("is_square", [False, True])
+def test_free_images_through_strides(is_square, rng):
+    height = gt.Dim("h", 4, 24)
+    width = height if is_square else gt.Dim("w", 4, 40)
+    weights = {"w": gt.asarray(rng.standard_normal((3, 2, 3, 3)).astype("float32"))}
+    shape = (gt.Dim("b", 1, 4), 2, height, width)
+    program = gt.compile(halved, gt.spec(shape), weights=weights)
+    for high in (4, 7, 10, 13, 16, 24):
+        wide = high if is_square else int(rng.integers(4, 41))
+        x = gt.asarray(rng.standard_normal((2, 2, high, wide)).astype("float32"))
+        for got, want in zip(program(x), halved(x, weights=weights), strict=True):
+            assert np.array_equal(got.numpy(), want.numpy())
