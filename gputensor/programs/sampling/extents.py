@@ -109,6 +109,10 @@ class Extent(int):
     def __reduce__(self):
         return int, (int(self),)
 
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        """Take part in NumPy's arithmetic as an int does, which keeps float32 arrays float32."""
+        return getattr(ufunc, method)(*[_plain(one) for one in inputs], **options)
+
 
 def _constants(given):
     """Yield the ints above 1 among constants of a function, including those in tuples and sets."""

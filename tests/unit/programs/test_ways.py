@@ -239,3 +239,15 @@ def test_random_ways_are_found(seed):
     every = {way(n) for n in range(2, 501) if n % dims[0].multiple == 0}
     assert taken == every and len(points) <= 4 + len(every)
     assert all(forms.evaluate(("dim", "n"), one) == one["n"] for one in points)
+
+
+def test_extents_do_not_widen_numpys_arrays():
+    (extent,) = Notes().read("f.py:1", (12,))
+    single, half = np.ones(2, np.float32), np.float16(2)
+    for found in (single / extent, extent * single, np.maximum(single, extent), single**-extent):
+        assert found.dtype == np.float32
+    for found in (half * extent, extent / half, half - extent):
+        assert found.dtype == np.float16
+    assert np.array_equal(single < extent, [True, True])
+    single *= extent
+    assert single.tolist() == [12, 12]
