@@ -155,9 +155,10 @@ def conv2d(
 
     As in PyTorch, the kernel is not flipped: ``out[o, y, x]`` is the sum over channels and taps of
     ``weight[o, c, i, j] * x[c, y * stride + i * dilation - padding, ...]``, where x is 0 outside.
-    16-bit floats are summed in float32 and rounded once. If the channels of x are adjacent in
-    memory, those of the result are too, whatever `data_format` is; 16-bit convolutions are fastest
-    in that order, with weights whose channels are adjacent too.
+    16-bit floats are summed in float32 and rounded once; only the bias of a single output may be
+    added after a rounding. If the channels of x are adjacent in memory, those of the result are
+    too, whatever `data_format` is; 16-bit convolutions are fastest in that order, with weights
+    whose channels are adjacent too.
 
     Parameters
     ----------

@@ -35,6 +35,15 @@ def test_convolutions(rng):
         convolution_program(rng, "cuda", most=6)
 
 
+def test_a_bias_whose_elements_are_apart_is_added_before_the_rounding(rng):
+    dtype = np.dtype(gt.bfloat16)
+    x, w, b = (rng.standard_normal(shape).astype(dtype) for shape in ((1, 40, 16), (3, 16, 1), 6))
+    want = x[0].astype(float) @ w[..., 0].T.astype(float) + b[::2].astype(float)
+    x, w, b = (gt.asarray(one, device="cuda") for one in (x, w, b))
+    got = gt.conv1d(x, w, b[::2], data_format="NLC").numpy()[0].astype(float)
+    assert (np.abs(got - want) <= 2.0**-8 * np.abs(want) + 1e-5).all()
+
+
 def test_single_elements_and_an_addend(rng):
     single_elements_with_addend(rng, "cuda")
 

@@ -41,6 +41,8 @@ cdef bint is_single(const Convolution* given, bint is_strided) noexcept nogil:
         return False
     if given.activation > ACT_GELU_TANH and dtype_is_half(given.x.dtype):
         return False            # these come after the product was rounded
+    if given.bias != NULL and given.bias.strides[0] != 1 and dtype_is_half(given.x.dtype):
+        return False            # so does a bias whose elements are apart
     for axis in range(given.x.ndim - 2):
         if given.weight.shape[2 + axis] != 1 or given.padding[absent + axis] != 0:
             return False
