@@ -243,7 +243,8 @@ def argument_error(kind, name, value, rule):
     ValueError('end_event: got an event without timing; expected one with it')
     """
     if issubclass(kind, TypeError) and not isinstance(value, Described):
-        value = Described(type(value).__name__)
+        is_dtype = type(value).__name__.endswith("DType")  # of NumPy, which need not be imported
+        value = Described(str(value) if is_dtype else type(value).__name__)
     name = name if name.isprintable() else repr(name)
     name = name if len(name) <= 300 else f"{name[:297]}..."
     shown = repr(value)

@@ -22,6 +22,7 @@ from gputensor.tensor.core cimport (
     work_begin, work_end,
 )
 
+from gputensor._arrays.dtypes import finfo as _finfo
 from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.calls import bound_row
 from gputensor.errors import Described, argument_error

@@ -94,7 +94,7 @@ def scaled_dot_product_attention(
         A query sees this many keys, the last of which is its own; implies `is_causal`.
     soft_cap : float, optional
         Scores s become soft_cap * tanh(s / soft_cap) before the mask is applied.
-    kv_length : Tensor, optional
+    kv_length : Tensor or int, optional
         The number of valid keys, read on the device when the work runs: one integer, or one for
         each element of the batch axes. Later keys are not seen, and may be uninitialized; keys
         and values that only a mask, `is_causal` or `window` hides must be finite.
@@ -106,6 +106,8 @@ def scaled_dot_product_attention(
 
     Raises
     ------
+    TypeError
+        For a mask of integers.
     ValueError
         For shapes or dtypes that do not fit each other, a `dropout_p` other than 0, and a `window`
         or `soft_cap` that is not above 0. No work has been queued then.
@@ -126,8 +128,10 @@ def scaled_dot_product_attention(
         raise argument_error(ValueError, f"{name}: dropout_p", dropout_p,
                              "0: apply dropout to the result")
     if attn_mask is not None:
-        mask = tensor_argument(attn_mask, name)
+        mask = mask_argument(name, "attn_mask", attn_mask)
     if kv_length is not None:
+        if type(kv_length) is int:
+            kv_length = manipulation.full((), kv_length, dtype=np.int64, device=q.device)
         length = tensor_argument(kv_length, name)
     if not (is_on(k, device) and is_on(v, device) and is_on(mask, device)
             and is_on(length, device)):
@@ -157,7 +161,12 @@ def scaled_dot_product_attention(
         return manipulation.zeros((*q.shape[:last], extents[last]), dtype=q.dtype, device=q.device)
     out = empty_tensor(q.dtype_code, q.ndim_, extents, device)
     if mask is not None:
-        mask = of_four_axes(manipulation.broadcast_to(mask, (*q.shape[:last], k.shape_[last - 1])))
+        wanted = (*q.shape[:last], k.shape_[last - 1])
+        try:
+            mask = of_four_axes(manipulation.broadcast_to(mask, wanted))
+        except ValueError:
+            raise argument_error(ValueError, f"{name}: shape of attn_mask", mask.shape,
+                                 f"one that broadcasts to {wanted}") from None
     if length is not None:
         if dtype_kind(length.dtype_code) not in (KIND_INT, KIND_UINT):
             raise argument_error(ValueError, f"{name}: dtype of kv_length",

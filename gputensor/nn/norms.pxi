@@ -101,7 +101,14 @@ cdef tuple norm_arguments(str name, Tensor a, tuple given, dict named, object ax
             named[label] = value
         else:
             raise argument_error(TypeError, f"{name}: {label}", Described("two values"), "one")
-    return named["weight"], named.get("bias"), axis, 1e-5 if eps is None else eps
+    return named["weight"], named.get("bias"), axis, eps
+
+
+# The epsilon of an rms_norm without one: PyTorch's where its order of arguments is used.
+cdef object default_epsilon(Tensor a, tuple given):
+    if not given or not isinstance(given[0], (int, tuple, list)):
+        return 1e-5
+    return float(_finfo(DTYPES[result_code(a, "rms_norm", None)].numpy).eps)
 
 
 def layer_norm(x, *parameters, weight=None, bias=None, axis=-1, eps=1e-5, residual=None):
@@ -149,13 +156,16 @@ def layer_norm(x, *parameters, weight=None, bias=None, axis=-1, eps=1e-5, residu
     elif parameters:
         weight, bias, axis, eps = norm_arguments(
             "layer_norm", a, parameters, {"weight": weight, "bias": bias}, axis, eps)
+        eps = 1e-5 if eps is None else eps
     return normed("layer_norm", a, axis, weight, bias, eps, residual)
 
 
-def rms_norm(x, *parameters, weight=None, axis=-1, eps=1e-5, residual=None):
+def rms_norm(x, *parameters, weight=None, axis=-1, eps=None, residual=None):
     """Return x / sqrt(mean(x**2) + eps) * weight, with the mean along `axis`.
 
-    Parameters are those of :func:`layer_norm` without bias.
+    Parameters are those of :func:`layer_norm` without bias. `eps` is 1e-5 by default; after the
+    extents of the last axes, as in PyTorch, it is the distance from 1 to the next number of the
+    result's dtype.
 
     >>> rms_norm(gt.asarray([[2.0, 2.0]], device="host"), eps=0.0).numpy()
     array([[1., 1.]], dtype=float32)
@@ -166,10 +176,11 @@ def rms_norm(x, *parameters, weight=None, axis=-1, eps=1e-5, residual=None):
     elif 1 < len(parameters) < 4 and weight is None and are_last_extents(a, parameters[0]):
         axis, weight = last_axes(parameters[0]), parameters[1]
         eps = parameters[2] if len(parameters) > 2 else eps
-        eps = 1e-5 if eps is None else eps
     elif parameters:
         weight, _, axis, eps = norm_arguments(
             "rms_norm", a, parameters, {"weight": weight}, axis, eps)
+    if eps is None:
+        eps = default_epsilon(a, parameters)
     return normed("rms_norm", a, axis, weight, None, eps, residual)
 
 

@@ -40,6 +40,16 @@ cdef int result_code(Tensor x, str name, object dtype) except -1:
     return code
 
 
+# A mask of integers would be added to the scores, although 0 and 1 are surely meant as bool.
+cdef Tensor mask_argument(str name, str argument, object given):
+    cdef Tensor mask = tensor_argument(given, f"{name}: {argument}")
+    if mask.dtype_code != DT_BOOL and dtype_kind(mask.dtype_code) != KIND_FLOAT:
+        got = Described(DTYPES[mask.dtype_code].name)
+        raise argument_error(TypeError, f"{name}: {argument}", got,
+                             "bool or a floating-point dtype")
+    return mask
+
+
 # Runs the formula on tensors that broadcast to the shape of the first and that the caller holds.
 # Returns its result, or a tuple of its results.
 cdef object along_rows(str name, RowFormula formula, PyObject** tensors, int count, int mask,
@@ -236,7 +246,7 @@ def softmax(x, axis=-1, *, scale=1.0, mask=None, dtype=None):
     Raises
     ------
     TypeError
-        For other dtypes of x, and a `dtype` that is not floating-point.
+        For other dtypes of x, a mask of integers, and a `dtype` that is not floating-point.
     ValueError
         For an axis that x does not have, and a mask that does not broadcast to x.
 
@@ -248,7 +258,7 @@ def softmax(x, axis=-1, *, scale=1.0, mask=None, dtype=None):
     tensors[0] = <PyObject*>a
     kind = None
     if mask is not None:
-        mask = tensor_argument(mask, "softmax: mask")
+        mask = mask_argument("softmax", "mask", mask)
         tensors[1] = <PyObject*>mask
         kind = "bool" if (<Tensor>tensors[1]).dtype_code == DT_BOOL else "float"
     cdef int code = result_code(a, "softmax", dtype)

@@ -12,7 +12,9 @@ def weight_trees(scale, is_causal, window, cap, mask, has_length):
     x = ("mul", ("load", 0), ("number", scale))
     if cap:
         x = ("mul", ("tanh", ("mul", ("load", 0), ("number", scale / cap))), ("number", cap))
-    end = ("load", 1 + (mask is not None)) if has_length else ("columns",)
+    end = ("columns",)
+    if has_length:
+        end = ("minimum", ("load", 1 + (mask is not None)), end)
     # The last query is the one at the last key.
     ahead = ("sub", ("column",), ("add", ("row",), ("sub", end, ("rows",))))
     seen = [("lt", ("column",), end)] if has_length else []

@@ -11,7 +11,8 @@ def _unseen(shape, is_causal, window, length):
     """Return which keys a query does not see; the shape broadcasts to (batch, heads, ...)."""
     queries, keys = shape[-2:]
     columns = np.arange(keys)
-    end = np.array(keys) if length is None else np.asarray(length, np.int64)[:, None, None, None]
+    end = np.array(keys) if length is None else np.clip(length, 0, keys)[:, None, None, None]
+    end = end.astype(np.int64)
     unseen = columns >= end
     ahead = columns - (np.arange(queries)[:, None] + end - queries)
     if is_causal:
@@ -48,8 +49,8 @@ def run(scale, is_causal, window, soft_cap, _precision, *operands):
     largest = scores.max(axis=-1, keepdims=True)
     powers = np.exp(scores - np.where(largest == -np.inf, 0, largest)).astype(wide)
     if length is not None:  # values past the end may be NaN, and 0 times NaN is NaN
-        ends = np.asarray(length, np.int64)[:, None, None, None]
-        value = np.where(np.arange(value.shape[2])[:, None] < ends, value, wide.type(0))
+        is_valid = np.arange(value.shape[2])[:, None] < length[:, None, None, None]
+        value = np.where(is_valid, value, wide.type(0))
     total = powers.sum(axis=-1, keepdims=True)
     weights = powers / np.where(total == 0, wide.type(1), total)
     out[...] = cast(weights @ value, out.dtype)

@@ -89,7 +89,8 @@ def pad(
         raise argument_error(ValueError, "pad: reflect_type", reflect_type, "'even' or 'odd'")
     if options:
         got = Described(f"{next(iter(options))}=")
-        raise argument_error(TypeError, "pad: keyword", got, "none but with a function as mode")
+        rule = "constant_values=, or a function as mode"
+        raise argument_error(TypeError, "pad: keyword", got, rule)
     if not isinstance(mode, str) or mode not in MODES:
         raise argument_error(ValueError, "pad: mode", mode, f"one of {', '.join(MODES)}")
     if mode in ("reflect", "symmetric") and reflect_type == "odd":

@@ -138,6 +138,31 @@ def test_keys_beyond_the_length_may_be_anything(where, size, dtype, rng):
     assert np.array_equal(results[0].numpy(), results[1].numpy())
 
 
+@pytest.mark.parametrize("size", [3, 16])
+def test_lengths_outside_of_the_keys(where, size, rng):
+    arrays = [rng.standard_normal((2, 2, n, size)).astype(DTYPES["bfloat16"]) for n in (4, 9, 9)]
+    tensors = [gt.asarray(one, device=where) for one in arrays]
+    length = gt.asarray([-3, 50], device=where)
+    got = gt.scaled_dot_product_attention(*tensors, is_causal=True, kv_length=length).numpy()
+    want = gt.scaled_dot_product_attention(*tensors, is_causal=True, kv_length=9).numpy()
+    assert (got[0] == 0).all()
+    assert np.array_equal(got[1], want[1])
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "mask"),
+    [
+        (TypeError, "attn_mask: got int64; expected bool or a floating-point", ((5,), gt.int64)),
+        (ValueError, r"shape of attn_mask: got \(4, 5\); expected one that .* \(2, 5, 5\)",
+         ((4, 5), gt.bool)),
+    ],
+)  # fmt: skip
+def test_masks_that_do_not_fit(kind, text, mask):
+    x, mask = gt.ones((2, 5, 6), device="host"), gt.ones(mask[0], dtype=mask[1], device="host")
+    with pytest.raises(kind, match=f"scaled_dot_product_attention: {text}"):
+        gt.scaled_dot_product_attention(x, x, x, mask)
+
+
 def test_heads_without_elements_give_the_mean(where, rng):
     q, k = (gt.empty((1, n, 0), device=where) for n in (2, 3))
     v = rng.standard_normal((1, 3, 4)).astype(np.float32)

@@ -130,13 +130,34 @@ def test_infinities_and_nan(where):
     [
         (lambda x: nn.softmax(x, 2), IndexError, "softmax: axis"),
         (lambda x: nn.softmax(x, mask=gt.ones(3, device="host")), ValueError, "do not broadcast"),
+        (lambda x: nn.softmax(x, mask=gt.ones(5, dtype=gt.int32, device="host")), TypeError,
+         "softmax: mask: got int32; expected bool or a floating-point dtype"),
         (lambda x: nn.softmax(x, dtype=gt.int32), TypeError, "softmax: dtype: got int32"),
         (lambda x: nn.layer_norm(x, x), ValueError, "layer_norm: shape of weight: got"),
         (lambda x: nn.rms_norm(x, residual=x[0]), ValueError, "rms_norm: shape of residual: got"),
         (lambda x: nn.group_norm(x, 3), ValueError, "group_norm: groups: got 3"),
         (lambda x: nn.softmax(gt.astype(x, gt.complex64)), TypeError, "softmax: x: got complex64"),
+        (lambda x: gt.max_pool1d(x > 0, 2), TypeError, "max_pool1d: dtype of x: got bool; "),
+        (lambda x: gt.pad(x, 1, value=3), TypeError, "got value=; expected constant_values="),
     ],
-)
+)  # fmt: skip
 def test_wrong_arguments(call, error, text):
     with pytest.raises(error, match=text):
         call(gt.ones((2, 5), device="host"))
+
+
+def test_the_epsilon_of_pytorchs_order(where):
+    x = gt.asarray([[1e-3, 2e-3]], device=where)
+    weight = gt.ones(2, device=where)
+    own = (nn.rms_norm(x), nn.rms_norm(x, weight), nn.rms_norm(x, (2,), eps=1e-5))
+    torchs = (
+        nn.rms_norm(x, 2),
+        nn.rms_norm(x, [2], weight),
+        nn.rms_norm(x, (2,), weight, None),
+        gt.rms_norm(x, normalized_shape=(2,)),
+        gt.jit(lambda x: nn.rms_norm(x, (2,)))(x),
+    )
+    for results, epsilon in ((own, 1e-5), (torchs, 2.0**-23)):
+        want = np.array([1e-3, 2e-3]) / np.sqrt(2.5e-6 + epsilon)
+        for got in results:
+            assert np.abs(got.numpy() - want).max() < 1e-6
