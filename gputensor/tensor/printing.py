@@ -53,8 +53,7 @@ def _values(tensor, **options):
         trace.refuse_value("print")
     is_large = _is_large(tensor)
     values = _corners(tensor) if is_large else numpy(tensor)
-    kind = tensor.dtype.kind
-    if kind not in "biufc" or tensor.dtype.itemsize == 2 and kind == "f":
+    if tensor.dtype.kind not in "biufc":
         values = values.astype(np.float32)
     if not options and values.ndim == 0:
         return str(values[()])  # with all digits, as NumPy

@@ -31,6 +31,13 @@ def test_every_dtype_prints():
         assert f"dtype={gt.zeros(0, dtype=name, device='host').dtype.name}" in text
 
 
+def test_half_precision_has_the_digits_that_tell_numbers_apart(rng):
+    for values in (rng.normal(size=(3, 4)).astype("float16"), np.float16(5.09)):
+        x = gt.asarray(values, device="host")
+        assert str(x) == str(values) and np.array_str(x) == np.array_str(np.asarray(values))
+    assert str(gt.asarray([5.09], dtype="float16", device="host")) == "[5.09]"
+
+
 def test_large_tensor_shows_what_numpy_shows():
     values = np.arange(20_000).reshape(100, 200)
     text = repr(gt.asarray(values, device="host"))
