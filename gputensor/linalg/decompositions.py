@@ -92,7 +92,7 @@ def qr(x, /, mode="reduced"):
 
 def _word(UPLO, name):
     """Return the attribute of the call for a function that reads one triangle."""
-    if UPLO not in ("L", "U"):
+    if not isinstance(UPLO, str) or UPLO.upper() not in ("L", "U"):
         raise argument_error(ValueError, f"{name}: UPLO", UPLO, "'L' or 'U'")
     return f"{name}_{UPLO.lower()}"
 
@@ -106,10 +106,10 @@ def eigh(x, /, UPLO="L"):
     >>> eigh(gt.asarray([[2.0, 0.0], [0.0, 1.0]], device="host")).eigenvalues.tolist()
     [1.0, 2.0]
     """
-    a = square(x, "eigh")
+    a, word = square(x, "eigh"), _word(UPLO, "eigh")
     values, vectors = new(a, a.shape[:-1], real_dtype(a.dtype)), new(a, a.shape)
     if a.size:
-        queue_engine(solvers.matrix_pair, (_word(UPLO, "eigh"),), [values, vectors], a)
+        queue_engine(solvers.matrix_pair, (word,), [values, vectors], a)
     return EigenDecomposition(rounded(values, x), rounded(vectors, x))
 
 
@@ -120,10 +120,10 @@ def eigvalsh(x, /, UPLO="L"):
     >>> eigvalsh(gt.asarray([[2.0, 0.0], [0.0, 1.0]], device="host")).tolist()
     [1.0, 2.0]
     """
-    a = square(x, "eigvalsh")
+    a, word = square(x, "eigvalsh"), _word(UPLO, "eigvalsh")
     values = new(a, a.shape[:-1], real_dtype(a.dtype))
     if a.size:
-        queue_engine(solvers.matrix, (_word(UPLO, "eigvalsh"),), [values], a)
+        queue_engine(solvers.matrix, (word,), [values], a)
     return rounded(values, x)
 
 

@@ -5,8 +5,8 @@ import math
 from gputensor._arrays.dtypes import float32
 from gputensor.errors import argument_error
 from gputensor.linalg.decompositions import svdvals
+from gputensor.linalg.infos import inv_ex
 from gputensor.linalg.matrices import matrices
-from gputensor.linalg.solutions import inv
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 from gputensor.tensor.interop import astype
@@ -141,7 +141,8 @@ def norm(x, /, ord=None, axis=None, keepdims=False, *, p=None):
 def cond(x, /, p=None):
     """Return the condition numbers of matrices: the norm of `x` times the norm of its inverse.
 
-    `p` is the `ord` of :func:`matrix_norm`; by default 2.
+    `p` is the `ord` of :func:`matrix_norm`; by default 2. Singular matrices have the number
+    infinity.
 
     >>> import gputensor as gt
     >>> cond(gt.asarray([[2.0, 0.0], [0.0, 1.0]], device="host")).item()
@@ -153,5 +154,8 @@ def cond(x, /, p=None):
     if p in (None, 2, -2):
         s = svdvals(a)
         ends = (s[..., 0], s[..., -1])
-        return fn.divide(*(ends if p != -2 else ends[::-1]))
-    return fn.multiply(matrix_norm(a, ord=p), matrix_norm(inv(a), ord=p))
+        found = fn.divide(*(ends if p != -2 else ends[::-1]))
+    else:
+        found = fn.multiply(matrix_norm(a, ord=p), matrix_norm(inv_ex(a).inverse, ord=p))
+    has_nan = fn.any(fn.isnan(a), axis=(-2, -1))
+    return fn.where(fn.logical_and(fn.isnan(found), fn.logical_not(has_nan)), math.inf, found)

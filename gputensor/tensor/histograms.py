@@ -5,7 +5,7 @@ import math
 import operator
 from itertools import pairwise
 
-from gputensor._arrays.dtypes import float32, float64, iinfo, int64, is_float8
+from gputensor._arrays.dtypes import float32, float64, iinfo, int64, is_float8, uint8
 from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error, float_argument, int_argument, list_argument
 from gputensor.streams.order import tracer
@@ -36,7 +36,9 @@ def bincount(x, /, weights=None, minlength=0):
     >>> bincount(gt.asarray([1, 3, 1], device="host")).tolist()
     [0, 2, 0, 1]
     """
-    if tensor_argument(x, "bincount").ndim != 1 or x.dtype.kind not in "iu":
+    if tensor_argument(x, "bincount").dtype.kind == "b":
+        x = astype(x, uint8)
+    if x.ndim != 1 or x.dtype.kind not in "iu":
         got = Described(f"{x.dtype.name} of {x.ndim} dimensions")
         raise argument_error(TypeError, "bincount: x", got, "an integer dtype and 1 dimension")
     length = int_argument("bincount: minlength", minlength)

@@ -207,6 +207,7 @@ PLACED = {
     **dict.fromkeys(("setdiff1d", "setxor1d"), "assume_unique"),
     **dict.fromkeys(("matrix_rank", "pinv", "svd"), "hermitian"),
     "astype": "order casting subok copy",
+    "can_cast": "casting",
     "choice": "shuffle",
     "compress": "out",
     "copy": "order subok",

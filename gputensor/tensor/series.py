@@ -92,6 +92,8 @@ def interp(x, xp, fp, /, left=None, right=None, period=None):
     start, width, level, rise = (take(one, places) for one in (xp, widths, fp, rises))
     share = fn.divide(fn.subtract(inside, start), width)
     result = fn.add(level, fn.multiply(share, rise))
+    # Exactly at a point the line beyond it does not count, not even one to infinity.
+    result = fn.where(fn.equal(inside, start), level, result)
     if left is not None:
         result = fn.where(fn.less(x, low), left, result)
     return result if right is None else fn.where(fn.greater(x, high), right, result)

@@ -1,8 +1,10 @@
 """Functions that select among tensors, or write to one by positions and masks."""
 
 import math
+from numbers import Number
 
 from gputensor._arrays.dtypes import float32, int32, int64
+from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error, function_argument, list_argument
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import (
@@ -16,7 +18,7 @@ from gputensor.tensor.engine import queue_call
 from gputensor.tensor.grids import within
 from gputensor.tensor.interop import asarray, astype, copy
 from gputensor.tensor.interop.arrays import PLAIN, beside, values_argument
-from gputensor.tensor.manipulation import arange, broadcast_to, moveaxis, reshape
+from gputensor.tensor.manipulation import arange, broadcast_to, full, moveaxis, reshape
 from gputensor.tensor.manipulation.joining import concat, stack
 
 __all__ = [
@@ -90,6 +92,8 @@ def place(x, mask, values, /):
     if values.size == 1:
         x[...] = fn.where(mask, values[0], x)
         return
+    if not shape:
+        x, mask = reshape(x, 1), reshape(mask, 1)
     places = mask.nonzero()
     count = places[0].size
     if count and not values.size:
@@ -141,10 +145,26 @@ def select(conditions, choices, /, default=0):
         got = Described(f"{len(conditions)} conditions for {len(choices)} choices")
         rule = "as many as choices, at least one"
         raise argument_error(ValueError, "select: conditions", got, rule)
-    result = default
+    *choices, result = _in_one_dtype([*choices, default])
     for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):
         result = fn.where(condition, choice, result)
     return result
+
+
+def _in_one_dtype(values):
+    """Return values of which numbers have the dtype of all, where a tensor has another one.
+
+    `where` of a number and a tensor of bool would give the dtype of the number.
+    """
+    tensors = [one for one in values if isinstance(one, Tensor)]
+    if not tensors or not all(isinstance(one, (Tensor, Number)) for one in values):
+        return values
+    dtype = result_type(*values)
+    if all(one.dtype == dtype for one in tensors):
+        return values
+    device = tensors[0].device
+    return [one if isinstance(one, Tensor) else full((), one, dtype, device=device)
+            for one in values]  # fmt: skip
 
 
 def choose(index, choices, /):
@@ -163,8 +183,14 @@ def choose(index, choices, /):
     if isinstance(index, (list, tuple)):
         first = next((one for one in choices if isinstance(one, Tensor)), None)
         index = asarray(index) if first is None else asarray(index, device=first.device)
-    index = within(tensor_argument(index, "choose"), len(choices))
-    index = fn.remainder(index, max(len(choices), 1))
+    if tensor_argument(index, "choose").dtype.kind in "bi":
+        index = astype(index, int64, copy=False)
+        index = fn.where(fn.less(index, 0), len(choices), index)  # -1 is no choice, unlike x[-1]
+    try:
+        index = fn.remainder(within(index, len(choices)), len(choices))
+    except IndexError:
+        got, rule = Described("an element out of range"), f"0 to {len(choices) - 1}, or a mode="
+        raise argument_error(IndexError, "choose: index", got, rule) from None
     result = choices[0]
     for number, choice in enumerate(choices[1:], 1):
         result = fn.where(fn.equal(index, number), choice, result)

@@ -67,6 +67,11 @@ DIFFERENCES = {
         ),
         ("max, sort, < of complex numbers", "the same", "by the real part, then the imaginary one"),
         ("reciprocal of integers", "reciprocal", "of floats, as division"),
+        ("rint, fix, round of integers", "the same", "integers, as `round` of the array standard"),
+        ("mean(dtype=int), var(dtype=int)", "astype", "`dtype` is a dtype of floats, or an error"),
+        ("polyder, polyint, vander of float32", "the same", "keep float32, as all functions do"),
+        ("tril(vector), triu(vector)", "tril, triu", "of matrices; `broadcast_to` makes one"),
+        ("nanargmax, nanargmin of only NaN", "the same", "0: an error would wait for the device"),
         ("poly1d", "the same", "with tensors as coefficients"),
         (
             "float32(3), int64(3)",

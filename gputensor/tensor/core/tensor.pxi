@@ -205,6 +205,9 @@ cdef class Tensor:
                             f"shape {self.shape}; expected an integer dtype and 0 dimensions")
         return int(number_of(self, "index"))
 
+    def __bytes__(self):
+        return operators.numpy(self).tobytes()
+
     def __array__(self, dtype=None, copy=None):
         if copy is not None and copy is not True and copy is not False:
             raise TypeError(f"__array__: copy: got {copy!r:.60}; expected True, False or None")

@@ -245,7 +245,9 @@ def _ignoring_nan(choose, x1, x2, out):
     if type(x2) is Tensor:
         result = where(isnan(x2), x1, choose(x1, x2))
         return where(isnan(x1), x2, result, out=out)
-    return positive(x1, out=out) if x2 != x2 else where(isnan(x1), x2, choose(x1, x2), out=out)
+    if x2 == x2:
+        return where(isnan(x1), x2, choose(x1, x2), out=out)
+    return positive(astype(x1, result_type(x1, x2), copy=False), out=out)
 
 
 @numbers_too

@@ -9,7 +9,7 @@ from gputensor.errors import Described, argument_error, float_argument, int_argu
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import axis_argument, tensor_argument
 from gputensor.tensor.interop import astype, reinterpreted
-from gputensor.tensor.manipulation import arange, moveaxis, reshape
+from gputensor.tensor.manipulation import arange, moveaxis, reshape, zeros
 from gputensor.tensor.manipulation.arithmetic import nextafter
 from gputensor.tensor.numerics.padding import pad
 
@@ -54,6 +54,9 @@ def packbits(x, /, axis=None, bitorder="big"):
     missing = -bits.shape[-1] % 8
     if missing:
         bits = pad(bits, [(0, 0)] * (bits.ndim - 1) + [(0, missing)])
+    if not bits.size:
+        shape = (*bits.shape[:-1], bits.shape[-1] // 8)
+        return moveaxis(zeros(shape, uint8, device=x.device), -1, axis)
     # Eight bytes of 0 or 1 are one word; the product gathers them in its highest byte.
     words = reinterpreted(bits.contiguous(), uint64)
     packed = fn.bitwise_right_shift(fn.multiply(words, _GATHERING[bitorder]), 56)

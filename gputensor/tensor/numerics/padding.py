@@ -22,7 +22,11 @@ MODES = ("constant", "empty", *GATHERED, *COMPUTED)
 def _pairs(value, ndim, name):
     """Return (before, after) for each axis, from a value, a pair, or a pair for each axis."""
     if isinstance(value, dict):
-        value = [value.get(i, value.get(i - ndim, (0, 0))) for i in range(ndim)]
+        wrong = [axis for axis in value if axis not in range(-ndim, ndim)]
+        if wrong:
+            raise argument_error(ValueError, f"{name}: axis", wrong[0], f"one of {ndim} axes")
+        found = [value.get(i, value.get(i - ndim, (0, 0))) for i in range(ndim)]
+        value = [one if np.ndim(one) else (one, one) for one in found]
     try:
         pairs = np.broadcast_to(np.asarray(value), (ndim, 2)).tolist()
     except ValueError:
@@ -34,8 +38,8 @@ def _pairs(value, ndim, name):
 
 
 def _widths(pad_width, ndim):
-    widths = [*pad_width.values()] if isinstance(pad_width, dict) else pad_width
-    if host_array("pad: pad_width", widths).dtype.kind not in "iu":
+    given = [*pad_width.values()] if isinstance(pad_width, dict) else [pad_width]
+    if any(host_array("pad: pad_width", one).dtype.kind not in "iu" for one in given):
         raise argument_error(TypeError, "pad: pad_width", pad_width, "ints")
     pairs = _pairs(pad_width, ndim, "pad: pad_width")
     if any(width < 0 for pair in pairs for width in pair):

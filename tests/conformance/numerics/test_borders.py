@@ -1,4 +1,4 @@
-"""Borders by odd reflection, sinc of complex numbers, empty keys and other borders: as in NumPy."""
+"""Borders by odd reflection, infinities, singular matrices, empty keys and others: as in NumPy."""
 
 import numpy as np
 import pytest
@@ -198,3 +198,104 @@ def test_interpolation_ends_at_the_last_point(where, rng):
     one = [gt.asarray(one, device=where) for one in (x[-5:], places[:1], values[:1])]
     want = np.where(np.isnan(x[-5:]), np.nan, values[0])
     np.testing.assert_array_equal(gt.interp(*one).numpy(), want)
+
+
+def test_singular_matrices_have_an_infinite_condition(where, rng):
+    a = rng.normal(size=(3, 4, 4))
+    a[1] = 0
+    x = gt.asarray(a, device=where)
+    for p in (None, 1, -1, np.inf, "fro", -2):
+        want = np.linalg.cond(a, p)
+        np.testing.assert_allclose(gt.linalg.cond(x, p).numpy(), want, 1e-6)
+    a[0, 0, 0] = np.nan
+    assert np.isnan(gt.linalg.cond(gt.asarray(a[0], device=where), 1).item())
+
+
+def test_a_word_for_the_triangle_in_either_case(where, rng):
+    a = rng.normal(size=(3, 3))
+    x = gt.asarray(a, device=where)
+    for word in "lU":
+        got = gt.linalg.eigvalsh(x, word)
+        np.testing.assert_allclose(got.numpy(), np.linalg.eigvalsh(a, word.upper()), 1e-10)
+    for function in (gt.linalg.eigh, gt.linalg.eigvalsh):
+        with pytest.raises(ValueError, match="UPLO: got 'x'; expected 'L' or 'U'"):
+            function(x[:0, :0], "x")
+
+
+def test_numbers_take_the_dtype_of_all_choices(where):
+    flags = [gt.asarray([True, False], device=where), gt.asarray([False, True], device=where)]
+    for dtype, number, want in (
+        ("uint16", 7, "uint16"), ("int8", 2.5, "float32"), ("float64", 1, "float64"),
+    ):  # fmt: skip
+        choices = [gt.ones(2, dtype, device=where), gt.zeros(2, "bool", device=where)]
+        got = gt.select(flags, choices, number)
+        assert got.dtype == want and got.tolist() == [1, 0]
+        assert gt.select(flags[1:], choices[1:], number).tolist() == [number, 0]
+        assert gt.select(flags, [choices[1], number], choices[0]).tolist() == [0, number]
+
+
+def test_choices_are_not_counted_from_the_end(where):
+    choices = gt.asarray([[1, 2], [3, 4]], device=where)
+    with gt.checked_indices():
+        for index in ([-1, 0], [0, 2]):
+            with pytest.raises(IndexError, match="choose: index: got an element out of range"):
+                gt.choose(gt.asarray(index, device=where), choices)
+    index = gt.asarray([True, False], device=where)
+    assert gt.choose(index, choices).tolist() == [3, 2]
+    assert gt.choose(gt.asarray([-1, 3], device=where), choices, mode="clip").tolist() == [1, 4]
+
+
+def test_places_of_one_number_and_counts_of_bool(where):
+    x = gt.asarray(1.0, device=where)
+    gt.place(x, gt.asarray(True, device=where), [5.0, 6.0])
+    assert x.item() == 5
+    x = gt.asarray([True, False, True], device=where)
+    assert gt.bincount(x, minlength=3).tolist() == [1, 2, 0]
+    assert gt.bincount(x, gt.ones(3, device=where)).tolist() == [1, 2]
+
+
+def test_widths_of_single_axes(where):
+    x = gt.ones((2, 3), device=where)
+    for widths in ({0: 1}, {-1: (0, 2), 0: 1}, {1: (1, 0)}, {}):
+        a = x.numpy()
+        wide = {axis % 2: width for axis, width in widths.items()}
+        pairs = [wide.get(axis, (0, 0)) for axis in (0, 1)]
+        want = np.pad(a, [one if isinstance(one, tuple) else (one, one) for one in pairs])
+        assert gt.pad(x, widths).tolist() == want.tolist()
+    with pytest.raises(ValueError, match="pad: pad_width: axis: got 5; expected one of 2 axes"):
+        gt.pad(x, {5: 1})
+    with pytest.raises(TypeError, match="pad: pad_width: got"):
+        gt.pad(x, {0: 1.5})
+
+
+def test_infinite_values_count_only_beyond_their_neighbours(where):
+    xp, fp = [0.0, 1.0, 2.0, 3.0], [4.0, -np.inf, 2.0, np.inf]
+    x = [-5.0, 0.0, 0.5, 1.0, 2.0, 2.5, 3.0, 9.0]
+    got = gt.interp(*(gt.asarray(one, dtype="float64", device=where) for one in (x, xp, fp)))
+    assert got.tolist() == np.interp(x, xp, fp).tolist()
+
+
+def test_empty_lines_are_packed(where):
+    x = gt.zeros((0, 2, 4), "bool", device=where)
+    assert gt.packbits(x, axis=0).shape == (0, 2, 4) and gt.packbits(x, axis=2).shape == (0, 2, 1)
+    assert gt.packbits(x).shape == (0,)
+
+
+@pytest.mark.parametrize("name", ["fmax", "fmin"])
+def test_nan_beside_integers_gives_floats(where, name):
+    x = gt.asarray([1, -2], dtype="int16", device=where)
+    got = getattr(gt, name)(x, float("nan"))
+    assert got.dtype == "float32" and got.tolist() == [1, -2]
+    out = gt.zeros(2, "float64", device=where)
+    assert getattr(gt, name)(float("nan"), x, out=out) is out and out.tolist() == [1, -2]
+
+
+def test_bytes_are_the_memory_in_row_major_order(where):
+    x = gt.asarray([[1, 2], [3, 4]], dtype="int16", device=where)
+    assert bytes(x) == x.numpy().tobytes() and bytes(x.T) == x.T.numpy().tobytes()
+    assert bytes(gt.asarray(5, dtype="int32", device=where)) == b"\5\0\0\0"
+
+
+def test_can_cast_takes_its_rule_by_position():
+    assert gt.can_cast("float64", "float32", "same_kind")
+    assert not gt.can_cast("float32", "int32", "same_kind")
