@@ -265,6 +265,20 @@ def int_argument(name, value):
         raise argument_error(TypeError, name, value, "an int") from None
 
 
+def plain_int(value):
+    """Return an integer of any type as an int, and anything else, a bool too, as it is.
+
+    >>> plain_int(3), plain_int("same")
+    (3, 'same')
+    """
+    if type(value) is int or isinstance(value, bool):
+        return value
+    try:
+        return operator.index(value)
+    except TypeError:
+        return value
+
+
 def float_argument(name, value):
     """Return an argument as a float; TypeError if it is no real number.
 
@@ -277,6 +291,15 @@ def float_argument(name, value):
         return float(value)
     except (TypeError, ValueError):
         raise argument_error(TypeError, name, value, "a number") from None
+
+
+def has_elements(value):
+    """Return whether an argument is a sequence or an array with axes; one without is a number.
+
+    >>> has_elements([3]), has_elements(3)
+    (True, False)
+    """
+    return hasattr(value, "__iter__") and getattr(value, "ndim", 1) != 0
 
 
 def list_argument(name, value, rule="a sequence"):

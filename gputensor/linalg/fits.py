@@ -2,7 +2,7 @@
 
 from gputensor._arrays.dtypes import complex64, complex128, finfo
 from gputensor._arrays.promotion import result_type
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, int_argument
 from gputensor.linalg.decompositions import eigvals, qr, svdvals
 from gputensor.linalg.solutions import inv, lstsq, solve
 from gputensor.tensor import functions as fn
@@ -45,7 +45,8 @@ def polyfit(x, y, deg, /, rcond=None, full=False, w=None, cov=False):
     if x.ndim != 1 or x.size == 0:
         got = Described(f"shape {x.shape}")
         raise argument_error(ValueError, "polyfit: x", got, "1 dimension and at least 1 element")
-    if not isinstance(deg, int) or deg < 0:
+    deg = int_argument("polyfit: deg", deg)
+    if deg < 0:
         raise argument_error(ValueError, "polyfit: deg", deg, "an int of 0 or more")
     if not isinstance(cov, bool) and cov != "unscaled":
         raise argument_error(ValueError, "polyfit: cov", cov, "True, False or 'unscaled'")

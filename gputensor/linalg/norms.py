@@ -1,6 +1,7 @@
 """Norms of vectors and of matrices, and condition numbers."""
 
 import math
+from numbers import Real
 
 from gputensor._arrays.dtypes import float32
 from gputensor.errors import argument_error
@@ -82,6 +83,8 @@ def matrix_norm(x, /, ord="fro", *, keepdims=False):
     2.0
     """
     a = matrices(x, "matrix_norm")
+    if ord is not None and not isinstance(ord, (Real, str)):
+        raise argument_error(TypeError, "matrix_norm: ord", ord, "a number, a str or None")
     if ord == "fro" or ord is None:
         return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
     if ord in (2, -2, "nuc"):
@@ -149,7 +152,7 @@ def cond(x, /, p=None):
     2.0
     """
     a = matrices(x, "cond")
-    if p is not None and not isinstance(p, (int, float, str)):
+    if p is not None and not isinstance(p, (Real, str)):
         raise argument_error(TypeError, "cond: p", p, "a number, a str or None")
     if p in (None, 2, -2):
         s = svdvals(a)

@@ -25,7 +25,7 @@ from gputensor.tensor.core cimport (
 from gputensor._arrays.dtypes import finfo as _finfo
 from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.calls import bound_row
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, plain_int
 from gputensor.errors import float_argument as _float_argument
 from gputensor.tensor import manipulation
 from gputensor.tensor.core import spellings as _spellings

@@ -5,6 +5,7 @@ for float64) and rounded once.
 """
 
 import math
+from numbers import Real
 
 from gputensor.errors import argument_error
 from gputensor.nn import activated, softmax
@@ -23,7 +24,7 @@ _SELU_SCALE, _SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
 
 
 def _number(name, argument, value):
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise argument_error(TypeError, f"{name}: {argument}", value, "a number")
     value = float(value)
     return ("number", value if math.isfinite(value) else str(value))

@@ -9,7 +9,7 @@ import math
 from gputensor._arrays.dtypes import isdtype
 from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.calls import CONVOLUTION_ACTIVATIONS
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, plain_int
 from gputensor.nn import activated, activations, current_precision, on_device_of
 from gputensor.nn.extents import Image, Plans, Window, each_axis
 from gputensor.tensor.core import Tensor, tensor_argument
@@ -124,7 +124,7 @@ def _convolution(name, x, weight, bias, window, how):
 def _how(spatial, groups, data_format, activation, addend):
     return {
         "spatial": spatial,
-        "groups": groups,
+        "groups": plain_int(groups),
         "data_format": data_format,
         "activation": activation,
         "addend": addend,

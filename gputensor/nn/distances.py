@@ -3,7 +3,7 @@
 import math
 
 from gputensor._arrays.dtypes import float32
-from gputensor.errors import argument_error, float_argument
+from gputensor.errors import argument_error, float_argument, plain_int
 from gputensor.nn.losses import REDUCTIONS, check_reduction
 from gputensor.nn.pooling import avg_pool2d
 from gputensor.tensor import functions as fn
@@ -214,6 +214,7 @@ def local_response_norm(x, size, alpha=1e-4, beta=0.75, k=1.0):
     name = "local_response_norm"
     if tensor_argument(x, name).ndim < 2:
         raise argument_error(ValueError, f"{name}: shape of x", x.shape, "(batch, channels, ...)")
+    size = plain_int(size)
     if not isinstance(size, int) or size < 1:
         raise argument_error(ValueError, f"{name}: size", size, "a positive int")
     wide = astype(x, float32) if x.dtype.itemsize == 2 else x

@@ -3,7 +3,7 @@
 from types import NoneType
 from typing import NamedTuple
 
-from gputensor.errors import argument_error
+from gputensor.errors import argument_error, plain_int
 from gputensor.tensor.core import tensor_argument
 from gputensor.tensor.manipulation import empty, expand_dims, moveaxis, permute_dims
 
@@ -24,8 +24,10 @@ def each_axis(name, value, spatial, least):
     >>> each_axis("stride", 2, 2, 1)
     (2, 2)
     """
+    value = plain_int(value)
     values = (value,) * spatial if _is_int(value) else value
     fits = isinstance(values, (tuple, list)) and len(values) == spatial
+    values = [plain_int(one) for one in values] if fits else values
     if not fits or not all(_is_int(one) and least <= one < LIMIT for one in values):
         rule = f"an int of {least} or more, or a sequence of {spatial}"
         raise argument_error(ValueError, name, value, rule)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from gputensor._arrays.dtypes import isdtype
-from gputensor.errors import argument_error
+from gputensor.errors import argument_error, plain_int
 from gputensor.nn import activated
 from gputensor.nn.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from gputensor.tensor.core import tensor_argument
@@ -24,6 +24,7 @@ def _sizes(extents, size, scale_factor):
     given = size if size is not None else scale_factor
     kinds = int if size is not None else (int, float)
     values = given if isinstance(given, (tuple, list)) else (given,) * len(extents)
+    values = [float(one) if isinstance(one, np.floating) else plain_int(one) for one in values]
     if (size is None) == (scale_factor is None) or len(values) != len(extents):
         rule = f"one of the two, a number or one for each of {len(extents)} axes"
         given = (size, scale_factor)
@@ -210,9 +211,11 @@ def interpolate(
 
 
 def _whole_factor(x, factor, name):
+    factor = plain_int(factor)
     if not isinstance(factor, int) or factor < 1 or tensor_argument(x, name).ndim < 3:
         rule = "a positive int, and a tensor of 3 or more axes"
         raise argument_error(ValueError, f"{name}: factor", factor, rule)
+    return factor
 
 
 def channel_shuffle(x, groups):
@@ -222,7 +225,7 @@ def channel_shuffle(x, groups):
     >>> channel_shuffle(gt.reshape(gt.arange(4, device="host"), (1, 4, 1)), 2).tolist()
     [[[0], [2], [1], [3]]]
     """
-    _whole_factor(x, groups, "channel_shuffle")
+    groups = _whole_factor(x, groups, "channel_shuffle")
     batch, channels, *extents = x.shape
     if channels % groups:
         rule = f"a multiple of {groups}"
@@ -239,7 +242,7 @@ def pixel_shuffle(x, upscale_factor):
     [[[0, 1], [2, 3]]]
     """
     name, factor = "pixel_shuffle", upscale_factor
-    _whole_factor(x, factor, name)
+    factor = _whole_factor(x, factor, name)
     *stack, channels, height, width = x.shape
     if channels % factor**2:
         rule = f"a multiple of {factor**2}"
@@ -258,7 +261,7 @@ def pixel_unshuffle(x, downscale_factor):
     (4, 1, 1)
     """
     name, factor = "pixel_unshuffle", downscale_factor
-    _whole_factor(x, factor, name)
+    factor = _whole_factor(x, factor, name)
     *stack, channels, height, width = x.shape
     if height % factor or width % factor:
         rule = f"multiples of {factor}"

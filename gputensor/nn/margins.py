@@ -1,6 +1,7 @@
 """Losses that compare distances and likelihoods, as in PyTorch: margins, pairs, distributions."""
 
 import math
+from numbers import Real
 
 from gputensor.errors import argument_error, float_argument
 from gputensor.nn.distances import cosine_similarity, reduced
@@ -135,7 +136,7 @@ def gaussian_nll_loss(x, target, var, full=False, eps=1e-6, *, reduction="mean")
     """
     name = "gaussian_nll_loss"
     tensor_argument(x, name)
-    if isinstance(var, (int, float)):
+    if isinstance(var, Real):
         var = full_like(x, var)
     tensor_argument(var, f"{name}: var")
     if var.shape == x.shape[:-1] and var.shape != x.shape:

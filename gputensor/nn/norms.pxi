@@ -205,6 +205,7 @@ def group_norm(x, groups, weight=None, bias=None, eps=1e-5):
     if a.ndim_ < 2:
         raise argument_error(ValueError, "group_norm: shape of x", a.shape,
                              "at least two axes, the second of channels")
+    groups = plain_int(groups)
     if not isinstance(groups, int) or groups < 1 or a.shape_[1] % groups:
         raise argument_error(ValueError, "group_norm: groups", groups,
                              f"a divisor of the {a.shape_[1]} channels")

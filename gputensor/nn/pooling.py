@@ -1,5 +1,7 @@
 """Pooling: the maximum or the mean of each window, in one kernel (the call "window")."""
 
+from numbers import Real
+
 from gputensor._arrays.dtypes import isdtype
 from gputensor.errors import argument_error
 from gputensor.nn import unpooling
@@ -81,7 +83,7 @@ def _average(name, spatial, x, window, how):
     divisor = how.pop("divisor_override")
     if divisor is None:
         return _pool(name, spatial, x, (kernel, stride, padding, 1), pooling, how)
-    if not isinstance(divisor, (int, float)) or divisor == 0:
+    if not isinstance(divisor, Real) or divisor == 0:
         rule = "a number other than 0"
         raise argument_error(ValueError, f"{name}: divisor_override", divisor, rule)
     return _divided(name, spatial, x, (kernel, stride, padding, 1), (divisor, how))
@@ -373,7 +375,7 @@ def adaptive_max_pool3d(x, output_size, return_indices=False, *, data_format=Non
 @rounded_once
 def _lp_pool(name, spatial, x, norm_type, window):
     kernel_size, stride, ceil_mode = window
-    if isinstance(norm_type, bool) or not isinstance(norm_type, (int, float)) or norm_type == 0:
+    if isinstance(norm_type, bool) or not isinstance(norm_type, Real) or norm_type == 0:
         raise argument_error(ValueError, f"{name}: norm_type", norm_type, "a number other than 0")
     how = {"ceil_mode": bool(ceil_mode), "data_format": None}
     powers = functions.pow(tensor_argument(x, name), norm_type)

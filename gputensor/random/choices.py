@@ -42,7 +42,8 @@ def permutation(x, axis=0, *, device=None, generator=None):
     """
     if isinstance(x, (list, tuple)):
         x = asarray(x, device=_place(device, generator))
-    if type(x) is not Tensor:
+    if type(x) is not Tensor or x.ndim == 0:
+        device = x.device if type(x) is Tensor and device is None else device
         return _order(x, "permutation", device, generator)
     axis = axis_argument(axis, x.ndim, "permutation")
     return take(x, _order(x.shape[axis], "permutation", x.device, generator), axis=axis)
@@ -111,6 +112,8 @@ def choice(a, size=None, replace=True, p=None, axis=0, *, device=None, generator
     """
     if isinstance(a, (list, tuple)):
         a = asarray(a, device=_place(device, generator))
+    elif type(a) is Tensor and a.ndim == 0:
+        a, device = int_argument("choice: a", a), a.device if device is None else device
     given = p if isinstance(p, (list, tuple)) else None
     if isinstance(p, (list, tuple)):
         _weights_checked(p, "choice: p")

@@ -1,5 +1,7 @@
 """Layers with random numbers: dropout, random slopes, and samples of categories."""
 
+from numbers import Real
+
 from gputensor._arrays.dtypes import float32, isdtype
 from gputensor.errors import argument_error, float_argument
 from gputensor.random.distributions import bernoulli, gumbel, uniform
@@ -35,7 +37,7 @@ def dropout(x, p=0.5, training=True, *, generator=None):
 
 def _dropped(name, x, p, training, generator, mask_shape=None):
     x = tensor_argument(x, name)
-    if isinstance(p, bool) or not isinstance(p, (int, float)) or not 0 <= p <= 1:
+    if isinstance(p, bool) or not isinstance(p, Real) or not 0 <= p <= 1:
         raise argument_error(ValueError, f"{name}: p", p, "0 to 1")
     if not isdtype(x.dtype, "real floating"):
         raise argument_error(TypeError, f"{name}: dtype of x", x.dtype, "a floating-point dtype")
@@ -127,7 +129,7 @@ def gumbel_softmax(logits, tau=1.0, hard=False, dim=-1, *, generator=None):
     if not isdtype(logits.dtype, "real floating"):
         rule = "a floating-point dtype"
         raise argument_error(TypeError, f"{name}: dtype of logits", logits.dtype, rule)
-    if isinstance(tau, bool) or not isinstance(tau, (int, float)) or not tau > 0:
+    if isinstance(tau, bool) or not isinstance(tau, Real) or not tau > 0:
         raise argument_error(ValueError, f"{name}: tau", tau, "a number above 0")
     dim = axis_argument(dim, logits.ndim, name)
     noise = gumbel(0.0, 1.0, logits.shape, dtype=logits.dtype, device=logits.device,

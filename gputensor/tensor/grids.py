@@ -6,7 +6,7 @@ import numpy as np
 
 from gputensor._arrays.dtypes import bool_, float64, int64, uint64
 from gputensor._arrays.promotion import result_type
-from gputensor.errors import Described, argument_error, int_argument, list_argument
+from gputensor.errors import Described, argument_error, has_elements, int_argument, list_argument
 from gputensor.streams.queue import Device
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, spellings
@@ -171,7 +171,7 @@ def unravel_index(index, shape, /):
     """
     rest = index if isinstance(index, Tensor) else asarray(index, device=Device())
     shape = [int_argument("unravel_index: shape", one) for one in
-             (shape if hasattr(shape, "__iter__") else (shape,))]  # fmt: skip
+             (shape if has_elements(shape) else (shape,))]  # fmt: skip
     size = math.prod(shape)
     rest = within(rest, size)
     rest = fn.where(fn.less(rest, 0), fn.add(rest, size), rest)

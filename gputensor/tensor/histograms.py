@@ -7,7 +7,14 @@ from itertools import pairwise
 
 from gputensor._arrays.dtypes import float32, float64, iinfo, int64, is_float8, uint8
 from gputensor._arrays.promotion import result_type
-from gputensor.errors import Described, argument_error, float_argument, int_argument, list_argument
+from gputensor.errors import (
+    Described,
+    argument_error,
+    float_argument,
+    has_elements,
+    int_argument,
+    list_argument,
+)
 from gputensor.streams.order import tracer
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, tensor_argument
@@ -150,12 +157,12 @@ def _ends(x, range):
 
 
 def _edges(x, bins, range):
-    if isinstance(bins, Tensor):
+    if isinstance(bins, Tensor) and bins.ndim:
         if bins.ndim != 1:
             got = Described(f"{bins.ndim} dimensions")
             raise argument_error(ValueError, "histogram: bins", got, "1 dimension")
         return bins
-    if hasattr(bins, "__iter__") and not isinstance(bins, str):
+    if has_elements(bins) and not isinstance(bins, str):
         for one in bins:
             float_argument("histogram: bins", one)
         if any(not low <= high for low, high in pairwise(bins)):
@@ -230,7 +237,7 @@ def histogram(x, /, bins=10, range=None, density=False, weights=None):
     if isinstance(bins, str) and weights is not None:
         got = Described(f"bins={bins!r} and weights")
         raise argument_error(TypeError, "histogram: bins", got, "a number or edges with weights")
-    is_even = isinstance(bins, str) or not (isinstance(bins, Tensor) or hasattr(bins, "__iter__"))
+    is_even = isinstance(bins, str) or not has_elements(bins)
     edges = _edges(x, bins, range)
     if weights is None:
         counts = _between(x, edges, is_even)
@@ -288,7 +295,7 @@ def histogramdd(sample, /, bins=10, range=None, density=False, weights=None):
     ndim = len(columns)
     if ndim == 0:
         raise argument_error(ValueError, "histogramdd: sample", sample, "at least one coordinate")
-    if isinstance(bins, (Tensor, str)) or not hasattr(bins, "__iter__"):
+    if isinstance(bins, (Tensor, str)) or not has_elements(bins):
         bins = [bins] * ndim
     ranges = [None] * ndim if range is None else list_argument("histogramdd: range", range)
     if len(bins) != ndim or len(ranges) != ndim:

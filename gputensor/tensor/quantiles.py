@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from gputensor._arrays.dtypes import float32, float64, int64
-from gputensor.errors import Described, argument_error, float_argument
+from gputensor.errors import Described, argument_error, float_argument, plain_int
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import axis_argument, out_argument, spellings, tensor_argument
 from gputensor.tensor.engine import queue_call
@@ -113,6 +113,7 @@ def _aligned(x, axis, weights, lines, name):
     """Return the weights in the order of `lines`, as float64; 0 for elements that are NaN."""
     weights = astype(values_argument(weights, name, x), float64)
     if weights.shape != x.shape:
+        axis = plain_int(axis)
         is_axis = isinstance(axis, int) and weights.shape == (x.shape[axis],)
         if not is_axis:
             got = Described(f"shape {weights.shape}")

@@ -1,9 +1,9 @@
 """Sets of values, partitions, and sorting by several keys, as in NumPy."""
 
-from numbers import Integral
+import operator
 
 from gputensor._arrays.promotion import result_type
-from gputensor.errors import argument_error, list_argument
+from gputensor.errors import argument_error, has_elements, list_argument
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, axis_argument, tensor_argument
 from gputensor.tensor.interop import astype
@@ -82,8 +82,12 @@ def _check_place(x, kth, axis, name):
         extent = tensor_argument(x, name).size
     else:
         extent = tensor_argument(x, name).shape[axis_argument(axis, x.ndim, name)]
-    for one in kth if isinstance(kth, (tuple, list)) else (kth,):
-        if not isinstance(one, Integral) or not -extent <= one < extent:
+    for one in kth if has_elements(kth) else (kth,):
+        try:
+            is_inside = -extent <= operator.index(one) < extent
+        except TypeError:
+            is_inside = False
+        if not is_inside:
             raise argument_error(ValueError, f"{name}: kth", one, f"an int below {extent}")
 
 

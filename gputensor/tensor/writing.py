@@ -5,7 +5,7 @@ from numbers import Number
 
 from gputensor._arrays.dtypes import float32, int32, int64
 from gputensor._arrays.promotion import result_type
-from gputensor.errors import Described, argument_error, function_argument, list_argument
+from gputensor.errors import Described, argument_error, function_argument, list_argument, plain_int
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import (
     Tensor,
@@ -137,7 +137,7 @@ def select(conditions, choices, /, default=0):
     >>> select([x < 1, x < 3], [x, x * 10], -1).tolist()
     [0, 10, 20, -1]
     """
-    if isinstance(conditions, Tensor) and isinstance(choices, int):
+    if isinstance(conditions, Tensor) and isinstance(plain_int(choices), int):
         return conditions.select(choices, default)
     conditions = list_argument("select: condlist", conditions)
     choices = list_argument("select: choicelist", choices)

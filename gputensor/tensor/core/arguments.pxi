@@ -12,7 +12,9 @@ cdef int shape_argument(object shape, int64_t* out) except -1:
     if isinstance(shape, int):
         shape = (shape,)
     elif not isinstance(shape, (tuple, list)):
-        shape = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
+        # An array without axes has __iter__, but is one number.
+        is_several = hasattr(shape, "__iter__") and getattr(shape, "ndim", 1)
+        shape = tuple(shape) if is_several else (shape,)
     if len(shape) > MAX_NDIM:
         raise ValueError(f"shape: got {len(shape)} dimensions; expected at most {MAX_NDIM}")
     for extent in shape:

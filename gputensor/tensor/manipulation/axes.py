@@ -2,7 +2,7 @@
 
 import operator
 
-from gputensor.errors import Described, argument_error, int_argument, list_argument
+from gputensor.errors import Described, argument_error, has_elements, int_argument, list_argument
 from gputensor.tensor.core import Tensor, axis_argument, spellings, tensor_argument
 from gputensor.tensor.interop import asarray
 from gputensor.tensor.interop.arrays import PLAIN
@@ -140,7 +140,7 @@ def expand(x, /, *shape):
     (3, 4)
     """
     tensor_argument(x, "expand")
-    shape = tuple(shape[0] if len(shape) == 1 and hasattr(shape[0], "__iter__") else shape)
+    shape = tuple(shape[0] if len(shape) == 1 and has_elements(shape[0]) else shape)
     shift = len(shape) - x.ndim
     if any(one == -1 and i < shift for i, one in enumerate(shape)):
         raise argument_error(ValueError, "expand: shape", shape, "-1 only for axes that x has")
@@ -251,7 +251,7 @@ def broadcast_shapes(*shapes):
     """
     result = []
     for shape in shapes:
-        shape = shape if hasattr(shape, "__iter__") else (shape,)
+        shape = shape if has_elements(shape) else (shape,)
         try:
             shape = [operator.index(extent) for extent in shape]
         except TypeError:

@@ -1,6 +1,6 @@
 """Methods that take axes or counts of axes one by one, as PyTorch's do."""
 
-from gputensor.errors import argument_error
+from gputensor.errors import argument_error, has_elements
 from gputensor.tensor.core import spellings
 from gputensor.tensor.manipulation import flip as flipped
 from gputensor.tensor.manipulation import permute_dims
@@ -10,7 +10,7 @@ __all__ = ["flip", "permute", "tile", "transpose"]
 
 
 def _order(axes):
-    return tuple(axes[0]) if len(axes) == 1 and hasattr(axes[0], "__iter__") else axes
+    return tuple(axes[0]) if len(axes) == 1 and has_elements(axes[0]) else axes
 
 
 @spellings(flipped, axis="axis", dims="axis")

@@ -107,7 +107,7 @@ def _slope(x, axis, spacing, edge_order):
         else:
             divide(difference, gap, out=result[place])
 
-    is_even = not isinstance(spacing, Tensor)
+    is_even = not (isinstance(spacing, Tensor) and spacing.ndim)
     inside = _along(axis, slice(1, -1))
     if is_even:
         steps = (spacing, spacing), (spacing, spacing)
@@ -179,7 +179,7 @@ def gradient(x, /, *spacing, axis=None, edge_order=1):
         got = Described(f"{len(spacing)} values")
         raise argument_error(TypeError, "gradient: spacing", got, f"1 or {len(axes)}")
     for one, step in zip(axes, spacing, strict=True):
-        if isinstance(step, Tensor) and step.shape != (x.shape[one],):
+        if isinstance(step, Tensor) and step.ndim and step.shape != (x.shape[one],):
             got = Described(f"shape {step.shape}")
             raise argument_error(ValueError, "gradient: spacing", got, f"{(x.shape[one],)}")
     slopes = [

@@ -8,7 +8,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, has_elements
 from gputensor.tensor.core import axis_argument, spellings, tensor_argument
 
 #: Further parts would all be empty views, more than memory holds.
@@ -61,7 +61,7 @@ def array_split(x, /, indices_or_sections, axis=0):
     [[0, 1, 2], [3, 4]]
     """
     axis = axis_argument(axis, tensor_argument(x, "array_split").ndim, "array_split")
-    if hasattr(indices_or_sections, "__iter__"):
+    if has_elements(indices_or_sections):
         name = "array_split: indices_or_sections"
         return _parts(x, axis, _cuts(indices_or_sections, x.shape[axis], name))
     count = _count(indices_or_sections, "array_split: indices_or_sections")
@@ -89,7 +89,7 @@ def split(x, indices_or_sections, /, axis=0):
     [[0], [1, 2, 3], [4, 5]]
     """
     axis = axis_argument(axis, tensor_argument(x, "split").ndim, "split")
-    if hasattr(indices_or_sections, "__iter__"):
+    if has_elements(indices_or_sections):
         name = "split: indices_or_sections"
         return _parts(x, axis, _cuts(indices_or_sections, x.shape[axis], name))
     count = _count(indices_or_sections, "split: indices_or_sections")

@@ -3,7 +3,7 @@
 import math
 
 from gputensor._arrays.dtypes import float32, isdtype
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, plain_int
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, tensor_argument
 from gputensor.tensor.interop import astype
@@ -37,6 +37,7 @@ def polygamma(n, x, /):
     """
     if isinstance(n, Tensor):
         return fn.polygamma(n, x)
+    n = plain_int(n)
     if isinstance(n, bool) or not isinstance(n, int) or not 0 <= n <= 100:
         raise argument_error(ValueError, "polygamma: n", n, "an int from 0 to 100")
     x = tensor_argument(x, "polygamma")
@@ -57,6 +58,7 @@ def mvlgamma(x, /, p):
     >>> round(mvlgamma(gt.asarray([2.0], device="host"), 2).item(), 4)
     0.4516
     """
+    p = plain_int(p)
     if isinstance(p, bool) or not isinstance(p, int) or not 1 <= p <= 10_000:
         raise argument_error(ValueError, "mvlgamma: p", p, "an int from 1 to 10000")
     x, dtype = computed(x, "mvlgamma")

@@ -2,7 +2,7 @@
 
 import operator
 
-from gputensor.errors import argument_error, list_argument
+from gputensor.errors import argument_error, has_elements, list_argument
 from gputensor.tensor import functions as fn
 from gputensor.tensor.blends import narrow
 from gputensor.tensor.core import axis_argument, spellings, tensor_argument
@@ -261,7 +261,7 @@ def sum_to_size(x, /, *size):
     >>> gt.ones((2, 3), device="host").sum_to_size(1, 3).tolist()
     [[2.0, 2.0, 2.0]]
     """
-    size = tuple(size[0]) if size and hasattr(size[0], "__iter__") else size
+    size = tuple(size[0]) if size and has_elements(size[0]) else size
     before = x.ndim - len(size)
     pairs = list(zip(x.shape[max(before, 0) :], size, strict=False))
     if before < 0 or any(one not in (1, extent) for extent, one in pairs):

@@ -8,7 +8,7 @@ import operator
 from itertools import accumulate
 from typing import NamedTuple
 
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, has_elements
 from gputensor.tensor import functions as fn
 from gputensor.tensor import sorting
 from gputensor.tensor.core import Tensor, axis_argument, tensor_argument
@@ -174,7 +174,7 @@ def split_by_size(x, /, sizes, axis=0):
     [[0, 1], [2, 3], [4]]
     """
     extent = tensor_argument(x, "split").shape[axis_argument(axis, x.ndim, "split")]
-    if not hasattr(sizes, "__iter__"):
+    if not has_elements(sizes):
         size = operator.index(sizes)
         if size < 1:
             raise argument_error(ValueError, "split: split_size", size, "1 or more")

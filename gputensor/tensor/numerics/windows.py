@@ -3,7 +3,7 @@
 import operator
 
 from gputensor._arrays.dtypes import complex64, complex128, float32, float64
-from gputensor.errors import Described, argument_error, int_argument, list_argument
+from gputensor.errors import Described, argument_error, has_elements, int_argument, list_argument
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import axis_argument, spellings, storage_place, tensor_argument, view_of
 from gputensor.tensor.interop import copy, part_view
@@ -105,9 +105,9 @@ def sliding_window_view(x, window_shape, /, axis=None):
     >>> sliding_window_view(gt.arange(4, device="host"), 3).tolist()
     [[0, 1, 2], [1, 2, 3]]
     """
-    sizes = window_shape if hasattr(window_shape, "__iter__") else (window_shape,)
+    sizes = window_shape if has_elements(window_shape) else (window_shape,)
     ndim = tensor_argument(x, "sliding_window_view").ndim
-    axes = range(ndim) if axis is None else axis if hasattr(axis, "__iter__") else (axis,)
+    axes = range(ndim) if axis is None else axis if has_elements(axis) else (axis,)
     sizes, axes = list(sizes), list(axes)
     if len(sizes) != len(axes):
         got = Described(f"{len(sizes)} extents for {len(axes)} axes")

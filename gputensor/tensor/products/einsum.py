@@ -15,7 +15,7 @@ import string
 from typing import NamedTuple
 
 from gputensor._arrays.promotion import result_type
-from gputensor.errors import int_argument
+from gputensor.errors import int_argument, plain_int
 from gputensor.tensor.core import Tensor, refusal, spellings
 from gputensor.tensor.functions import sum as sum_over
 from gputensor.tensor.interop import astype
@@ -84,7 +84,7 @@ def _axis_pairs(x1, x2, axes):
             raise ValueError(f"tensordot: axes: got {axes}; expected 0 to {min(x1.ndim, x2.ndim)}")
         return list(range(x1.ndim - axes, x1.ndim)), list(range(axes))
     try:
-        first, second = axes
+        first, second = (plain_int(one) for one in axes)
         if isinstance(first, int) and isinstance(second, int):
             first, second = (first,), (second,)
         left, right = ([operator.index(axis) for axis in one] for one in (first, second))

@@ -255,3 +255,90 @@ def test_number_gives_the_result_of_its_tensor(where, name):
     for number in (3, 2.5, True, 1j) if name in ("sum", "ravel", "copy") else (3, 2.5):
         call = f"{name}(A({number}))"
         check_equal(result(call, where, lambda one: one), result(call, where, gt.asarray))
+
+
+INT_CALLS = {
+    "zeros(n)": lambda n, x: gt.zeros(n), "full(n)": lambda n, x: gt.full(n, 7),
+    "eye(n)": lambda n, x: gt.eye(n, n), "arange(n)": lambda n, x: gt.arange(n),
+    "resize": lambda n, x: gt.resize(x, n), "reshape": lambda n, x: x.reshape(n, -1),
+    "split": lambda n, x: gt.split(x, n)[1], "array_split": lambda n, x: gt.array_split(x, n)[0],
+    "split(dim)": lambda n, x: gt.split(x, n, dim=0)[1], "roll": lambda n, x: gt.roll(x, n),
+    "partition": lambda n, x: gt.partition(x, n), "argpartition": lambda n, x: x.argpartition(n),
+    "histogram": lambda n, x: gt.histogram(x, n)[0], "view": lambda n, x: x.view(n, 2),
+    "histogram2d": lambda n, x: gt.histogram2d(x, x, (n, n))[0], "tile": lambda n, x: gt.tile(x, n),
+    "polyfit": lambda n, x: gt.polyfit(x, x, n).shape, "topk": lambda n, x: gt.topk(x, n)[0],
+    "windows": lambda n, x: gt.lib.stride_tricks.sliding_window_view(x, n),
+    "tensordot": lambda n, x: gt.tensordot(x.view(1, 6), x.view(1, 6), (n - n, n - n)),
+    "polygamma": lambda n, x: gt.special.polygamma(np.int64(n), x + 1.0),
+    "mvlgamma": lambda n, x: gt.mvlgamma(x + 4.0, n),
+    "quantile": lambda n, x: gt.quantile(
+        x.view(2, 3), 0.5, axis=n - n + 1, method="inverted_cdf", weights=x[:3] + 1
+    ),
+    "select": lambda n, x: gt.select(x, n - n, n),
+    "interpolate": lambda n, x: gt.interpolate(x.view(1, 1, 6).float(), size=n),
+    "pixel_shuffle": lambda n, x: gt.pixel_unshuffle(x.view(1, 1, 6, 1).repeat(3, 3), n),
+    "pool": lambda n, x: gt.avg_pool1d(x.view(1, 1, 6).float(), n, stride=(n,)),
+    "adaptive": lambda n, x: gt.adaptive_max_pool1d(x.view(1, 1, 6).float(), n),
+    "conv": lambda n, x: gt.conv1d(
+        x.view(1, 3, 2).float(), gt.ones((3, 1, 1)), groups=n, padding=n, stride=n
+    ),
+    "group_norm": lambda n, x: gt.group_norm(x.view(1, 6).float(), n),
+    "local_response_norm": lambda n, x: gt.local_response_norm(x.view(1, 6).float(), n),
+    "channel_shuffle": lambda n, x: gt.channel_shuffle(x.view(1, 6, 1), n),
+    "random": lambda n, x: (gt.random.normal(size=n).shape, gt.random.choice(n).shape),
+    "permutation": lambda n, x: sorted(gt.random.permutation(n).tolist()),
+    "choice": lambda n, x: gt.random.choice(n, n, replace=False).sum(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INT_CALLS)
+def test_ints_may_be_of_numpy_or_tensors_without_axes(where, name):
+    with gt.Device(where):
+        x = gt.arange(6)
+        want = INT_CALLS[name](3, x)
+        for number in (np.int64(3), np.int32(3), gt.asarray(3), gt.max(x[:4])):
+            got = INT_CALLS[name](number, x)
+            if isinstance(want, gt.Tensor):
+                assert (got.shape, got.dtype) == (want.shape, want.dtype)
+                assert got.tolist() == want.tolist()
+                continue
+            assert got == want
+
+
+def test_shapes_are_ints(where):
+    for wrong in (gt.asarray(2.0, device=where), np.array(2.0), 2.5):
+        with pytest.raises(TypeError, match=r"shape: got .*2\.\d?.* as an extent; expected an int"):
+            gt.zeros(wrong, device=where)
+    assert gt.zeros(np.array(3), device=where).shape == (3,)
+    assert gt.zeros(gt.asarray([2, 3], device=where), device=where).shape == (2, 3)
+    with pytest.raises(ValueError, match="kth: got 2.5; expected an int below 3"):
+        gt.partition(gt.ones(3, device=where), 2.5)
+
+
+def test_numbers_may_be_of_numpy(where):
+    with gt.Device(where):
+        x = gt.asarray([[-1.0, 0.5, 2.0]])
+        for call in (
+            lambda n: gt.leaky_relu(x, n), lambda n: gt.elu(x, n), lambda n: gt.hardtanh(x, -n, n),
+            lambda n: gt.softshrink(x, n), lambda n: gt.gaussian_nll_loss(x, x, n),
+            lambda n: gt.lp_pool1d(x[None], n, 2), lambda n: gt.linalg.cond(gt.eye(2), n),
+            lambda n: gt.avg_pool2d(x[None], 1, divisor_override=n),
+            lambda n: gt.interpolate(x[None], scale_factor=n),
+            lambda n: gt.dropout(x, n, training=False), lambda n: gt.gumbel_softmax(x, n) * 0,
+        ):  # fmt: skip
+            for number in (np.float32(1), np.float16(1), np.int64(1)):
+                assert call(number).tolist() == call(1.0).tolist()
+        for function in (gt.linalg.matrix_norm, gt.linalg.norm):
+            with pytest.raises(TypeError, match="norm: ord: got Tensor; expected a number, a str"):
+                function(x, ord=gt.asarray(2))
+
+
+def test_a_distance_may_be_a_tensor_without_axes(where, rng):
+    a = rng.normal(size=(4, 5))
+    with gt.Device(where):
+        x, places = gt.asarray(a), gt.asarray([0.0, 0.5, 1.0], dtype="float64")
+        for order in (1, 2):
+            got = gt.gradient(x, places[1] - places[0], edge_order=order)
+            for one, want in zip(got, np.gradient(a, 0.5, edge_order=order), strict=True):
+                np.testing.assert_allclose(one.numpy(), want, 1e-12, 1e-12)
+        assert gt.gradient(x[0].astype("float32"), places[1]).dtype == "float32"
