@@ -168,7 +168,8 @@ def _hermitian(name, of, shape):
     def function(x, /, s=None, axes=axes_default, norm="backward"):
         turned = {"backward": "forward", None: "forward", "forward": "backward"}.get(norm, norm)
         if of == "irfftn":
-            return _transformed(conj(x) if x.dtype.kind == "c" else x, of, s, axes, turned)
+            is_complex = tensor_argument(x, name).dtype.kind == "c"
+            return _transformed(conj(x) if is_complex else x, of, s, axes, turned)
         return conj(_transformed(x, of, s, axes, turned))
 
     doc = "the inverse of" if name[0] == "i" else "the real transform, as"

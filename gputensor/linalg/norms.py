@@ -9,7 +9,7 @@ from gputensor.linalg.decompositions import svdvals
 from gputensor.linalg.infos import inv_ex
 from gputensor.linalg.matrices import matrices
 from gputensor.tensor import functions as fn
-from gputensor.tensor.core import axis_argument, spellings, tensor_argument
+from gputensor.tensor.core import Tensor, axis_argument, spellings, tensor_argument
 from gputensor.tensor.interop import astype
 from gputensor.tensor.manipulation import expand_dims, moveaxis, reshape
 
@@ -47,7 +47,7 @@ def vector_norm(x, /, ord=2, axis=None, keepdims=False):
     5.0
     """
     x = _floating(x, "vector_norm")
-    if isinstance(ord, str):
+    if not isinstance(ord, (Real, Tensor)):
         raise argument_error(TypeError, "vector_norm: ord", ord, "a number")
     # Squares of 16-bit floats can overflow their dtype.
     wide = astype(x, float32) if x.dtype.itemsize == 2 else x

@@ -245,8 +245,9 @@ def tensorinv(a, /, ind=2):
     (2, 2, 4)
     """
     ind = int_argument("tensorinv: ind", ind)
-    if not 0 < ind <= tensor_argument(a, "tensorinv").ndim:
-        raise argument_error(ValueError, "tensorinv: ind", ind, f"1 to {a.ndim}")
+    ndim = tensor_argument(a, "tensorinv").ndim
+    if not 0 < ind <= ndim:
+        raise argument_error(ValueError, "tensorinv: ind", ind, f"1 to {ndim}")
     first, last = a.shape[:ind], a.shape[ind:]
     if math.prod(first) != math.prod(last):
         got = Described(f"shape {a.shape}")

@@ -395,6 +395,7 @@ def scan(f, init, xs=None, length=None, reverse=False):
     >>> total.item(), sums.numpy()
     (6, array([1, 3, 6]))
     """
+    function_argument("scan: f", f)
     carry, structure = _leaves("init", init)
     arrays, slices = _leaves("xs", xs)
     length = _length(length, arrays)

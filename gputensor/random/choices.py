@@ -6,7 +6,14 @@ import operator
 import numpy as np
 
 from gputensor._arrays.dtypes import float32, float64, int64
-from gputensor.errors import Described, argument_error, int_argument, list_argument
+from gputensor.errors import (
+    Described,
+    argument_error,
+    has_elements,
+    int_argument,
+    list_argument,
+    plain_int,
+)
 from gputensor.random.distributions import Target, draw, gumbel, integers, uniform
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, axis_argument, tensor_argument, written_argument
@@ -25,7 +32,7 @@ def _order(count, name, device, generator):
         count = operator.index(count)
     except TypeError:
         got = Described(type(count).__name__)
-        raise argument_error(TypeError, f"{name}: n", got, "an int or a Tensor") from None
+        raise argument_error(TypeError, f"{name}: n", got, "an int, a Tensor or a list") from None
     if count < 0:
         raise argument_error(ValueError, f"{name}: n", count, "0 or more")
     return draw(name, "permutation", (0, 0), Target((count,), int64, device, generator))
@@ -82,7 +89,8 @@ def permuted(x, /, axis=None, *, generator=None):
     [[1, 2, 3], [4, 5, 6]]
     """
     if axis is None:
-        return reshape(permutation(reshape(x, -1), generator=generator), x.shape)
+        shape = tensor_argument(x, "permuted").shape
+        return reshape(permutation(reshape(x, -1), generator=generator), shape)
     axis = axis_argument(axis, tensor_argument(x, "permuted").ndim, "permuted")
     device = x.device if generator is None else None
     keys = uniform(size=x.shape, dtype=float64, device=device, generator=generator)
@@ -122,9 +130,11 @@ def choice(a, size=None, replace=True, p=None, axis=0, *, device=None, generator
         axis = axis_argument(axis, a.ndim, "choice")
         count, device = a.shape[axis], a.device if device is None else device
     else:
-        count = int_argument("choice: a", a)
+        count = plain_int(a)
+        if not isinstance(count, int):
+            raise argument_error(TypeError, "choice: a", a, "an int, a Tensor or a list")
         device = p.device if device is None and type(p) is Tensor else device
-    shape = () if size is None else tuple(size) if isinstance(size, (tuple, list)) else (size,)
+    shape = () if size is None else tuple(size) if has_elements(size) else (size,)
     wanted = math.prod(int_argument("choice: size", extent) for extent in shape)
     if count < 1 and wanted:
         raise argument_error(ValueError, "choice: a", count, "at least one element")
@@ -217,7 +227,7 @@ def _counts(n, shares, size, generator):
     if shares.ndim != 1 or not shares.size or n < 0:
         got = Described(f"{n} trials of weights of shape {shares.shape}")
         raise argument_error(ValueError, "multinomial: n, pvals", got, "0 or more, of a vector")
-    shape = () if size is None else tuple(size) if isinstance(size, (tuple, list)) else (size,)
+    shape = () if size is None else tuple(size) if has_elements(size) else (size,)
     logits = fn.log(astype(shares, float64, copy=False))
     chosen = categorical(generator, logits, shape=(*shape, n))
     categories = arange(shares.size, device=chosen.device)

@@ -5,7 +5,7 @@ import operator
 import numpy as np
 
 from gputensor._arrays.dtypes import float64, int64
-from gputensor.errors import argument_error, list_argument
+from gputensor.errors import argument_error, has_elements, list_argument
 from gputensor.random.distributions import Target
 from gputensor.random.families import Family
 from gputensor.tensor import functions as fn
@@ -120,7 +120,7 @@ def multivariate_hypergeometric(
     if chosen > total:
         rule = f"at most {total}, the number of items"
         raise argument_error(ValueError, f"{name}: nsample", nsample, rule)
-    shape = () if size is None else tuple(size) if isinstance(size, (tuple, list)) else (size,)
+    shape = () if size is None else tuple(size) if has_elements(size) else (size,)
     draws = max(len(numbers) - 1, 0)
     target = Target((*shape, draws), dtype, device, generator)
     family = Family(name, target, {}, KINDS, int64)

@@ -8,7 +8,7 @@ last bit of float64 decides about a rounding.
 import math
 
 from gputensor._arrays.dtypes import float32, float64, int64
-from gputensor.errors import Described, argument_error, int_argument
+from gputensor.errors import Described, argument_error, has_elements, int_argument
 from gputensor.random.distributions import Target, _element, _finite, _listed, draw, normal
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor
@@ -167,7 +167,7 @@ def dirichlet(alpha, size=None, *, dtype=None, device=None, generator=None):
     if type(alpha) is not Tensor or not alpha.ndim:
         raise argument_error(TypeError, "dirichlet: alpha", alpha, "a Tensor with an axis")
     if size is not None:
-        size = (*(size if isinstance(size, (tuple, list)) else (size,)), alpha.shape[-1])
+        size = (*(size if has_elements(size) else (size,)), alpha.shape[-1])
     target = Target(size, dtype, device, generator)
     family = Family("dirichlet", target, {"alpha": (alpha, True)})
     made = family.log_gamma(*family.given)
@@ -271,7 +271,7 @@ def _sum(count, more):
 
 def _wider(target, some):
     size = () if target.size is None else target.size
-    return target._replace(size=(some, *(size if isinstance(size, (tuple, list)) else (size,))))
+    return target._replace(size=(some, *(size if has_elements(size) else (size,))))
 
 
 def lognormal(mean=0.0, sigma=1.0, size=None, *, dtype=None, device=None, generator=None):

@@ -6,7 +6,7 @@ As those of `families`, they make a fixed number of draws, so they need no wait.
 import math
 
 from gputensor._arrays.dtypes import float32, float64, int64
-from gputensor.errors import Described, argument_error, float_argument
+from gputensor.errors import Described, argument_error, float_argument, has_elements
 from gputensor.linalg.decompositions import svd
 from gputensor.random.distributions import Target, _element, normal, poisson
 from gputensor.random.families import Family, chisquare, gamma
@@ -193,7 +193,7 @@ def multivariate_normal(mean, cov, size=None, *, dtype=None, device=None, genera
     if mean.ndim != 1 or cov.shape != mean.shape * 2:
         got = Described(f"shapes {mean.shape} and {cov.shape}")
         raise argument_error(ValueError, "multivariate_normal: mean, cov", got, "(n,) and (n, n)")
-    size = () if size is None else size if isinstance(size, (tuple, list)) else (size,)
+    size = () if size is None else tuple(size) if has_elements(size) else (size,)
     drawn = normal(0.0, 1.0, (*size, mean.size), dtype=float64, device=mean.device,
                    generator=generator)  # fmt: skip
     u, s, _ = svd(cov)

@@ -246,4 +246,6 @@ def stdtr(df, t, /):
     near = 0.5 - betainc(0.5, df / 2, fn.where(is_far, 1.0, square / (df + square))) / 2
     far = betainc(df / 2, 0.5, fn.where(is_far, 0.0, df / (df + square))) / 2
     tail = fn.where(near > 0.05, near, far)  # from the side on which it is exact
-    return rounded(_known(df > 0, fn.where(t > 0, 1 - tail, tail)), dtype)
+    below = fn.where(t > 0, 1 - tail, tail)
+    below = fn.where(fn.isinf(df), fn.erfc(t * -math.sqrt(0.5)) / 2, below)  # normal
+    return rounded(_known(df > 0, below), dtype)

@@ -316,7 +316,8 @@ def scatter_add(x, /, axis, index, source):
     [[0.0, 0.0, 5.0]]
     """
     _check_sum(x, index, "scatter_add")
-    if index.ndim != x.ndim or tensor_argument(source, "scatter_add").ndim != x.ndim:
+    source = tensor_argument(source, "scatter_add")
+    if tensor_argument(index, "scatter_add").ndim != x.ndim or source.ndim != x.ndim:
         got = Described(f"{index.ndim} and {source.ndim} dimensions")
         raise argument_error(ValueError, "scatter_add: index, source", got, f"{x.ndim}, as x has")
     axis = axis_argument(axis, x.ndim, "scatter_add")

@@ -8,7 +8,7 @@ import operator
 import numpy as np
 
 from gputensor._arrays.promotion import result_type
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, has_elements
 from gputensor.tensor.core import (
     Tensor,
     axis_argument,
@@ -42,8 +42,8 @@ def _whole(value, name, argument):
 
 
 def _several(value):
-    """Return the values of a tuple or a list, or a single value as a tuple."""
-    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    """Return the values of a sequence, or a single value as a tuple."""
+    return tuple(value) if has_elements(value) else (value,)
 
 
 def _at(axis, key):
@@ -261,7 +261,7 @@ def roll(x, /, shift, axis=None):
     if axis is None:
         return reshape(roll(reshape(x, -1), shift, axis=0), x.shape)
     axes = _several(axis)
-    shifts = _several(shift) if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
+    shifts = _several(shift) if has_elements(shift) else (shift,) * len(axes)
     if len(shifts) != len(axes):
         raise ValueError(
             f"roll: shift: got {len(shifts)} shifts for {len(axes)} axes; expected one for each "

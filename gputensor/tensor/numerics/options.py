@@ -8,7 +8,7 @@ without a meaning for tensors, such as ``subok``, are checked where a value woul
 import numpy as np
 
 from gputensor._arrays.dtypes import int32
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, has_elements, list_argument
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, axis_argument, tensor_argument, written_argument
 from gputensor.tensor.interop import asarray, ascontiguous, astype
@@ -156,7 +156,7 @@ def by_casting(casting, function, /, *arguments, **keywords):
     name = _name(function)
     is_flat = isinstance(arguments[0], (str, Tensor))
     given, others = (arguments, ()) if is_flat else (arguments[0], arguments[1:])
-    given = [one for one in given if isinstance(one, Tensor)]
+    given = [one for one in given if isinstance(one, Tensor)] if has_elements(given) else []
     if name == "copyto":
         check_castings(name, casting, given[1:], given[0].dtype)
         return function(*arguments, **keywords)
@@ -405,10 +405,18 @@ def within_extent(mode, function, /, *arguments, **keywords):
         moved = _moved_in(mode, tensor_argument(first, name), len(second), name)
         return function(moved, second, *rest, **keywords)
     if name == "ravel_multi_index":
-        modes = mode if isinstance(mode, tuple) else (mode,) * len(second)
-        moved = [_moved_in(one, tensor_argument(index, name), extent, name)
-                 for one, index, extent in zip(modes, first, second, strict=True)]  # fmt: skip
-        return function(tuple(moved), second, *rest, **keywords)
+        positions = list_argument(f"{name}: positions", first)
+        extents = list_argument(f"{name}: shape", second)
+        modes = mode if isinstance(mode, tuple) else (mode,) * len(extents)
+        if not len(modes) == len(positions) == len(extents):
+            return function(positions, extents, *rest, **keywords)  # names the mistake
+        first = next((one for one in positions if isinstance(one, Tensor)), None)
+        positions = [asarray(one, device=None if first is None else first.device)
+                     if isinstance(one, (list, tuple, int, np.integer))
+                     else tensor_argument(one, name) for one in positions]  # fmt: skip
+        moved = [_moved_in(one, index, extent, name)
+                 for one, index, extent in zip(modes, positions, extents, strict=True)]  # fmt: skip
+        return function(moved, extents, *rest, **keywords)
     axis = keywords.get("axis", rest[0] if name == "take" and rest else None)
     if axis is not None:
         axis = axis_argument(axis, tensor_argument(first, name).ndim, name)

@@ -278,7 +278,7 @@ def is_signed(x, /):
     >>> gt.ones(1, "uint8", device="host").is_signed()
     False
     """
-    return x.dtype.kind not in "bu"
+    return tensor_argument(x, "is_signed").dtype.kind not in "bu"
 
 
 def type(x, dtype, /):
@@ -298,7 +298,8 @@ def is_same_size(x, other, /):
     >>> gt.ones(2, device="host").is_same_size(gt.zeros(3, device="host"))
     False
     """
-    return x.shape == tensor_argument(other, "is_same_size").shape
+    shape = tensor_argument(x, "is_same_size").shape
+    return shape == tensor_argument(other, "is_same_size").shape
 
 
 def ndimension(x, /):

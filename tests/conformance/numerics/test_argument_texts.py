@@ -227,3 +227,34 @@ def test_text_files_take_options_by_position(tmp_path):
     assert path.read_text() == "1;2\n3;4\n"
     assert gt.loadtxt(path, "int64", "#", ";", device="host").tolist() == [[1, 2], [3, 4]]
     assert gt.genfromtxt(path, "int64", "#", ";", device="host").tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda x: gt.is_signed("a"), "is_signed: argument: got str; expected a Tensor"),
+        (lambda x: gt.is_same_size(None, x), "is_same_size: argument: got NoneType; expected a"),
+        (lambda x: gt.fft.hfft2(None), "hfft2: argument: got NoneType; expected a Tensor"),
+        (lambda x: x.scatter_add_(0, "a", x), "scatter_add: argument: got str; expected a Tensor"),
+        (lambda x: gt.ravel_multi_index(3, (2, 3), "clip"), "positions: got int; expected a seq"),
+        (lambda x: gt.scan("f", x), "scan: f: got .*; expected"),
+        (lambda x: gt.concat(3, casting="safe"), "concat: arrays: got int; expected"),
+        (lambda x: gt.linalg.vector_norm(x, ord=[1]), "vector_norm: ord: got .*; expected a num"),
+        (lambda x: gt.random.choice(np.array([5, 6])), "a: got ndarray; expected an int, a Tensor"),
+        (lambda x: gt.random.permutation(np.array([5])), "n: got ndarray; expected an int, a Ten"),
+    ],
+)
+def test_wrong_kinds_are_named(where, call, text):
+    with pytest.raises(TypeError, match=text):
+        call(gt.ones(3, device=where))
+
+
+def test_positions_of_ints_and_lengths_have_a_mode(where):
+    with gt.Device(where):
+        for mode in ("wrap", "clip", ("wrap", "clip")):
+            for positions in ((1, 7), (gt.asarray([1, -4]), 1)):
+                got = gt.ravel_multi_index(positions, (2, 3), mode)
+                given = [np.asarray(one) for one in positions]
+                assert got.tolist() == np.ravel_multi_index(given, (2, 3), mode).tolist()
+        with pytest.raises(ValueError, match="positions: got 2 positions; expected 3, one"):
+            gt.ravel_multi_index((1, 2), (2, 3, 4), "clip")

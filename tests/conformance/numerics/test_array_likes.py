@@ -342,3 +342,29 @@ def test_a_distance_may_be_a_tensor_without_axes(where, rng):
             for one, want in zip(got, np.gradient(a, 0.5, edge_order=order), strict=True):
                 np.testing.assert_allclose(one.numpy(), want, 1e-12, 1e-12)
         assert gt.gradient(x[0].astype("float32"), places[1]).dtype == "float32"
+
+
+def test_counts_may_be_arrays(where):
+    with gt.Device(where):
+        x = gt.reshape(gt.arange(6), (2, 3))
+        for make in (np.array, gt.asarray, tuple):
+            assert gt.tile(x, make([2, 1])).tolist() == gt.tile(x, (2, 1)).tolist()
+            got = gt.roll(x, make([1, 2]), (0, 1))
+            assert got.tolist() == np.roll(x.numpy(), (1, 2), (0, 1)).tolist()
+            rng, size = gt.random.default_rng(3), make([2, 3])
+            for draw in (
+                rng.normal(size=size), rng.choice(9, size), rng.choice(9, size, replace=False),
+                rng.multinomial(5, [0.5, 0.5], size), rng.dirichlet([1, 1], size),
+                rng.multivariate_normal([0, 0], [[1, 0], [0, 1]], size), rng.vonmises(0, 1, size),
+            ):  # fmt: skip
+                assert draw.shape[:2] == (2, 3)
+
+
+def test_lists_are_permuted_and_transformed(where):
+    with gt.Device(where):
+        got = gt.random.permuted([[1, 2], [3, 4]])
+        assert got.shape == (2, 2) and sorted(gt.ravel(got).tolist()) == [1, 2, 3, 4]
+        x = [[1.0, 2.0], [3.0, 5.0]]
+        for name in ("hfft2", "hfftn", "ihfft2"):
+            function = getattr(gt.fft, name)
+            assert function(x).tolist() == function(gt.asarray(x)).tolist()

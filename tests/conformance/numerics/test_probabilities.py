@@ -166,3 +166,9 @@ def test_inverses_invert(where, rng):
     slack = 1e-12 + 1e-13 * np.maximum(a, b)[kept]
     assert kept.sum() > 100
     assert (np.abs(again - want)[kept] <= slack * want[kept]).all()
+
+
+def test_many_degrees_of_freedom_are_a_normal_distribution(where, rng):
+    df, t = np.array([np.inf, 3.0, np.inf, -np.inf]), np.array([1.0, 1.0, -2.5, 0.0])
+    got = gt.special.stdtr(*(gt.asarray(one, device=where) for one in (df, t)))
+    np.testing.assert_allclose(got.numpy(), special.stdtr(df, t), 1e-12)
