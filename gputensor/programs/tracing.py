@@ -225,13 +225,14 @@ def trace_function(source, target):
             if dims.setdefault(dim.name, dim) != dim:
                 raise argument_error(ValueError, path, dim, f"{dims[dim.name]} as before")
     sizes, others = samples(dims.values()), []
+    start = sizes[len(sizes) // 2]
     while True:
         runs = [_run(source, inputs, structure, one, target) for one in sizes]
         copy_outputs([run.function for run in runs])
         function, weights, explainer = merge([run[:2] for run in runs], sizes, dims)
         if not dims:
             break
-        more = confirming(forms_of(function), dims.values(), sizes)
+        more = confirming(forms_of(function), dims.values(), sizes, start)
         if not more:
             others = other_ways([run.notes for run in runs], sizes, dims.values(), explainer)
             more = [one for one in others if _is_above(one, sizes[0])]
@@ -239,7 +240,8 @@ def trace_function(source, target):
             break
         sizes += more
         if len(sizes) > _MOST_SAMPLES:
-            line = next(reversed(runs[-1].notes.comparisons)).line
+            last = next(reversed(runs[-1].notes.comparisons), None)
+            line = last.line if last else ""
             problem = f"{source.name} takes another branch at each of {_MOST_SAMPLES} sizes"
             raise TraceError(line, problem, WAY_OUT)
     low = {dim.name: dim.low for dim in dims.values()}

@@ -245,7 +245,7 @@ def _plane(values, left, right):
     return a, b, v0 - a * x0 - b * y0
 
 
-def confirming(integers, dims, samples):
+def confirming(integers, dims, samples, start):
     """Return further sizes that determine the floor divisions in these integers.
 
     Floor divisions with other divisors or sums can agree at all samples. They differ in their
@@ -259,6 +259,9 @@ def confirming(integers, dims, samples):
     dims : iterable of Dim
     samples : list of dict
         The traced sizes.
+    start : dict
+        A traced size of each dim, which it keeps where another dim varies. It has to be the same in
+        all rounds, or each round would ask for other sizes.
 
     Returns
     -------
@@ -269,7 +272,7 @@ def confirming(integers, dims, samples):
     for integer in integers:
         _divisions(integer, divisions)
     for division in divisions:
-        for sizes in _jumps(division, dims, samples[len(samples) // 2]):
+        for sizes in _jumps(division, dims, start):
             if sizes not in samples and sizes not in more:
                 more.append(sizes)
     return more
