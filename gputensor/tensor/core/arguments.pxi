@@ -123,9 +123,10 @@ cdef int axes_mask(object axis, int ndim, str name) except -1:
 cdef bint flag_argument(object value, str name, str argument) except -1:
     if value is True or value is False:
         return value is True
-    if not isinstance(value, np.bool_):
-        raise TypeError(f"{name}: {argument}: got {value!r:.60}; expected True or False")
-    return bool(value)
+    if isinstance(value, np.bool_) or (
+            argument == "keepdims" and isinstance(value, (int, np.integer))):
+        return bool(value)      # NumPy takes any truth value for keepdims; 1 and 0 are common
+    raise TypeError(f"{name}: {argument}: got {value!r:.60}; expected True or False")
 
 
 cdef object copy_argument(object value, str name):
