@@ -113,6 +113,10 @@ class Extent(int):
         """Take part in NumPy's arithmetic as an int does, which keeps float32 arrays float32."""
         return getattr(ufunc, method)(*[_plain(one) for one in inputs], **options)
 
+    def __array_function__(self, function, types, inputs, options):
+        """Take part in NumPy's other functions, such as `where`, as an int does."""
+        return function(*_plain_parts(inputs), **{k: _plain_parts(v) for k, v in options.items()})
+
 
 def _constants(given):
     """Yield the ints above 1 among constants of a function, including those in tuples and sets."""
@@ -125,6 +129,13 @@ def _constants(given):
 
 def _plain(number):
     return int(number) if isinstance(number, int) else number
+
+
+def _plain_parts(given):
+    """Return extents as ints, alone or in lists and tuples."""
+    if type(given) in (list, tuple):
+        return type(given)([_plain_parts(one) for one in given])
+    return int(given) if type(given) is Extent else given
 
 
 def _how(number):

@@ -251,3 +251,15 @@ def test_extents_do_not_widen_numpys_arrays():
     assert np.array_equal(single < extent, [True, True])
     single *= extent
     assert single.tolist() == [12, 12]
+    for found in (np.where([True, False], single, extent), np.clip(single, 0, a_max=extent)):
+        assert found.dtype == np.float32
+    assert np.stack([extent, extent]).tolist() == [12, 12]
+    assert np.block([[extent, 1]]).tolist() == [[12, 1]]
+
+
+def test_numpys_where_has_the_same_dtype_in_a_trace():
+    def model(x):
+        low = np.where(np.arange(3) < 1, np.ones(3, np.float32), x.shape[0])
+        return x + gt.ones(3, low.dtype, device=x.device), np.where(x > 1, x, x.shape[0])
+
+    both(model, gt.ones((4, 3), device="host"), dims={"n": (4, 64)})
