@@ -8,6 +8,7 @@ import contextlib
 
 import numpy as np
 
+from gputensor._arrays.dtypes import bfloat16
 from gputensor.errors import Described, argument_error, int_argument
 from gputensor.streams.order import tracer
 from gputensor.tensor.core import device_number_of
@@ -46,6 +47,25 @@ def _corners(tensor):
     return numpy(parts)
 
 
+def _few_digits(values):
+    """Return bfloat16 values as float64: for each the number with the fewest digits that tell it.
+
+    NumPy writes a float64 with no more digits than that. With a fixed number of digits, the values
+    themselves are returned.
+    """
+    exact = values.astype(np.float32).astype(np.float64).reshape(-1)
+    if (np.get_printoptions() | _chosen)["floatmode"] == "fixed":
+        return exact.reshape(values.shape)
+    found, is_open = exact.copy(), np.isfinite(exact)
+    for digits in range(4):  # four digits tell all bfloat16 values apart
+        shorter = np.array([float(f"{one:.{digits}e}") for one in exact[is_open]])
+        with np.errstate(over="ignore"):
+            is_same = shorter.astype(values.dtype).astype(np.float64) == exact[is_open]
+        places = np.flatnonzero(is_open)[is_same]
+        found[places], is_open[places] = shorter[is_same], False
+    return found.reshape(values.shape)
+
+
 def _values(tensor, **options):
     """Return the values as NumPy prints them; waits for them."""
     trace = tracer()
@@ -54,7 +74,7 @@ def _values(tensor, **options):
     is_large = _is_large(tensor)
     values = _corners(tensor) if is_large else numpy(tensor)
     if tensor.dtype.kind not in "biufc":
-        values = values.astype(np.float32)
+        values = _few_digits(values) if tensor.dtype == bfloat16 else values.astype(np.float32)
     if not options and values.ndim == 0:
         return str(values[()])  # with all digits, as NumPy
     with np.printoptions(**_chosen | {"threshold": 0 if is_large else _chosen["threshold"]}):

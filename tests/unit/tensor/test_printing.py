@@ -38,6 +38,23 @@ def test_half_precision_has_the_digits_that_tell_numbers_apart(rng):
     assert str(gt.asarray([5.09], dtype="float16", device="host")) == "[5.09]"
 
 
+def test_bfloat16_has_the_digits_that_tell_numbers_apart():
+    bits = np.arange(1 << 16, dtype=np.uint16)
+    values = bits.view(gt.bfloat16)[(bits & 0x7FFF) < 0x7F80]
+    with gt.printoptions(threshold=1 << 17, linewidth=20):
+        text = str(gt.asarray(values, device="host"))
+    found = np.array(text.strip("[]").split(), float)
+    assert len(found) == len(values) and (found.astype(gt.bfloat16) == values).all()
+    assert max(map(len, text.strip("[]").split())) == len("-1.234e+38")
+    for value, expected in (
+        (0.1, "0.1"), ([0.1, 1.0078125, -3.140625], "[ 0.1   1.01 -3.14]"), ([], "[]"),
+        ([float("nan"), float("-inf"), -0.0], "[ nan -inf  -0.]"), (3.389e38, "3.39e+38"),
+    ):  # fmt: skip
+        assert str(gt.asarray(value, dtype="bfloat16", device="host")) == expected
+    with gt.printoptions(precision=8, floatmode="fixed"):
+        assert str(gt.asarray([0.1], dtype="bfloat16", device="host")) == "[0.10009766]"
+
+
 def test_large_tensor_shows_what_numpy_shows():
     values = np.arange(20_000).reshape(100, 200)
     text = repr(gt.asarray(values, device="host"))
