@@ -176,7 +176,8 @@ def round(x, /, decimals=0, out=None):
     >>> round(gt.asarray([2.5, 1.26], device="host"), 1).tolist()
     [2.5, 1.2999999523162842]
     """
-    if isinstance(decimals, Tensor):  # NumPy's rint has `out` there
+    if isinstance(decimals, Tensor) and (decimals.ndim or decimals.dtype.kind not in "iu"):
+        # NumPy's rint has `out` there.
         decimals, out = 0, decimals
     places = int_argument("round: decimals", decimals)
     kind = tensor_argument(x, "round").dtype.kind

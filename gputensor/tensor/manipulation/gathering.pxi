@@ -294,7 +294,7 @@ def take(x, indices, /, axis=None):
         indices = asarray(indices, dtype=None if indices or indices == 0 else "int64",
                           device=a.device)
     picks = tensor_argument(indices, "take")
-    if axis is None and a.ndim_ != 1:
+    if axis is None and a.ndim_ != 1 or a.ndim_ == 0:   # as in NumPy, which has axis 0 there, too
         a = reshape(a, -1)
     check_index_dtype(picks)
     return gather_tensor(a, axis_argument(0 if axis is None else axis, a.ndim_, "take"), [picks])

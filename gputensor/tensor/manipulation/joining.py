@@ -310,8 +310,8 @@ def repeat(x, /, repeats, axis=None):
     array([0, 0, 1, 1])
     """
     x = asarray(x) if isinstance(x, PLAIN) else tensor_argument(x, "repeat")
-    if axis is None:
-        x, axis = reshape(x, -1), 0
+    if axis is None or x.ndim == 0:
+        x, axis = reshape(x, -1), axis or 0
     axis = axis_argument(axis, x.ndim, "repeat")
     counts = host_array("repeat: repeats", repeats)
     if counts.dtype.kind not in "iu" and counts.size:

@@ -419,8 +419,8 @@ def within_extent(mode, function, /, *arguments, **keywords):
         return function(moved, extents, *rest, **keywords)
     axis = keywords.get("axis", rest[0] if name == "take" and rest else None)
     if axis is not None:
-        axis = axis_argument(axis, tensor_argument(first, name).ndim, name)
-    extent = tensor_argument(first, name).size if axis is None else first.shape[axis]
+        axis = axis_argument(axis, tensor_argument(first, name).ndim or 1, name)
+    extent = tensor_argument(first, name).size if axis is None else (first.shape or (1,))[axis]
     if not isinstance(second, Tensor):
         second = asarray(second, device=first.device)
         second = second if second.size else astype(second, int)

@@ -54,6 +54,9 @@ MISTAKES = {
     "gt.blas.precision(foo=1)": "precision: got the flag foo; expected one of allow_tf32",
     "gt.zeros(3).to('float99')": "to: targets: got 'float99'; expected a dtype",
     "gt.asarray([1])['x']": "index: got 'x'; expected ints",
+    "gt.repeat(gt.asarray(5), 2, axis=1)": "repeat: axis: got 1",
+    "gt.take(gt.asarray(5), 0, axis=1)": "take: axis: got 1",
+    "gt.compress([True], gt.asarray(5), axis=-2)": "take: axis: got -2",
 }
 
 
@@ -88,6 +91,19 @@ VALUES = {
     "f'{gt.asarray(2.5):.3f}'": "2.500",
     "divmod(gt.asarray([7]), 2)[0].tolist()": [3],
     "gt.zeros((2, 3)).sum(0).shape": (3,),
+    # tensors without axes
+    "gt.repeat(gt.asarray(5), 2, axis=0).tolist()": [5, 5],
+    "gt.repeat(gt.asarray(5), [3], axis=-1).tolist()": [5, 5, 5],
+    "gt.take(gt.asarray(5), 0, axis=0).tolist()": 5,
+    "gt.take(gt.asarray(5), [[0, 0]], axis=-1).tolist()": [[5, 5]],
+    "gt.take(gt.asarray(5), [-1, 3], axis=0, mode='clip').tolist()": [5, 5],
+    "gt.compress([True], gt.asarray(5), axis=0).tolist()": [5],
+    "gt.compress([False], gt.asarray(5), axis=-1).tolist()": [],
+    "gt.round(gt.asarray([1.25, 12.5]), gt.asarray(1)).tolist()": [np.float32(1.2).item(), 12.5],
+    "gt.asarray([149]).round(gt.asarray(-1, dtype='int8')).tolist()": [150],
+    "np.around(gt.asarray([149]), gt.asarray(-2)).tolist()": [100],
+    "gt.round(gt.asarray([1.5]), gt.zeros(1)).tolist()": [2],
+    "gt.round(gt.asarray(1.5), gt.zeros(())).tolist()": 2,
 }
 
 
