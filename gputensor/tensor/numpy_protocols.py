@@ -59,6 +59,8 @@ IGNORED = {
 }
 #: Functions that take every `order`.
 ORDERED = ("copy", "empty_like", "full_like", "ones_like", "ravel", "reshape", "zeros_like")
+#: Functions that take every `casting`.
+CAST = ("concatenate", "copyto", "hstack", "stack", "vstack")
 #: Functions that take a tensor only by ``like=x``; their result is on its device.
 CREATION = frozenset(
     "arange array asanyarray asarray ascontiguousarray asfortranarray empty eye full identity "
@@ -106,7 +108,8 @@ def _keywords(name, given):
     """Return the keywords that have a meaning here; ValueError for a value that is not accepted."""
     kept = {}
     for key, value in given.items():
-        if key not in IGNORED or isinstance(value, Tensor) or key == "order" and name in ORDERED:
+        is_option = name in {"order": ORDERED, "casting": CAST}.get(key, ())
+        if key not in IGNORED or isinstance(value, Tensor) or is_option:
             kept[key] = value
         elif IGNORED[key] is not None and value not in IGNORED[key] and value is not np._NoValue:
             rule = f"none: tensors have no {key}; {COPY}"

@@ -5,9 +5,12 @@ value of the option, the function without that option, and the call's other argu
 without a meaning for tensors, such as ``subok``, are checked where a value would promise something.
 """
 
+import warnings
+
 import numpy as np
 
-from gputensor._arrays.dtypes import int32
+from gputensor._arrays.dtypes import code_of, int32
+from gputensor._arrays.element_types import DTYPES
 from gputensor.errors import Described, argument_error, has_elements, list_argument
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, axis_argument, tensor_argument, written_argument
@@ -159,14 +162,29 @@ def by_casting(casting, function, /, *arguments, **keywords):
     given = [one for one in given if isinstance(one, Tensor)] if has_elements(given) else []
     if name == "copyto":
         check_castings(name, casting, given[1:], given[0].dtype)
-        return function(*arguments, **keywords)
+        return function(given[0], *_real_parts(arguments[1:], given[0].dtype), **keywords)
     # Checked first where there is one, as nothing may be written before an error.
     out = next((one for one in (keywords.get("out"), *others) if isinstance(one, Tensor)), None)
     if out is not None:
         check_castings(name, casting, given, out.dtype)
+    target = keywords.get("dtype") if out is None else out.dtype
+    if casting == "unsafe" and target is not None and not is_flat:
+        arguments = (_real_parts(arguments[0], target), *others)
     result = function(*arguments, **keywords)
     check_castings(name, casting, given, result.dtype)
     return result
+
+
+def _real_parts(arrays, target):
+    """Return arrays without imaginary parts that `target` cannot hold; warns, as NumPy does."""
+    are_complex = [isinstance(one, complex) or getattr(one, "dtype", int32).kind == "c"
+                   for one in arrays]  # fmt: skip
+    if not any(are_complex) or DTYPES[code_of(target)].kind in ("bool", "complex"):
+        return arrays
+    text = "casting from complex to real numbers drops their imaginary parts"
+    warnings.warn(text, np.exceptions.ComplexWarning, stacklevel=3)
+    return [one.real if is_complex else one
+            for one, is_complex in zip(arrays, are_complex, strict=True)]  # fmt: skip
 
 
 def castable(casting, function, /, from_, to):

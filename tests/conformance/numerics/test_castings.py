@@ -140,6 +140,33 @@ def test_nothing_is_written_where_a_conversion_is_refused(where, is_named):
     np.testing.assert_array_equal(out.numpy(), 7)
 
 
+def test_an_unsafe_conversion_to_real_numbers_drops_imaginary_parts(where):
+    a = np.array([1 + 2j, 3 - 1j], "complex64")
+    x, y = gt.asarray(a, device=where), gt.zeros(2, "float32", device=where)
+    for source in (x, a, a[0], 1 + 2j):
+        with pytest.warns(np.exceptions.ComplexWarning, match="drops their imaginary parts"):
+            gt.copyto(y, source, casting="unsafe")
+        assert y.tolist() == ([1, 3] if np.ndim(source) else [1, 1])
+    out = gt.zeros((2, 2), "float32", device=where)
+    for call in (
+        lambda: gt.concat([x, y], dtype="float32", casting="unsafe"),
+        lambda: gt.stack([x, y], dtype="float32", casting="unsafe"),
+        lambda: gt.stack([x, y], out=out, casting="unsafe"),
+        lambda: np.concatenate([x, y], dtype="float32", casting="unsafe"),
+    ):
+        with pytest.warns(np.exceptions.ComplexWarning):
+            assert gt.ravel(call()).tolist() == [1, 3, 1, 1]
+    with pytest.warns(np.exceptions.ComplexWarning):
+        np.copyto(y, x + 4, casting="unsafe")
+    assert y.tolist() == [5, 7]
+    gt.copyto(x, y, casting="unsafe")
+    assert gt.concat([x, x], dtype="complex128", casting="unsafe").tolist() == [5, 7] * 2
+    with pytest.raises(TypeError, match="concat"):
+        np.concatenate([y, y], dtype="int32", casting="same_kind")
+    with pytest.raises(TypeError, match="copyto: dtype: got complex64; expected float32"):
+        gt.copyto(y, x, casting="same_kind")
+
+
 def test_no_output_of_several_is_written_where_one_is_refused(where):
     x = gt.asarray([8.0, 0.3], dtype="float32", device=where)
     fraction = gt.full(2, 7.0, "float32", device=where)
