@@ -90,7 +90,15 @@ def batch_norm(
     eps: float = 1e-5,
 ) -> Tensor: ...
 def instance_norm(
-    x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, *, eps: float = 1e-5
+    x: Tensor,
+    *parameters: Any,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
 ) -> Tensor: ...
 def queue_views(
     name: str,

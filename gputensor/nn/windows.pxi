@@ -143,19 +143,70 @@ def _batch_norm_trees(eps, mean, variance, weight, bias):
     return [("add", result, ("load", bias)) if bias else result]
 
 
-def instance_norm(x, weight=None, bias=None, *, eps=1e-5):
+def instance_norm(x, *parameters, running_mean=None, running_var=None, weight=None, bias=None,
+                  use_input_stats=True, momentum=0.1, eps=1e-5):
     """Return the :func:`layer_norm` of each channel of each sample, over all further axes.
 
-    Parameters are those of :func:`group_norm`; x has at least three axes.
+    Parameters
+    ----------
+    x : Tensor
+        Shape (n, channels, ...), with at least three axes.
+    *parameters
+        Weight and bias; three or more are in PyTorch's order, that of the keywords.
+    running_mean, running_var : Tensor, optional
+        One element for each channel: moved in place towards the mean over all samples of what x
+        has, as in :func:`batch_norm`.
+    weight, bias : Tensor, optional
+        One element for each channel.
+    use_input_stats : bool
+        If false, the result is the :func:`batch_norm` with the running mean and variance.
+    momentum : float
+    eps : float
 
     >>> instance_norm(gt.asarray([[[1.0, 3.0]]], device="host"), eps=0.0).numpy()
     array([[[-1.,  1.]]], dtype=float32)
     """
     cdef Tensor a = tensor_argument(x, "instance_norm")
+    cdef list named = [running_mean, running_var, weight, bias, use_input_stats, momentum, eps]
     if a.ndim_ < 3:
         raise argument_error(ValueError, "instance_norm: shape of x", a.shape,
                              "at least three axes, the second of channels")
-    return group_norm(a, max(1, a.shape_[1]), weight, bias, eps=eps)
+    if len(parameters) > 7:
+        raise argument_error(TypeError, "instance_norm: arguments",
+                             Described(f"{len(parameters)} after x"), "at most 7")
+    for i, value in enumerate(parameters, 0 if len(parameters) > 2 else 2):
+        if i < 4 and named[i] is not None:
+            label = ("running_mean", "running_var", "weight", "bias")[i]
+            raise argument_error(TypeError, f"instance_norm: {label}", Described("two values"),
+                                 "one")
+        named[i] = value
+    mean, variance, weight, bias, use_input_stats, momentum, eps = named
+    share = _float_argument("instance_norm: momentum", momentum)
+    if not flag_argument(use_input_stats, "instance_norm", "use_input_stats"):
+        return batch_norm(a, mean, variance, weight, bias, eps=eps)
+    moved = moved_of_samples(a, mean, variance, share)
+    result = group_norm(a, max(1, a.shape_[1]), weight, bias, eps=eps)
+    for target, coming in moved:
+        target[...] = coming
+    return result
+
+
+cdef list moved_of_samples(Tensor x, object running_mean, object running_var, double momentum):
+    """Pairs of a running tensor of instance_norm and its coming value."""
+    if running_mean is None and running_var is None:
+        return []
+    if x.size_ < 2 * x.shape_[0] * x.shape_[1] or x.size_ == 0:
+        raise argument_error(ValueError, "instance_norm: shape of x", x.shape,
+                             "two or more values for each channel of a sample")
+    axes = tuple(range(2, x.ndim_))
+    values = x if x.dtype.itemsize >= 4 and x.dtype.kind == "f" else x.astype("float32")
+    moved = []
+    for name, running in (("running_mean", running_mean), ("running_var", running_var)):
+        if running is not None:
+            beside(x, running, 2, "instance_norm", name)
+            new = values.mean(axes) if running is running_mean else values.var(axes, ddof=1)
+            moved.append((running, running + momentum * (new.mean(0) - running)))
+    return moved
 
 
 # ---- activations

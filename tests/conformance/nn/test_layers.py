@@ -102,6 +102,36 @@ def test_instance_norm(where, rng):
     assert np.abs(got - want).max() < 1e-4
 
 
+def test_instance_norm_takes_its_arguments_in_the_order_of_pytorch(where, rng):
+    a = rng.standard_normal((2, 3, 4, 5)).astype(np.float32)
+    x = gt.asarray(a, device=where)
+    mean, variance, weight, bias = (gt.asarray(rng.random(3, np.float32), device=where)
+                                    for _ in range(4))  # fmt: skip
+    want = gt.instance_norm(x, weight, bias, eps=1e-3)
+    for got in (
+        gt.instance_norm(x, None, None, weight, bias, True, 0.1, 1e-3),
+        gt.instance_norm(x, weight=weight, bias=bias, use_input_stats=True, eps=1e-3),
+    ):
+        assert gt.array_equal(got, want)
+    assert gt.array_equal(gt.instance_norm(x, weight, eps=1e-3), gt.instance_norm(
+        x, None, None, weight, None, eps=1e-3))  # fmt: skip
+    got = gt.instance_norm(x, mean, variance, weight, bias, False)
+    assert gt.array_equal(got, gt.batch_norm(x, mean, variance, weight, bias))
+    first, second = mean.numpy(), variance.numpy()
+    got = gt.instance_norm(x, mean, variance, weight, bias, True, 0.25, 1e-3)
+    assert gt.array_equal(got, want)
+    moved = first + 0.25 * (a.mean((2, 3)).mean(0) - first)
+    np.testing.assert_allclose(mean.numpy(), moved, rtol=1e-5, atol=1e-6)
+    moved = second + 0.25 * (a.var((2, 3), ddof=1).mean(0) - second)
+    np.testing.assert_allclose(variance.numpy(), moved, rtol=1e-5)
+    with pytest.raises(TypeError, match="instance_norm: weight: got two values; expected one"):
+        gt.instance_norm(x, weight, weight=weight)
+    with pytest.raises(TypeError, match="instance_norm: arguments: got 8 after x; expected at"):
+        gt.instance_norm(x, *[None] * 8)
+    with pytest.raises(ValueError, match="instance_norm: shape of x: got .*two or more values"):
+        gt.instance_norm(x[:, :, :1, :1], running_mean=mean)
+
+
 def nearest_of(x, counts, steps, exact):
     for axis, (m, step) in enumerate(zip(counts, steps, strict=True), 2):
         place = np.floor((np.arange(m) + (0.5 if exact else 0)) * step + 1e-9).astype(int)
