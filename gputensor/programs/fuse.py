@@ -192,6 +192,12 @@ def _live(function):
     return found[::-1]
 
 
+def _is_permuted(one):
+    strides = [stride for extent, stride in zip(one.shape, one.strides, strict=True)
+               if extent > 1 and stride]  # fmt: skip
+    return strides != sorted(strides, reverse=True)
+
+
 class _Fusing:
     """Converts the calls of a traced function to one formula."""
 
@@ -221,6 +227,10 @@ class _Fusing:
             shape = call.reads[0].shape if call.name in ("reduce", "formula") else None
             if shape is None:
                 continue
+            is_row = call.attributes.get("row_ndim", len(shape)) < len(shape)
+            if is_row and _is_permuted(call.reads[0]):
+                self._refuse("softmax or a norm along an axis that is not the last in memory",
+                             "these along the last axes")  # fmt: skip
             if shape != self.whole:
                 self._refuse(f"a reduction of shape {shape}", f"reductions of shape {self.whole}")
             count = len(shape)

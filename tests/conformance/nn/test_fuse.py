@@ -143,6 +143,16 @@ def test_refusal_names_the_line():
         gt.fuse(lambda x: x @ x + 1)(gt.ones((4, 4), device="host"))
 
 
+def test_row_functions_along_other_axes_name_the_line(where):
+    x = gt.ones((2, 3, 4), device=where)
+    text = r"test_fuse\.py:\d+: .*: got softmax or a norm along an axis that is not the last in"
+    for function in (lambda x: gt.softmax(x, axis=1) * 2, lambda x: gt.layer_norm(x + 1, axis=0),
+                     lambda x: gt.softmax(gt.permute_dims(x, (0, 2, 1)))):  # fmt: skip
+        with pytest.raises(gt.TraceError, match=text):
+            gt.fuse(function)(x)
+    assert gt.fuse(lambda x: gt.softmax(x, axis=(1, 2)))(x).shape == x.shape
+
+
 def test_any_kind_of_parameter(where):
     x, y = gt.full((2, 3), 2.0, device=where), gt.full(3, 5.0, device=where)
 
