@@ -242,7 +242,8 @@ def zeta(x, q=1, /):
     """Return Hurwitz's zeta function: the sum of ``(q + k)**-x`` over all k from 0.
 
     With q of 1 it is Riemann's. inf at x of 1, and where q is 0 or a negative integer; NaN for
-    smaller x and for other negative q.
+    smaller x and for other negative q. SciPy's function of one argument continues Riemann's
+    function to x below 1; this one is NaN there.
 
     >>> import gputensor as gt
     >>> f"{zeta(gt.asarray([2.0], device='host')).item():.4f}"
