@@ -10,10 +10,13 @@ from gputensor.nn import activated
 from gputensor.nn.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from gputensor.tensor.core import tensor_argument
 from gputensor.tensor.interop import asarray, astype, copy
-from gputensor.tensor.manipulation import broadcast_to, moveaxis, reshape, take
+from gputensor.tensor.manipulation import broadcast_to, empty, moveaxis, reshape, take
 from gputensor.tensor.products import matmul
 
-__all__ = ["channel_shuffle", "interpolate", "pixel_shuffle", "pixel_unshuffle", "tap_weights"]
+__all__ = [
+    "channel_shuffle", "interpolate", "pixel_shuffle", "pixel_unshuffle", "tap_weights",
+    "with_computed_size",
+]  # fmt: skip
 
 MODES = ("nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic", "area")
 
@@ -184,8 +187,8 @@ def interpolate(
     x = tensor_argument(x, "interpolate")
     if not isinstance(mode, str) or mode not in MODES:
         raise argument_error(ValueError, "interpolate: mode", mode, f"one of {', '.join(MODES)}")
-    if not 3 <= x.ndim <= 5 or 0 in x.shape:
-        rule = "3 to 5 axes with elements"
+    if not 3 <= x.ndim <= 5 or 0 in x.shape[1:]:
+        rule = "3 to 5 axes, all but the first with elements"
         raise argument_error(ValueError, "interpolate: shape of x", x.shape, rule)
     is_nearest = mode in ("nearest", "nearest-exact")
     if antialias and (is_nearest or mode == "area"):
@@ -197,7 +200,9 @@ def interpolate(
     if not is_nearest and not isdtype(x.dtype, "real floating"):
         rule = "a floating-point dtype"
         raise argument_error(TypeError, "interpolate: dtype of x", x.dtype, rule)
-    if is_nearest:
+    if not x.shape[0]:
+        result = empty((*x.shape[:2], *counts), dtype=x.dtype, device=x.device)
+    elif is_nearest:
         result = _nearest(x, counts, steps, mode == "nearest-exact")
     elif mode == "area":
         pools = adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
@@ -208,6 +213,27 @@ def interpolate(
     else:
         result = _linear(x, counts, steps, align_corners)
     return moveaxis(result, 1, -1) if is_last else result
+
+
+def with_computed_size(is_computed, function, /, x, size=None, scale_factor=None, *rest, **options):
+    """``recompute_scale_factor=`` of `interpolate`: steps follow from the extents of the result.
+
+    Otherwise they are 1 / scale_factor, also where extents are rounded down.
+
+    >>> import gputensor as gt
+    >>> x = gt.asarray([[[1.0, 2.0, 4.0]]], device="host")
+    >>> gt.interpolate(x, scale_factor=0.8, mode="linear", recompute_scale_factor=True).tolist()
+    [[[1.25, 3.5]]]
+    """
+    if is_computed and size is not None:
+        rule = "false with a size"
+        raise argument_error(ValueError, "interpolate: recompute_scale_factor", is_computed, rule)
+    if is_computed and scale_factor is not None:
+        is_last = str(options.get("data_format")).endswith("C")
+        shape = tensor_argument(x, "interpolate").shape
+        size, _ = _sizes(shape[1:-1] if is_last else shape[2:], None, scale_factor)
+        scale_factor = None
+    return function(x, size, scale_factor, *rest, **options)
 
 
 def _whole_factor(x, factor, name):

@@ -198,10 +198,12 @@ OPTION_GROUPS = (
     ("axisb", "along_axis_of_second", "cross"),
     ("axisc", "along_axis_of_result", "cross"),
 )  # fmt: skip
-#: Options that follow the parameters by position in NumPy; see `core.named`.
+#: Options that follow the parameters by position in NumPy or PyTorch; see `core.named`.
 PLACED = {
     **dict.fromkeys(CREATION.split(), "order"),
     **dict.fromkeys(LIKE.split(), "order subok shape"),
+    **dict.fromkeys(ACTIVATIONS.split(), "inplace"),
+    **dict.fromkeys(("relu", "silu"), "1 inplace"),  # a tensor there is `out`
     **dict.fromkeys(("take", "choose"), "out mode"),
     **dict.fromkeys(("geomspace", "logspace"), "dtype axis"),
     **dict.fromkeys(("setdiff1d", "setxor1d"), "assume_unique"),
@@ -212,6 +214,7 @@ PLACED = {
     "compress": "out",
     "copy": "order subok",
     "cross": "2 axisa axisb axisc axis",  # two arguments and one are `axis`, as in PyTorch
+    "interpolate": "recompute_scale_factor antialias",
     "intersect1d": "assume_unique return_indices",
     "linspace": "axis",
     "put": "mode",
@@ -228,6 +231,7 @@ OPTIONS: dict[str, dict[str, str]] = {}
 for _option, _provider, _functions in OPTION_GROUPS:
     for _name in _functions.split():
         OPTIONS.setdefault(_name, {})[_option] = f"{PROVIDERS}.{_provider}"
+OPTIONS["interpolate"] = {"recompute_scale_factor": "gputensor.nn.interpolation.with_computed_size"}
 #: The functions of `linalg`.
 LINALG = {
     name: names

@@ -296,9 +296,14 @@ cdef object call_with_shape(Spelled spelled, PyObject* const* values, Py_ssize_t
 
 
 cdef bint has_placed_options(Spelled spelled, PyObject* const* values, Py_ssize_t count):
-    """Whether arguments behind the parameters may be options; an ``order`` must be a word."""
+    """Whether arguments behind the parameters may be options.
+
+    An ``order`` must be a word, and ``inplace`` True or False.
+    """
     if count - spelled.first_option > len(spelled.placed):
         return False
+    if spelled.placed[0] == "inplace":
+        return isinstance(<object> values[spelled.first_option], bool)
     return spelled.placed[0] != "order" or isinstance(<object> values[spelled.first_option],
                                                       (str, type(None)))
 
@@ -404,6 +409,8 @@ def named(function, names, options=None, placed="", /):
         if first.isdecimal():
             result.first_option = int(first)
         result.placed = tuple(others if first.isdecimal() else [first, *others])
+        if result.placed[0] == "inplace":   # before `out`, which is no bool
+            result.own_count = result.first_option
     words = [*result.words, *result.places, *result.options]
     result.names = tuple([sys.intern(word) for word in words])
     return result

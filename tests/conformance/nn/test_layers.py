@@ -171,6 +171,35 @@ def test_interpolate(where, dtype, rng):
     assert last.shape == (2, *(2 * n for n in extents), 3)
 
 
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "bilinear", "bicubic", "area"])
+def test_interpolation_of_an_empty_batch(where, mode):
+    x = gt.ones((0, 3, 4, 5), dtype="float16", device=where)
+    got = gt.interpolate(x, scale_factor=2, mode=mode)
+    assert got.shape == (0, 3, 8, 10) and got.dtype == gt.float16
+    last = gt.interpolate(gt.moveaxis(x, 1, -1), (2, 3), mode=mode, data_format="NHWC")
+    assert last.shape == (0, 2, 3, 3)
+    with pytest.raises(ValueError, match="shape of x: got .*; expected 3 to 5 axes, all but the"):
+        gt.interpolate(gt.ones((1, 0, 4, 5), device=where), 2)
+
+
+def test_interpolation_by_the_factor_or_by_the_extents(where, rng):
+    x = gt.asarray(rng.standard_normal((2, 3, 5, 7)).astype(np.float32), device=where)
+    for mode in ("nearest", "bilinear", "bicubic"):
+        by_factor = gt.interpolate(x, scale_factor=1.7, mode=mode)
+        by_extents = gt.interpolate(x, (8, 11), mode=mode)
+        assert not gt.array_equal(by_factor, by_extents)
+        for is_computed, want in ((None, by_factor), (False, by_factor), (True, by_extents)):
+            got = gt.interpolate(x, None, 1.7, mode, None, is_computed)
+            assert gt.array_equal(got, want)
+            how = {"mode": mode, "recompute_scale_factor": is_computed, "data_format": "NHWC"}
+            got = gt.interpolate(gt.moveaxis(x, 1, -1), scale_factor=(1.7, 1.7), **how)
+            assert gt.array_equal(gt.moveaxis(got, -1, 1), want)
+    got = gt.interpolate(x, None, 0.6, "bilinear", False, True, True)
+    assert gt.array_equal(got, gt.interpolate(x, (3, 4), mode="bilinear", antialias=True))
+    with pytest.raises(ValueError, match="recompute_scale_factor: got True; expected false with"):
+        gt.interpolate(x, 4, recompute_scale_factor=True)
+
+
 def entropy(x, target, weight, ignore, smoothing):
     x = np.moveaxis(x, 1, -1).reshape(-1, x.shape[1])
     powers = x - x.max(1, keepdims=True)

@@ -134,6 +134,23 @@ def test_activations_in_place(where, rng):
     assert whole.tolist() == [3, -1]
 
 
+def test_activations_take_inplace_by_position(where, rng):
+    calls = {"relu": (), "silu": (), "relu6": (), "selu": (), "mish": (), "hardswish": (),
+             "hardsigmoid": (), "leaky_relu": (0.2,), "elu": (1.5,), "celu": (1.5,),
+             "hardtanh": (-0.5, 0.5), "threshold": (0.1, 2.0)}  # fmt: skip
+    for name, arguments in calls.items():
+        a, x = tensor(where, rng, 4, 5)
+        function = getattr(gt, name)
+        want = function(x, *arguments)
+        assert gt.array_equal(function(x, *arguments, False), want) and x.tolist() == a.tolist()
+        assert function(x, *arguments, True) is x and gt.array_equal(x, want)
+    out = gt.empty_like(x)
+    assert gt.relu(x, out) is out
+    assert gt.dropout(x, 1.0, True, True) is x and not x.any()
+    with pytest.raises(TypeError, match="relu6"):
+        gt.relu6(x, 3)
+
+
 def test_names_of_the_first_argument_of_losses_and_layers(where, rng):
     a, x = tensor(where, rng, 3, 4)
     b, y = tensor(where, rng, 3, 4)
