@@ -86,12 +86,11 @@ def _average(name, spatial, x, window, how):
     if not isinstance(divisor, Real) or divisor == 0:
         rule = "a number other than 0"
         raise argument_error(ValueError, f"{name}: divisor_override", divisor, rule)
-    return _divided(name, spatial, x, (kernel, stride, padding, 1), (divisor, how))
+    return _divided(name, spatial, x, (kernel, stride, padding, 1), divisor, how)
 
 
 @rounded_once
-def _divided(name, spatial, x, window, given):
-    divisor, how = given
+def _divided(name, spatial, x, window, divisor, how):
     return _pool(name, spatial, x, window, "sum", how) / divisor
 
 

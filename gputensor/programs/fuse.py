@@ -31,6 +31,7 @@ from gputensor.nn import queue_views
 from gputensor.programs import tree
 from gputensor.programs.dims import row_major
 from gputensor.programs.function import Number
+from gputensor.programs.passes.clean import clean
 from gputensor.programs.trace_device import active
 from gputensor.programs.tracing import Source, Spec, leaves_of, trace_function
 from gputensor.streams.queue import device_number
@@ -158,6 +159,7 @@ class Fused:
         none = (*leaves_of("weights", {}), *leaves_of("state", {}))
         source = Source(name, self.fn, tree.unflatten(structure, specs), *none)
         function, weights = trace_function(source, device)
+        function = clean(function, weights)  # steps that no result needs may be of any kind
         return _Fusing(name, function, weights, _first_line(self.fn)).kernel()
 
     def _run(self, kernel, leaves, device):
@@ -181,18 +183,8 @@ def _first_line(fn):
     return f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}" if code else ""
 
 
-def _live(function):
-    """Return the calls on which the results depend, in order."""
-    needed, found = {one.operand.value for one in function.outputs}, []
-    for call in reversed(function.calls):
-        if any(one is not None and one.value in needed for one in call.writes):
-            needed.update(one.value for one in (*call.reads, *call.into)
-                          if one is not None and not isinstance(one, Number))  # fmt: skip
-            found.append(call)
-    return found[::-1]
-
-
 def _is_permuted(one):
+    """Whether the axes of an operand are not in the order in which they lie in memory."""
     strides = [stride for extent, stride in zip(one.shape, one.strides, strict=True)
                if extent > 1 and stride]  # fmt: skip
     return strides != sorted(strides, reverse=True)
@@ -207,9 +199,8 @@ class _Fusing:
         self.axes = {}  # number of a temporary -> the axis of the formula for each of its axes
         self.sizes = {}  # id of a tree that self.trees contains -> its depth and steps
         self.loads = []
-        self.calls = _live(function)
         self.line = self.first_line = first_line
-        shapes = [one.shape for call in self.calls for one in (*call.writes, *call.reads)
+        shapes = [one.shape for call in function.calls for one in (*call.writes, *call.reads)
                   if one is not None and not isinstance(one, Number)]  # fmt: skip
         self.whole = max(shapes, key=lambda shape: (math.prod(shape), len(shape)), default=())
         self.columns = self._columns()
@@ -222,7 +213,7 @@ class _Fusing:
     def _columns(self):
         """Return the axes of the reductions, or the last axis without reductions."""
         found = None
-        for call in self.calls:
+        for call in self.function.calls:
             self.line = call.line
             shape = call.reads[0].shape if call.name in ("reduce", "formula") else None
             if shape is None:
@@ -245,7 +236,7 @@ class _Fusing:
 
     def kernel(self):
         """Return the Kernel; raise TraceError for a call that does not fit."""
-        for call in self.calls:
+        for call in self.function.calls:
             self.line = call.line
             if any(one is not None for one in call.into):
                 self._refuse("a write to a part of a tensor", "whole results")

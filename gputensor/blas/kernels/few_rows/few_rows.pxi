@@ -25,10 +25,11 @@ cdef enum:
     FEW_MOST_OF_PIECES = 8000000    # for one row by weights along the outputs, read by 2 bytes
     FEW_MOST_OF_HALF = 10000000     # for 5 to 8 rows by unaligned weights of 16 bits
     FEW_MOST_OF_EIGHT = 25000000    # for 5 to 8 unaligned rows by aligned weights of 16 bits
-    FEW_MOST_OF_ALIGNED = 7000000   # for 2 to 4 rows of 16 bits, where all is aligned,
-    FEW_MOST_ALIGNED = 1500         # and outputs, at most
+    FEW_MOST_OF_ALIGNED = 7000000   # for 2 to 4 rows of 16 bits, where all is aligned
+    # Outputs, at most:
+    FEW_MOST_ALIGNED = 1500         # for the same
     # Terms:
-    FEW_LEAST_OF_EIGHT = 500        # for the same
+    FEW_LEAST_OF_EIGHT = 500        # for 5 to 8 unaligned rows by aligned weights of 16 bits
     FEW_LEAST_HALF_TERMS = 256      # for up to 4 rows by aligned weights of 16 bits
     FEW_LEAST_OF_SIXTEEN = 256      # for 9 to 16 rows
     # For one row by weights along the outputs, read by 2 bytes, in lines whose bytes are between

@@ -90,7 +90,7 @@ cdef double NARROW_RESULT = 0.0012  # and for each that a warp writes
 cdef double NARROW_ALONE = 1.15     # times as long where a block has one warp
 cdef double NARROW_CACHE_RATE = 9.7e6   # bytes of weights per microsecond from the second cache,
 cdef double NARROW_RATE = 7.4e6         # of both operands from memory,
-cdef double NARROW_SHARED_RATE = 3.2e6  # and of 64 KiB of x that all blocks read
+cdef double NARROW_COMMON_RATE = 3.2e6  # and of 64 KiB of x that all blocks read
 cdef double NARROW_MARGIN = 0.85    # of the libraries' time that is worth a change,
 cdef double NARROW_PLAIN_MARGIN = 0.95      # and in exact float32
 
@@ -105,7 +105,7 @@ cdef double narrow_cost(const NarrowForm* form, const FewRowsParameters* p,
                                      NARROW_STEP_NBYTES)
     # Clusters of 4 and more leave some multiprocessors idle.
     cdef double room = multiprocessors * (10.0 / 11.0 if form.splits > 2 else 1.0)
-    cdef double weights = <double>p.n * p.k * itemsize, rows = <double>p.m * p.k * itemsize
+    cdef double w_nbytes = <double>p.n * p.k * itemsize, x_nbytes = <double>p.m * p.k * itemsize
     cdef double issued = NARROW_STEP + NARROW_COPY * 4 * (
         form.features / (16.0 if form.w_piece == 16 else 4.0)
         + (min(form.rows, p.m) if form.x_along else form.rows)
@@ -125,8 +125,8 @@ cdef double narrow_cost(const NarrowForm* form, const FewRowsParameters* p,
         + results * (NARROW_SUM + NARROW_RESULT / (form.warps * form.splits)))
     if form.splits > 1:
         time += NARROW_MEETING
-    time += max(weights * x_tiles / NARROW_CACHE_RATE, (weights + rows) / NARROW_RATE)
-    time += w_tiles * sqrt(rows * 65536) / NARROW_SHARED_RATE
+    time += max(w_nbytes * x_tiles / NARROW_CACHE_RATE, (w_nbytes + x_nbytes) / NARROW_RATE)
+    time += w_tiles * sqrt(x_nbytes * 65536) / NARROW_COMMON_RATE
     return NARROW_ALONE * time if form.warps == 1 else time
 
 

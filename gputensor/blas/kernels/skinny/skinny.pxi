@@ -22,7 +22,7 @@ cdef enum:
     WORTHWHILE_NBYTES = 1048576     # of weights
     WORTHWHILE_FEATURES = 512
     # Rows in float32 by weights of at most so many bytes and at least so many terms are left to the
-    # next row of backends: 9 to 16 rows, up to 8, and one, which has an upper limit too.
+    # next row of backends: 9 to 16 rows, up to 8, and one, which also has an upper limit.
     SIXTEEN_NBYTES = 16000000
     SIXTEEN_TERMS = 256
     EIGHT_NBYTES = 20000000
@@ -344,8 +344,10 @@ cdef bint float32_wins(int64_t m, int64_t n, int64_t k) noexcept nogil:
     if m <= 8:
         # Of 25 random sizes, the next row of backends is faster for 18 of the 19 with weights below
         # 20 MB (6 x 576 x 744: 3.3 us instead of 5.5), and for 2 of the 6 above.
-        if m > 1 or k < EIGHT_TERMS:
-            return k < EIGHT_TERMS or 4 * n * k >= EIGHT_NBYTES
+        if k < EIGHT_TERMS:
+            return True
+        if m > 1:
+            return 4 * n * k >= EIGHT_NBYTES
         # 15 random sizes of 10 to 30 MB: 1.12 times as fast as the better library, in the geometric
         # mean; 21 of 38 MB and more: .94, from .74 (3509 x 6156) to 1.19, theirs at 3 to 3.9 TB/s.
         return ONE_NBYTES <= 4 * n * k <= ONE_MOST_NBYTES
